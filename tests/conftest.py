@@ -1,6 +1,7 @@
 """What all tests share: the anyio backend, a project's folder, and a guard against calls that block the event loop."""
 
 import faulthandler
+import functools
 import hashlib
 import inspect
 import os
@@ -105,6 +106,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail("the worker that ran it died", pytrace=False)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that lives in virtual time there."""
+    if not pyfuncitem.get_closest_marker("virtual") or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.loop_world import simulate  # half of ashep: only who needs it waits for it
+
+    names = inspect.signature(pyfuncitem.obj).parameters
+    simulate(functools.partial(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
 class SaidAtOnce:
     """Says what failed when it fails: a run that is stopped before its end would say nothing but `F`."""
 
@@ -142,11 +155,22 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.fixture
+def git_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git with no settings of the person who runs the tests, and no repository above them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+
 @pytest.fixture(autouse=True)
 def no_blocking(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
     """Fail an async test in which ashep blocks the event loop; `@pytest.mark.may_block` switches this off."""
     function = getattr(request.node, "function", None)
-    if not inspect.iscoroutinefunction(function) or request.node.get_closest_marker("may_block"):
+    free = any(
+        request.node.get_closest_marker(name) for name in ("may_block", "virtual")
+    )  # that keeps its files itself
+    if free or not inspect.iscoroutinefunction(function):
         yield None
         return
     with blockbuster_ctx("ashep", excluded_modules=["ashep.testing"]) as guard:  # those are tests, which may block

@@ -82,13 +82,8 @@ PARTS: dict[str, Part] = {
         "the tests that repeat less in the ordinary run",
         (
             (
-                "tests.full",
-                "tests/core",
-                "tests/policies",
-                "tests/test_replay.py",
-                "tests/test_audit.py",
-                "tests/test_journal.py",
-                "tests/test_transitions.py",
+                "tests.full", "tests/core", "tests/policies", "tests/test_replay.py", "tests/test_audit.py",
+                "tests/test_journal.py", "tests/test_transitions.py",
             ),
         ),
         r"\d+ passed.*",
@@ -99,19 +94,18 @@ PARTS: dict[str, Part] = {
         tuple(("tests.torture", "--seeds", "2500", "--first", str(first)) for first in range(0, 20_000, 2500)),
     ),
     "night": Part(
-        "nights of 200 issues", tuple(("tests.night", "--seed", str(seed)) for seed in range(1, 5)), r"\d+ nights.*"
+        "nights of 200 issues", tuple(("tests.night", "--seed", str(seed)) for seed in range(1, 5)), r"\d+ nights.*",
     ),
     "month": Part("a month of 500 issues, and what another policy had done", (("tests.month",),), r"\d+ issues.*"),
     "crowd": Part(
-        "200 issues that contradict each other in twelve files",
-        (("tests.crowd", "--issues", "200"),),
+        "200 issues that contradict each other in twelve files", (("tests.crowd", "--issues", "200"),),
         r"\d+ issues: .*",
     ),
     "soak-virtual": Part(
-        "a day of virtual time: does anything grow?", (("tests.soak", "--virtual", "24h"),), r"\w+ virtual, .*"
+        "a day of virtual time: does anything grow?", (("tests.soak", "--virtual", "24h"),), r"\w+ virtual, .*",
     ),
     "soak-real": Part(
-        "half an hour on the real tools: does anything grow?", (("tests.soak", "--real", "30m"),), r"\w+ real, .*"
+        "half an hour on the real tools: does anything grow?", (("tests.soak", "--real", "30m"),), r"\w+ real, .*",
     ),
     **dict(_killed()),
     "race": Part(
@@ -119,11 +113,10 @@ PARTS: dict[str, Part] = {
         (("tests.killed", "--only", "race"), ("tests.killed", "--only", "lease")),
     ),
     "bench": Part(
-        "figures and their bounds (benchmarks.md)",
-        tuple(("tests.bench", name, "--strict") for name in BENCHMARKS),
+        "figures and their bounds (benchmarks.md)", tuple(("tests.bench", name, "--strict") for name in BENCHMARKS),
         r"\d+ over the bound.*",
     ),
-}
+}  # fmt: skip
 
 
 def _git(*words: str) -> str:

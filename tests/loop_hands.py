@@ -49,9 +49,8 @@ class Hands:
             mine = self.runs.setdefault(issue, [])
             if run not in mine:
                 mine.append(run)
-            assert world.workspaces is not None
             if len(mine) > self.idle.get(issue, 0):
-                self._work(world, world.workspaces, issue, bad=len(mine) <= self.bad.get(issue, 0))
+                self._work(world, world.own_trees, issue, bad=len(mine) <= self.bad.get(issue, 0))
         return Play(said(phase), delay=self.delay(run))
 
     def _work(self, world: World, trees: MemoryWorkspaces, issue: str, *, bad: bool) -> None:
@@ -79,8 +78,7 @@ def check_landed(world: World, hands: Hands, but: Collection[str] = ()) -> None:
     """Every issue's work is on the base, once, as what was verified; nothing is left of the queue. `but`: issues whose
     work never came there.
     """
-    trees = world.workspaces
-    assert trees is not None
+    trees = world.own_trees
     held = trees.files(trees.base)
     assert held["sound.txt"] == "yes"
     for issue in world.issues():

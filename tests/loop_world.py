@@ -8,10 +8,11 @@ the journal two more; the point with the number `crash_at` ends the daemon there
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -36,14 +37,13 @@ from ashep.journal.log import SIZES, Journal
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.notifier import MemoryNotifier
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
+from tests.memory import MemoryForge, MemoryNotifier
 
 T = TypeVar("T")
 
@@ -126,20 +126,16 @@ class Writing:
 
 
 Answer = Callable[["World", Prompted], Play | None]
+Act = Callable[[], Coroutine[Any, Any, None]]
 
 
 class World:
     """Everything outside of the daemon."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        seed: int = 0,
-        policies: str | None = None,
-        config: str | None = None,
+        self, folder: Path, *, seed: int = 0, policies: str | None = None, config: str | None = None,
         begins: datetime = EPOCH,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.clock = LoopClock(begins)
         self.random = random.Random(seed)
@@ -174,6 +170,12 @@ class World:
         self.sizes = SIZES
         """How the journal is divided."""
 
+    @property
+    def own_trees(self) -> MemoryWorkspaces:
+        """The work trees of issues, in a world that has some."""
+        assert self.workspaces is not None
+        return self.workspaces
+
     # --- agents ---
 
     def play(self, asked: Prompted) -> Play:
@@ -196,8 +198,7 @@ class World:
 
     def _means(self, points: Points) -> Callable[..., Means]:
         """What looks into the work of issues, and lands it, as seen through the points."""
-        assert self.workspaces is not None
-        trees, annotations = self.workspaces, MemoryAnnotations(self.tracker)
+        trees, annotations = self.own_trees, MemoryAnnotations(self.tracker)
         targets = MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
         seen = [
             Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets
@@ -253,10 +254,31 @@ class World:
             journal.close()
 
     async def live(
-        self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE
-    ) -> bool:
-        """Live until the goal is reached (default: everything closed) or the crash; False after a crash."""
-        goal = goal or self.all_closed
+        self, goal: Callable[[], bool] | None = None, points: Points | None = None, patience: float = PATIENCE,
+        *, beside: Act | None = None, person: bool = False,
+    ) -> bool:  # fmt: skip
+        """Live until the goal is reached (default: everything closed) or the crash; False after a crash.
+
+        `beside`: what somebody does meanwhile, until then at the longest. `person`: somebody answers every question.
+        """
+        lived = False
+        async with anyio.create_task_group() as group:
+            for act in (beside, self.person if person else None):
+                if act is not None:
+                    group.start_soon(act)
+            lived = await self._live(goal or self.all_closed, points, patience)
+            group.cancel_scope.cancel()
+        return lived
+
+    async def live_on(self, points: Points, beside: Act | None = None) -> bool:
+        """Live until everything is closed, through a crash where there is one; False if there was."""
+        if await self.live(points=points, beside=beside):
+            return True
+        await anyio.sleep(1)
+        await self.live(beside=beside)
+        return False
+
+    async def _live(self, goal: Callable[[], bool], points: Points | None, patience: float) -> bool:
         try:
             async with self.living(points) as running:
                 with anyio.move_on_after(patience) as waited:
@@ -404,6 +426,38 @@ def simulate(main: Callable[[], Awaitable[None]]) -> None:
         await main()
 
     anyio.run(run, backend_options=dict(VIRTUAL))
+
+
+Life = Callable[[Path, Points], Awaitable[None]]
+"""A world in a folder, lived in and looked at."""
+
+
+def some(names: list[str], each: int) -> list[int]:
+    """Numbers of points: of each kind so many, evenly spread."""
+    chosen = set[int]()
+    for kind in sorted(set(names)):
+        numbers = [number for number, name in enumerate(names, 1) if name == kind]
+        chosen |= {numbers[(2 * place + 1) * len(numbers) // (2 * each)] for place in range(each)}
+    return sorted(chosen)
+
+
+def crossed(life: Life, folder: Path) -> Points:
+    """The points of an undisturbed life."""
+    points = Points()
+    simulate(partial(life, folder / "0", points))
+    return points
+
+
+def crash_at_each(life: Life, folder: Path, numbers: Iterable[int]) -> None:
+    """A life for each of these points, at which it crashes."""
+    for number in numbers:
+        simulate(partial(life, folder / str(number), Points(number)))
+
+
+def lose_each(life: Life, folder: Path, which: str) -> None:
+    """A life for each kind of call, of which a question (`before`) or an answer (`after`) gets lost."""
+    for number in some(crossed(life, folder).calls, 1):
+        simulate(partial(life, folder / str(number), Points(lose={number: which})))
 
 
 def minutes(count: float) -> float:

@@ -19,14 +19,11 @@ st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False
 st.register_type_strategy(
     Outcome,
     st.builds(
-        Outcome,
-        result=st.sampled_from(["success", "partial", "failed"]),
-        summary=TEXT,
-        verdict=st.none() | TEXT,
+        Outcome, result=st.sampled_from(["success", "partial", "failed"]), summary=TEXT, verdict=st.none() | TEXT,
         created_issues=st.lists(st.builds(CreatedIssue, title=TEXT.filter(str.strip)), max_size=2).map(tuple),
         pointers=st.lists(TEXT, max_size=2).map(tuple),
     ),
-)
+)  # fmt: skip
 
 BODIES: st.SearchStrategy[Any] = st.sampled_from(list(TYPES.values())).flatmap(st.from_type)
 BATCHES = st.lists(st.lists(st.tuples(TIMES, BODIES), min_size=1, max_size=4), max_size=4)

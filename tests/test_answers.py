@@ -193,15 +193,12 @@ async def test_without_a_name_in_git_it_is_the_systems_user(repository: Path) ->
 
 
 @pytest.mark.promise("L4")
-@pytest.mark.parametrize(
-    ("name", "environ", "actor"),
-    [
-        ("ashep-agent", {}, None),
-        ("Ann", {"BEADS_ACTOR": "ashep-agent"}, None),
-        ("Ann", {"BD_ACTOR": "ashep-host-1"}, None),
-        ("Robot", {}, "Robot"),
-    ],
-)
+@pytest.mark.parametrize(("name", "environ", "actor"), [
+    ("ashep-agent", {}, None),
+    ("Ann", {"BEADS_ACTOR": "ashep-agent"}, None),
+    ("Ann", {"BD_ACTOR": "ashep-host-1"}, None),
+    ("Robot", {}, "Robot"),
+])  # fmt: skip
 async def test_an_agent_is_no_person(repository: Path, name: str, environ: dict[str, str], actor: str | None) -> None:
     named(repository, name)
     with pytest.raises(UsageError) as error:

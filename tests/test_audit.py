@@ -11,21 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core.analysis.audit import (
-    DUE_BOUND,
-    EXPLAINED,
-    OF_OTHERS,
-    OPEN_BOUND,
-    REMEDIES,
-    Ledger,
-    in_sessions,
-    lasting,
-    of_indexes,
-    of_issue,
-    of_look,
-    of_sessions,
-    of_world,
-)
+from ashep.core.analysis import audit
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs, tracker
 from ashep.core.facts import vocabulary as e
@@ -48,9 +34,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def found(world: World, *, at: Any = None, asked: Any = None, living: bool = True) -> list[Finding]:
     """What the World alone shows."""
-    seen = [*of_world(world)]
+    seen = [*audit.of_world(world)]
     for flow in world.flows.values():
-        seen += of_issue(world, flow, at or world.now, asked, living=living)
+        seen += audit.of_issue(world, flow, at or world.now, asked, living=living)
     return seen
 
 
@@ -70,7 +56,7 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
         assert not found(made.world, at=made.now), found(made.world, at=made.now)
         if any(isinstance(entry.body, tracker.ReadySeen) for entry in entries):
             listed = [view for view in made.tracker.values() if view.status != "closed"]
-            seen = of_look(made.world, listed, made.world.seq, taken_in=False)
+            seen = audit.of_look(made.world, listed, made.world.seq, taken_in=False)
             assert not [*seen], [*seen]
         return entries
 
@@ -84,7 +70,7 @@ def audited(seed: int, steps: int = 120) -> MadeUp:
 @given(st.integers(0, 2**32))
 def test_in_no_life_anything_is_found(seed: int) -> None:
     made = audited(seed)
-    ledger = Ledger(World())
+    ledger = audit.Ledger(World())
     for entry in made.entries:
         ledger.note(entry)
     assert not [*ledger.findings(made.world)]
@@ -143,7 +129,7 @@ WRONG: dict[str, Callable[[], tuple[World, dict[str, Any]]]] = {
     "no_end": lambda: (spoilt(ASKING, question=None), {}),
     "stranded": lambda: (spoilt(RUNNING, run=None), {}),
     "not_asked_for": lambda: (spoilt(ASKING, comments=(("ask.1", "Merge?"),)), {}),
-    "overdue": lambda: (ASKING, {"at": ASKING.flows["t-1"].question.due + DUE_BOUND * 2}),  # type: ignore[union-attr]
+    "overdue": lambda: (ASKING, {"at": ASKING.flows["t-1"].question.due + audit.DUE_BOUND * 2}),  # type: ignore[union-attr]
     "intent_open": lambda: asked_long_ago(),
     "run_not_over": lambda: (spoilt(RUNNING, stage="parked", code="attempts"), {}),
     "no_evidence": lambda: (closed(why=" "), {}),
@@ -156,7 +142,7 @@ WRONG: dict[str, Callable[[], tuple[World, dict[str, Any]]]] = {
 def asked_long_ago() -> tuple[World, dict[str, Any]]:
     world = until(lambda made: bool(made.world.flows["t-1"].open))
     (command, *_) = world.flows["t-1"].open
-    return world, {"asked": {command.key: world.now}, "at": world.now + OPEN_BOUND * 2}
+    return world, {"asked": {command.key: world.now}, "at": world.now + audit.OPEN_BOUND * 2}
 
 
 def both_at_once() -> World:
@@ -178,12 +164,12 @@ def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_strande
         assert ("stranded" in codes(found(world))) == wrong
     late = replace(first.work.landing, seq=1)  # what is under way is of a landing that was given up
     work = replace(LANDING.flows["t-1"].work, landing=replace(late, onto="main"))
-    assert not codes([*of_world(spoilt(both_at_once(), work=work))])
+    assert not codes([*audit.of_world(spoilt(both_at_once(), work=work))])
 
 
 def test_a_queue_that_is_not_what_the_flows_say_is_found() -> None:
-    assert not [*of_indexes(LANDING)]
-    wrong = [*of_indexes(replace(LANDING, landings=LANDING.landings.remove(next(iter(LANDING.landings)))))]
+    assert not [*audit.of_indexes(LANDING)]
+    wrong = [*audit.of_indexes(replace(LANDING, landings=LANDING.landings.remove(next(iter(LANDING.landings)))))]
     assert [one.what for one in wrong] == ["the World's landings is not what its flows say"]
 
 
@@ -203,7 +189,7 @@ def test_the_lock_of_an_issue_at_work_and_a_due_time_on_its_way_are_fine() -> No
 
 def shown(world: World, *views: Issue, taken_in: bool = True, as_of: int | None = None) -> list[Finding]:
     """What a look shows."""
-    return [*of_look(world, views, world.seq if as_of is None else as_of, taken_in=taken_in)]
+    return [*audit.of_look(world, views, world.seq if as_of is None else as_of, taken_in=taken_in)]
 
 
 def mine(**changes: Any) -> Issue:
@@ -224,7 +210,7 @@ OTHERS: dict[str, Callable[[], list[Finding]]] = {
     "not_as_written": lambda: shown(spoilt(ASKING, issue=mine(labels=())), mine(labels=())),
     "journal_behind": lambda: shown(ASKING, mine(stamp=stamped(10**6))),
     "stamp_lost": lambda: shown(spoilt(ASKING, issue=mine(stamp=None)), mine(stamp=None)),
-    "session_gone": lambda: [*of_sessions(RUNNING, {session for _, _, session in in_sessions(RUNNING)})],
+    "session_gone": lambda: [*audit.of_sessions(RUNNING, {session for _, _, session in audit.in_sessions(RUNNING)})],
 }
 
 
@@ -235,18 +221,18 @@ def test_what_the_tracker_and_the_server_show_is_found(code: str) -> None:
 
 
 def test_every_code_has_a_remedy_and_a_row_in_the_guide() -> None:
-    assert set(REMEDIES) == set(WRONG) | set(OTHERS) | {"run_without_end", "not_landed", "unverified", "picture"}
-    assert set(OTHERS) == set(OF_OTHERS)
+    assert set(audit.REMEDIES) == set(WRONG) | set(OTHERS) | {"run_without_end", "not_landed", "unverified", "picture"}
+    assert set(OTHERS) == set(audit.OF_OTHERS)
     table = (ROOT / "docs" / "audit.md").read_text().partition("## Codes")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(REMEDIES)
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(audit.REMEDIES)
 
 
 def test_what_stands_as_it_was_written_is_fine() -> None:
     assert not shown(ASKING, mine())
     assert not shown(RUNNING, RUNNING.flows["t-1"].issue)
-    assert not [*of_sessions(RUNNING, ())]
-    assert len([*in_sessions(RUNNING)]) == 1
-    assert not [*in_sessions(ASKING)]
+    assert not [*audit.of_sessions(RUNNING, ())]
+    assert len([*audit.in_sessions(RUNNING)]) == 1
+    assert not [*audit.in_sessions(ASKING)]
 
 
 @pytest.mark.promise("A2")
@@ -271,7 +257,7 @@ def test_a_claim_of_a_lost_state_folder_has_no_owner() -> None:
     assert codes(shown(world, view, taken_in=False)) == {"claim_without_owner"}
 
 
-@pytest.mark.parametrize("code", EXPLAINED)
+@pytest.mark.parametrize("code", audit.EXPLAINED)
 def test_a_claim_of_a_lost_state_folder_that_is_not_taken_up_for_a_reason_is_explained(code: str) -> None:
     """A daemon that was asked for other issues holds a parked one for its label."""
     view = issue("t-1", "blocked", "ashep:parked", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
@@ -284,7 +270,7 @@ def test_a_daemon_that_was_asked_for_others_holds_a_parked_one_with_a_reason_tha
     view = issue("t-3", "blocked", "ashep:parked", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
     book.made.tracker["t-3"] = view
     book.looked()
-    assert book.flow("t-3").code in EXPLAINED
+    assert book.flow("t-3").code in audit.EXPLAINED
     assert book.flow("t-3").stage == "idle"
 
 
@@ -292,8 +278,8 @@ def test_a_daemon_that_was_asked_for_others_holds_a_parked_one_with_a_reason_tha
 def test_only_what_is_found_twice_counts() -> None:
     one, two = Finding("no_end", "t-1", "now"), Finding("no_end", "t-1", "later")
     other = Finding("no_end", "t-2", "x")
-    assert lasting([one], [two, other]) == (two,)
-    assert lasting([], [one]) == ()
+    assert audit.lasting([one], [two, other]) == (two,)
+    assert audit.lasting([], [one]) == ()
 
 
 # --- the whole journal --------------------------------------------------------------------------------------------
@@ -306,7 +292,7 @@ def told(*bodies: e.Fact) -> Iterator[Entry]:
 
 @pytest.mark.promise("A1")
 def test_a_run_without_an_end_and_a_closing_without_evidence_are_left_over() -> None:
-    ledger, world = Ledger(World()), World()
+    ledger, world = audit.Ledger(World()), World()
     planned = [entry.body for entry in live(3, 60).entries if isinstance(entry.body, runs.RunPlanned)][:2]
     facts = [replace(fact, issue="t-1", run=f"t-1/implement.1.{n}") for n, fact in enumerate(planned, 1)]
     for entry in told(
@@ -346,62 +332,46 @@ def yes(answer: Any = "approved") -> issues.PersonAnswered:
 
 def left(*facts: e.Fact) -> set[str]:
     """What a journal with these facts leaves over."""
-    ledger = Ledger(World())
+    ledger = audit.Ledger(World())
     for entry in told(*facts):
         ledger.note(entry)
     return codes([*ledger.findings(World())])
 
 
 @pytest.mark.promise("A1")
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        ((FINISHED, verified(), LANDED, CLOSED), ""),
-        ((FINISHED, LANDED, verified(), CLOSED), ""),
-        ((issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
-        ((issues.IssueFinished("t-1", "done", "", True), verified("head"), CLOSED), ""),
-        ((issues.IssueFinished("t-1", "done"), CLOSED), ""),
-        ((issues.IssueFinished("t-1", "done", "", True), CLOSED), "unverified"),
-        ((PULLED, verified("head"), MERGED, CLOSED), ""),
-        ((PULLED, verified("head"), replace(MERGED, commit=""), CLOSED), ""),
-        ((PULLED, verified("head"), CLOSED), "not_landed"),
-        ((PULLED, MERGED, CLOSED), "unverified"),
-        ((FINISHED, verified(), CLOSED), "not_landed"),
-        ((LANDED, FINISHED, verified(), CLOSED), "not_landed"),
-        ((FINISHED, verified(), LANDED, FINISHED, verified(), CLOSED), "not_landed"),
-        ((FINISHED, LANDED, CLOSED), "unverified"),
-        ((verified(), FINISHED, LANDED, CLOSED), "unverified"),
-        ((FINISHED, verified("before"), LANDED, CLOSED), "unverified"),
-        ((FINISHED, verified("new", run="t-1/implement.1.1"), LANDED, CLOSED), "unverified"),
-        ((FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
-        ((verified("x", "tests", run="r"), ASKED, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), ""),
-        ((verified("x", "tests"), ASKED, yes(), FINISHED, verified("new", "lint"), LANDED, CLOSED), "unverified"),
-        (
-            (
-                verified("x", "tests"),
-                ASKED,
-                yes("changes_requested"),
-                FINISHED,
-                verified("new", "tests"),
-                LANDED,
-                CLOSED,
-            ),
-            "unverified",
-        ),
-        (
-            (verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED),
-            "unverified",
-        ),
-        ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
-        ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),
-        ((replace(IDLE, commit="x", run="r"), ASKED, yes(), FINISHED, IDLE, LANDED, CLOSED), ""),
-        ((ADOPTED, SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), "unverified"),
-        ((ADOPTED, SEALED, FINISHED, verified(), LANDED, CLOSED), ""),
-        ((ADOPTED, issues.IssueFinished("t-1", "done"), CLOSED), ""),
-        ((replace(ADOPTED, checks=1), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
-        ((ADOPTED, replace(ADOPTED, hash=""), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
-    ],
-)
+@pytest.mark.parametrize(("facts", "code"), [
+    ((FINISHED, verified(), LANDED, CLOSED), ""),
+    ((FINISHED, LANDED, verified(), CLOSED), ""),
+    ((issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+    ((issues.IssueFinished("t-1", "done", "", True), verified("head"), CLOSED), ""),
+    ((issues.IssueFinished("t-1", "done"), CLOSED), ""),
+    ((issues.IssueFinished("t-1", "done", "", True), CLOSED), "unverified"),
+    ((PULLED, verified("head"), MERGED, CLOSED), ""),
+    ((PULLED, verified("head"), replace(MERGED, commit=""), CLOSED), ""),
+    ((PULLED, verified("head"), CLOSED), "not_landed"),
+    ((PULLED, MERGED, CLOSED), "unverified"),
+    ((FINISHED, verified(), CLOSED), "not_landed"),
+    ((LANDED, FINISHED, verified(), CLOSED), "not_landed"),
+    ((FINISHED, verified(), LANDED, FINISHED, verified(), CLOSED), "not_landed"),
+    ((FINISHED, LANDED, CLOSED), "unverified"),
+    ((verified(), FINISHED, LANDED, CLOSED), "unverified"),
+    ((FINISHED, verified("before"), LANDED, CLOSED), "unverified"),
+    ((FINISHED, verified("new", run="t-1/implement.1.1"), LANDED, CLOSED), "unverified"),
+    ((FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
+    ((verified("x", "tests", run="r"), ASKED, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), ""),
+    ((verified("x", "tests"), ASKED, yes(), FINISHED, verified("new", "lint"), LANDED, CLOSED), "unverified"),
+    ((verified("x", "tests"), ASKED, yes("changes_requested"), FINISHED, verified("new", "tests"), LANDED, CLOSED),
+     "unverified"),
+    ((verified("x", "tests"), SIGN, yes(), FINISHED, verified("new", "tests"), LANDED, CLOSED), "unverified"),
+    ((FINISHED, IDLE, LANDED, CLOSED), "unverified"),
+    ((FINISHED, replace(IDLE, must_change=False), LANDED, CLOSED), ""),
+    ((replace(IDLE, commit="x", run="r"), ASKED, yes(), FINISHED, IDLE, LANDED, CLOSED), ""),
+    ((ADOPTED, SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), "unverified"),
+    ((ADOPTED, SEALED, FINISHED, verified(), LANDED, CLOSED), ""),
+    ((ADOPTED, issues.IssueFinished("t-1", "done"), CLOSED), ""),
+    ((replace(ADOPTED, checks=1), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+    ((ADOPTED, replace(ADOPTED, hash=""), SEALED, issues.IssueFinished("t-1", "done", "main"), LANDED, CLOSED), ""),
+])  # fmt: skip
 def test_a_closing_is_accounted_for_by_a_landing_and_by_evidence_of_what_landed(
     facts: tuple[e.Fact, ...], code: str
 ) -> None:
@@ -416,7 +386,7 @@ def test_a_journal_that_begins_with_a_snapshot_knows_what_was_finished_before() 
     ):
         work = world.flows["t-1"].work
         assert work.landing is not None
-        ledger = Ledger(spoilt(world, work=replace(work, landing=replace(work.landing, **changes))))
+        ledger = audit.Ledger(spoilt(world, work=replace(work, landing=replace(work.landing, **changes))))
         for entry in told(CLOSED):
             ledger.note(entry)
         assert codes([*ledger.findings(world)]) == wanted

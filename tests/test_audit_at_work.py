@@ -28,6 +28,8 @@ from ashep.views import standing
 from tests.core.given import T0
 from tests.loop_world import ACTOR, World, minutes, simulate
 
+pytestmark = pytest.mark.virtual
+
 LOST = Stamp("another-state-folder", 7, "t-1/implement.1.1")
 
 
@@ -61,57 +63,48 @@ async def idle(world: World) -> AsyncGenerator[Any]:
 
 
 @pytest.mark.promise("A3")
-def test_an_idle_day_without_findings_appends_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path)
-        world.tracker.add("not ready", labels=("ashep:excluded",))
-        async with idle(world):
-            before = len(world.journal())
-            await anyio.sleep(minutes(60 * 24))
-            assert [
-                type(entry.body)
-                for entry in world.journal()[before:]
-                if not isinstance(entry.body, (TimerDue, ServerEnded))  # an idle server is ended, once
-            ] == []
-        world.check()
-
-    simulate(scenario)
+async def test_an_idle_day_without_findings_appends_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.tracker.add("not ready", labels=("ashep:excluded",))
+    async with idle(world):
+        before = len(world.journal())
+        await anyio.sleep(minutes(60 * 24))
+        assert [
+            type(entry.body)
+            for entry in world.journal()[before:]
+            if not isinstance(entry.body, (TimerDue, ServerEnded))  # an idle server is ended, once
+        ] == []
+    world.check()
 
 
 @pytest.mark.promise("A3")
-def test_a_finding_is_a_fact_once_and_gone_when_it_is_gone(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path)
-        async with idle(world) as running:
-            assert world.bodies(AccountAudited) == []
-            name = later(world)
-            await anyio.sleep(minutes(130))
-            (fact,) = world.bodies(AccountAudited)
-            assert [(one.code, one.issue) for one in fact.findings] == [("journal_behind", name)]
-            assert world.world.findings == fact.findings
-            await running.auditor.last()
-            await anyio.sleep(1)
-            assert len(world.bodies(AccountAudited)) == 1, "at the end what the tracker showed still stands"
-            world.tracker.person_sets(name, "pat", status="closed")
-            await anyio.sleep(minutes(70))
-            assert [fact.findings for fact in world.bodies(AccountAudited)][1:] == [()]
-        async with idle(world):
-            pass
-        assert len(world.bodies(AccountAudited)) == 2
-
-    simulate(scenario)
-
-
-def test_the_first_look_of_a_start_is_audited(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path)
-        async with idle(world):
-            pass
+async def test_a_finding_is_a_fact_once_and_gone_when_it_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with idle(world) as running:
+        assert world.bodies(AccountAudited) == []
         name = later(world)
-        async with idle(world):
-            assert [one.issue for one in world.world.findings] == [name]
+        await anyio.sleep(minutes(130))
+        (fact,) = world.bodies(AccountAudited)
+        assert [(one.code, one.issue) for one in fact.findings] == [("journal_behind", name)]
+        assert world.world.findings == fact.findings
+        await running.auditor.last()
+        await anyio.sleep(1)
+        assert len(world.bodies(AccountAudited)) == 1, "at the end what the tracker showed still stands"
+        world.tracker.person_sets(name, "pat", status="closed")
+        await anyio.sleep(minutes(70))
+        assert [fact.findings for fact in world.bodies(AccountAudited)][1:] == [()]
+    async with idle(world):
+        pass
+    assert len(world.bodies(AccountAudited)) == 2
 
-    simulate(scenario)
+
+async def test_the_first_look_of_a_start_is_audited(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with idle(world):
+        pass
+    name = later(world)
+    async with idle(world):
+        assert [one.issue for one in world.world.findings] == [name]
 
 
 @pytest.mark.promise("A3")
@@ -190,8 +183,7 @@ def test_nothing_is_left_over_in_the_middle_of_things(world: World) -> None:
 
 def test_what_cannot_be_asked_is_said(world: World) -> None:
     account = examined(world, Away(), Away())
-    assert account.findings == []
-    assert account.no_tracker == "no answer"
+    assert (account.findings, account.no_tracker) == ([], "no answer")
     assert "no answer about" in account.no_server
 
 

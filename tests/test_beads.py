@@ -38,13 +38,9 @@ UNKNOWN = '{"error":"no issues found matching the provided IDs","schema_version"
 def row(**changes: Any) -> str:
     """What bd prints of an issue, in an array."""
     issue: dict[str, Any] = {
-        "id": "t-1",
-        "title": "Work",
-        "status": "open",
-        "priority": 2,
-        "issue_type": "task",
+        "id": "t-1", "title": "Work", "status": "open", "priority": 2, "issue_type": "task",
         "created_at": "2026-01-02T03:04:05Z",
-    }
+    }  # fmt: skip
     return json.dumps([issue | changes])
 
 
@@ -209,20 +205,10 @@ async def test_an_issue_that_changed_between_the_reads_is_not_ready(fake: Fake) 
     assert (look.ready, [one.issue.status for one in look.issues]) == ((), ["in_progress"])
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        None,
-        "text",
-        [],
-        {"ashep": None},
-        {"ashep": "{"},
-        {"ashep": {"instance": 1}},
-        {"ashep": [1]},
-        {"ashep": 7},
-        {"ashep": {"instance": "a\x1b", "seq": 1}},
-    ],
-)
+@pytest.mark.parametrize("metadata", [
+    None, "text", [], {"ashep": None}, {"ashep": "{"}, {"ashep": {"instance": 1}}, {"ashep": [1]}, {"ashep": 7},
+    {"ashep": {"instance": "a\x1b", "seq": 1}},
+])  # fmt: skip
 async def test_a_stamp_that_cannot_be_read_is_none(fake: Fake, metadata: object) -> None:
     fake.says("list", row(metadata=metadata))
     [seen] = (await fake.tracker().look()).issues
@@ -280,12 +266,9 @@ async def test_a_write_that_cannot_be_read_back_is_unknown_and_leaves_no_process
         fake.hangs(subcommand)
     creation = Creation("t-2", NewIssue("x"), "t-1", STAMP)
     writes = (
-        tracker.update(UPDATE),
-        tracker.claim(CLAIM),
-        tracker.relabel("t-1", ("a",), ()),
-        tracker.comment("t-1", "text", "<!-- ashep:1 -->"),
-        tracker.create(creation),
-    )
+        tracker.update(UPDATE), tracker.claim(CLAIM), tracker.relabel("t-1", ("a",), ()),
+        tracker.comment("t-1", "text", "<!-- ashep:1 -->"), tracker.create(creation),
+    )  # fmt: skip
     for write in writes:
         await tracker.look()  # the failed read forgot the issue
         with pytest.raises(TrackerUnavailable) as caught:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from ashep import __version__
 from ashep.adapters import programs
-from ashep.cli import quick
-from ashep.cli.commands import app
-from ashep.cli.quick import FORMS, HELP
+from ashep.cli import fast_path
+from ashep.cli.commands import whole
+from ashep.cli.fast_path import HELP, READERS
+from ashep.cli.reading import readers
 from ashep.config import write_starter
 from ashep.store.reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
@@ -97,7 +97,7 @@ def test_version_and_help() -> None:
 
 
 def test_every_command_explains_itself_with_an_example() -> None:
-    root: Any = typer.main.get_command(app)
+    root = whole()
     groups = ("agents", "policy", "journal", "notify", "service")
     commands = [*root.commands.values(), *(one for name in groups for one in root.commands[name].commands.values())]
     for command in commands:
@@ -322,10 +322,7 @@ def test_the_pid_of_a_dead_daemon_is_left_alone(project: Path, daemon: subproces
 
 def test_looking_before_there_is_anything(project: Path) -> None:
     done = ashep("status", "--json", cwd=project)
-    assert (done.code, done.json) == (
-        0,
-        {"daemon": STOPPED, "issues": []},
-    )
+    assert (done.code, done.json) == (0, {"daemon": STOPPED, "issues": []})
     assert "`ashep work` begins one" in done.err
     assert ashep("runs", "--json", cwd=project).json == {"runs": []}
     for command in (["why", "t-1"], ["show", "t-1/implement.1.1"], ["runs", "t-1"]):
@@ -430,8 +427,7 @@ def test_a_damaged_journal_is_told_with_its_own_exit_code(lived: Path, tmp_path:
 def test_a_reader_that_went_away_is_no_mistake(lived: Path) -> None:
     command = f"{ASHEP} runs --json --limit 0 | true; {ASHEP} why t-1 | head -1"
     done = subprocess.run(["sh", "-c", command], cwd=lived, capture_output=True, timeout=60)
-    assert done.stderr == b""
-    assert done.stdout == b"t-1: Title of t-1\n"
+    assert (done.stderr, done.stdout) == (b"", b"t-1: Title of t-1\n")
 
 
 def test_there_are_no_colours_but_on_a_terminal(lived: Path) -> None:
@@ -532,23 +528,28 @@ def test_looking_is_quick(lived: Path) -> None:
 # --- one source ---------------------------------------------------------------------------------------------------
 
 
-def test_the_plain_forms_are_what_typer_declares() -> None:
-    root: Any = typer.main.get_command(app)
-    for name, form in FORMS.items():
-        options = {option: param for param in root.commands[name].params for option in param.opts}
-        flags = {option: param.name for option, param in options.items() if getattr(param, "is_flag", False)}
-        arguments = [param for param in root.commands[name].params if param.param_type_name == "argument"]
-        valued = {
-            option: param
-            for option, param in options.items()
-            if option.startswith("-") and not getattr(param, "is_flag", False)
-        }
-        whole = {option for option, param in valued.items() if param.type_descriptor.annotation is int}
-        numbers = {option: param.name for option, param in valued.items() if option in whole}
-        words = {option: param.name for option, param in valued.items() if option not in whole}
-        assert (form.flags, form.numbers, form.words) == (flags, numbers, words)
-        assert form.place == (arguments[0].name if arguments else None)
-        assert form.needed == bool(arguments and arguments[0].required)
+PLAIN = {
+    "status": ["", "--all", "--json --watch"],
+    "runs": ["", "t-1", "--limit 3", "-n 0 t-1 --json"],
+    "show": ["t-1/a.1.1", "--prompt t-1/a.1.1 --json"],
+    "why": ["t-1", "--json t-1"],
+    "usage": ["", "--by day --since 18:00", "--json"],
+    "report": ["", "--since 2h --json", "--markdown"],
+}  # fmt: skip
+"""Every option of the readers, in plain forms."""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_plain_form_is_read_as_typer_reads_it(name: str) -> None:
+    assert {*READERS} == {*readers.EXAMPLES}
+    command, used = whole().commands[name], set[str]()
+    for line in PLAIN[name]:
+        plain = fast_path.values_of(getattr(readers, name), line.split())
+        assert plain is not None
+        context = command.make_context(name, line.split())
+        assert context.params == {one.name: one.default for one in command.params if one.name != "help"} | plain
+        used |= {*plain}
+    assert used == {param.name for param in command.params} - {"help"}
 
 
 @pytest.mark.parametrize(
@@ -558,7 +559,7 @@ def test_the_plain_forms_are_what_typer_declares() -> None:
      ["usage", "--by"], ["usage", "--since", "--json"]],
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_typer(arguments: list[str]) -> None:
-    assert quick.run(arguments) is None
+    assert fast_path.run(arguments) is None
 
 
 def test_the_pages_made_from_the_help_are_fresh() -> None:

@@ -56,11 +56,8 @@ def test_starter_files_load_without_a_warning(folder: Path) -> None:
     assert configuration.warnings == ()
     assert configuration.policies.default_policy == "standard"
     assert [phase.name for phase in configuration.policies.policies["standard"].phases] == [
-        "implement",
-        "review",
-        "arbitrate",
-        "human_review",
-    ]
+        "implement", "review", "arbitrate", "human_review",
+    ]  # fmt: skip
 
 
 def test_starter_settings_are_the_defaults() -> None:
@@ -134,8 +131,7 @@ def test_text_and_hash_are_kept(folder: Path) -> None:
     text = starter("agents.yaml")
     (folder / "agents.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
     source = load(folder).sources["agents"]
-    assert source.text == text
-    assert source.sha256 == load(ROOT / ".agent-shepherd").sources["agents"].sha256
+    assert (source.text, source.sha256) == (text, load(ROOT / ".agent-shepherd").sources["agents"].sha256)
 
 
 def test_a_draft_is_checked_against_the_registry(folder: Path, tmp_path: Path) -> None:
@@ -216,31 +212,19 @@ WHOLE_FILES: list[tuple[str | bytes, list[str]]] = [
     ("a" * 300_000, ["policies.yaml:1: larger than 256 KiB; is this the right file?"]),
     ("version: 1\n---\nversion: 1\n", ["policies.yaml:2: a second document begins here; use one"]),
     ("a: " + "[" * 5000, ["policies.yaml:1: a" + "[0]" * 19 + "[…: nested more than 32 deep"]),
-    (
-        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
-        ["policies.yaml:1: a: an anchor (&a) is not allowed; write the value out"],
-    ),
-    (
-        "version: true\npolicies: {p: [implement]}\n",
-        ["policies.yaml:1: version: expected 1, the only version that this ashep reads, found true"],
-    ),
-    (
-        "version: 1\npolicies: {p: []}\n",
-        ["policies.yaml:2: policies.p: expected at least one entry, found an empty list"],
-    ),
-    (
-        "version: 1\npolicies:\n  p: [implement, 3]\n",
-        ["policies.yaml:3: policies.p[1]: expected a phase (its name, or a mapping), found the number 3"],
-    ),
-    (
-        "version: 1\npolicies:\n  a b: [implement]\n",
-        ["policies.yaml:3: policies.'a b': not a name: a letter, then letters, digits, _ or - (64 at most)"],
-    ),
-    (
-        "version: 1\r\ndefault_policy: quik\r\npolicies: {quick: [implement]}\r\n",
-        ["policies.yaml:2: default_policy: there is no policy quik; did you mean quick?"],
-    ),
-]
+    ("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
+     ["policies.yaml:1: a: an anchor (&a) is not allowed; write the value out"]),
+    ("version: true\npolicies: {p: [implement]}\n",
+     ["policies.yaml:1: version: expected 1, the only version that this ashep reads, found true"]),
+    ("version: 1\npolicies: {p: []}\n",
+     ["policies.yaml:2: policies.p: expected at least one entry, found an empty list"]),
+    ("version: 1\npolicies:\n  p: [implement, 3]\n",
+     ["policies.yaml:3: policies.p[1]: expected a phase (its name, or a mapping), found the number 3"]),
+    ("version: 1\npolicies:\n  a b: [implement]\n",
+     ["policies.yaml:3: policies.'a b': not a name: a letter, then letters, digits, _ or - (64 at most)"]),
+    ("version: 1\r\ndefault_policy: quik\r\npolicies: {quick: [implement]}\r\n",
+     ["policies.yaml:2: default_policy: there is no policy quik; did you mean quick?"]),
+]  # fmt: skip
 
 
 @pytest.mark.promise("F2")
@@ -285,13 +269,10 @@ def test_planned_settings_are_refused(folder: Path, key: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("reminder: 1d\n    phases: [implement]", "reminder"),
-        ("limits: {max_cost: 3}\n    phases: [implement]", "limits.max_cost"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key"), [
+    ("reminder: 1d\n    phases: [implement]", "reminder"),
+    ("limits: {max_cost: 3}\n    phases: [implement]", "limits.max_cost"),
+])  # fmt: skip
 def test_planned_keys_of_a_policy(folder: Path, text: str, key: str) -> None:
     assert said(folder, f"version: 1\npolicies:\n  p:\n    {text}\n") == [
         f"policies.yaml:4: policies.p.{key}: not yet supported by this version; remove it"
@@ -348,11 +329,9 @@ SECOND = [
     (
         "{name: review, access: write, capabilities: [test], session: {reuse_from: implement}, verdicts: [a], "
         "next: {a: close}}",
-        "reuse-with-verdicts",
-        6,
-        "session.reuse_from",
+        "reuse-with-verdicts", 6, "session.reuse_from",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "line", "key"), SECOND)
@@ -389,26 +368,20 @@ IMPOSSIBLE = [
     ("{tool: write, action: deny}", "OpenCode judges write as edit; write `tool: edit`"),
     ("{tool: question, action: allow}", "a question is answered, and not allowed; write `ask`, or `deny`"),
     ("{tool: question, pattern: x, action: ask}", "a question has no pattern; remove it"),
-    (
-        '{tool: external_directory, pattern: "/tmp/*", action: ask}',
-        "no agent leaves the project's folder; remove the rule",
-    ),
-    (
-        '{tool: bash, pattern: "bd close *", action: allow}',
-        "no agent calls ashep, or writes to the tracker, whatever a rule",
-    ),
+    ('{tool: external_directory, pattern: "/tmp/*", action: ask}',
+     "no agent leaves the project's folder; remove the rule"),
+    ('{tool: bash, pattern: "bd close *", action: allow}',
+     "no agent calls ashep, or writes to the tracker, whatever a rule"),
     ('{tool: bash, pattern: "/usr/bin/ashep*", action: ask}', "no agent calls ashep, or writes to the tracker"),
-]
+]  # fmt: skip
 BEYOND_ACCESS = [
-    (
-        '{tool: bash, pattern: "npm test*", action: allow}',
-        "no rule about bash keeps a reader from writing; give the phase",
-    ),
+    ('{tool: bash, pattern: "npm test*", action: allow}',
+     "no rule about bash keeps a reader from writing; give the phase"),
     ("{tool: edit, action: ask}", "no rule about edit keeps a reader from writing; give the phase `access: write`"),
     ("{tool: task, action: allow}", "no rule about task keeps a reader from writing"),
     ('{tool: "*", action: allow}', "a read phase has no tools but those that are named; name the tool"),
     ('{tool: read, pattern: "config/.env", action: allow}', "a read phase reads no .env files; remove the rule"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.promise("H2")
@@ -477,29 +450,14 @@ def test_a_person_covers_a_phase(folder: Path) -> None:
 
 AGENTS = [
     ("id: builder", "{id: builder, capabilities: [x]}", "duplicate-agent", "agents[5].id", "error"),
-    (
-        "provider",
-        "{id: a, capabilities: [x], runner: {provider: y}}",
-        "half-a-model",
-        "agents[5].runner.provider",
-        "error",
-    ),
+    ("provider", "{id: a, capabilities: [x], runner: {provider: y}}", "half-a-model", "agents[5].runner.provider",
+     "error"),
     ("model", "{id: a, capabilities: [x], runner: {model: y}}", "half-a-model", "agents[5].runner.model", "error"),
-    (
-        "type",
-        "{id: a, capabilities: [x], runner: {type: openkode}}",
-        "unknown-runner",
-        "agents[5].runner.type",
-        "error",
-    ),
-    (
-        "person",
-        "{id: a, capabilities: [x], is_human: true, runner: {}}",
-        "pointless-key",
-        "agents[5].runner",
-        "warning",
-    ),
-]
+    ("type", "{id: a, capabilities: [x], runner: {type: openkode}}", "unknown-runner", "agents[5].runner.type",
+     "error"),
+    ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
+     "warning"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("entry", "code", "key", "severity"), [case[1:] for case in AGENTS])
@@ -523,14 +481,11 @@ SETTINGS = [
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),
     ("notify: {targets: [{name: pager}]}", "bad-target", "notify.targets[0]"),
     ("notify: {targets: [{command: [x], apprise_env: X}]}", "bad-target", "notify.targets[0]"),
-    (
-        "notify: {targets: [{name: x, command: [x]}, {name: x, command: [y]}]}",
-        "duplicate-target",
-        "notify.targets[1].name",
-    ),
+    ("notify: {targets: [{name: x, command: [x]}, {name: x, command: [y]}]}", "duplicate-target",
+     "notify.targets[1].name"),
     ("notify: {quiet_hours: [{at: '0 22 * *', lasts: 8h}]}", "bad-cron", "notify.quiet_hours[0].at"),
     ("worker: {quiet_hours: [{at: '0 22 31 feb *', lasts: 8h}]}", "bad-cron", "worker.quiet_hours[0].at"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "key"), SETTINGS)
@@ -564,21 +519,17 @@ def test_a_match_that_claims_nothing_is_a_warning(folder: Path) -> None:
 )  # fmt: skip
 def test_budgets_that_make_no_sense_are_refused(folder: Path, budgets: str) -> None:
     (found,) = findings(folder, f"version: 1\nbudgets: {budgets}\n", "config.yaml")
-    assert found.severity == "error"
-    assert found.line == 2
+    assert (found.severity, found.line) == ("error", 2)
     assert found.key is not None
     assert found.key.startswith("budgets")
 
 
-@pytest.mark.parametrize(
-    ("budgets", "key"),
-    [
-        ("{run: {cost: 5}, issue: {cost: 4}}", "budgets.run.cost"),
-        ("{day: {tokens: 5}, total: {tokens: 4}}", "budgets.day.tokens"),
-        ("{providers: {acme: {cost: 5}}, day: {cost: 4}}", "budgets.providers.acme.cost"),
-        ("{run: {cost: 4}, issue: {cost: 4, tokens: 1}, day: {cost: 1000, tokens: 1000}}", None),
-    ],
-)
+@pytest.mark.parametrize(("budgets", "key"), [
+    ("{run: {cost: 5}, issue: {cost: 4}}", "budgets.run.cost"),
+    ("{day: {tokens: 5}, total: {tokens: 4}}", "budgets.day.tokens"),
+    ("{providers: {acme: {cost: 5}}, day: {cost: 4}}", "budgets.providers.acme.cost"),
+    ("{run: {cost: 4}, issue: {cost: 4, tokens: 1}, day: {cost: 1000, tokens: 1000}}", None),
+])  # fmt: skip
 def test_a_limit_that_is_never_met_is_a_warning(folder: Path, budgets: str, key: str | None) -> None:
     (folder / "config.yaml").write_text(f"version: 1\nbudgets: {budgets}\n")
     found = [(one.code, one.key, one.severity) for one in load(folder).warnings]

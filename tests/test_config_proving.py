@@ -42,34 +42,18 @@ WRONG = [
     ("checks: [3]", 6, "checks[0]", "expected a check ({id, type, description, verify}), found the number 3"),
     ("checks: [[]]", 6, "checks[0]", "expected a check ({id, type, description, verify}), found an empty list"),
     (
-        "checks:\n          - {id: a, type: test_pass, verify: {command: make && true}}",
-        7,
-        "checks[0].verify.command",
+        "checks:\n          - {id: a, type: test_pass, verify: {command: make && true}}", 7, "checks[0].verify.command",
         "expected a command without `&&`, which only a shell reads, and none does: quote it, or make two checks, found "
         "'make && true'",
     ),
+    ("checks: [{id: a, type: code_pattern, verify: {glob: '*', pattern: '('}}]", 6, "checks[0].verify.pattern",
+     "not a regular expression: missing ), unterminated subpattern at position 0"),
+    ("checks: [{id: a, type: file_exists, verify: {path: x, contain: []}}]", 6, "checks[0].verify.contain",
+     "unknown key; did you mean contains?"),
+    (f"checks:\n          - {FILE}\n          - {FILE}", 8, "checks[1].id",
+     "another check is named 'a', on line 7; give each its own id"),
     (
-        "checks: [{id: a, type: code_pattern, verify: {glob: '*', pattern: '('}}]",
-        6,
-        "checks[0].verify.pattern",
-        "not a regular expression: missing ), unterminated subpattern at position 0",
-    ),
-    (
-        "checks: [{id: a, type: file_exists, verify: {path: x, contain: []}}]",
-        6,
-        "checks[0].verify.contain",
-        "unknown key; did you mean contains?",
-    ),
-    (
-        f"checks:\n          - {FILE}\n          - {FILE}",
-        8,
-        "checks[1].id",
-        "another check is named 'a', on line 7; give each its own id",
-    ),
-    (
-        "checks: [{id: a, type: file_exist}]",
-        6,
-        "checks[0].type",
+        "checks: [{id: a, type: file_exist}]", 6, "checks[0].type",
         "unknown type 'file_exist'; did you mean file_exists?; a type of your own is registered by "
         "`verification.types` in config.yaml",
     ),
@@ -77,14 +61,10 @@ WRONG = [
     ("when_flags: {cii: review}", 6, "when_flags.cii", "unknown key; did you mean ci?"),
     ("when_flags: {ci: 3}", 6, "when_flags.ci", "expected a text, found the number 3"),
     ("when_flags: {ci: reviw}", 6, "when_flags.ci", "this policy has no phase reviw; did you mean review?"),
-    (
-        "when_flags: {ci: close}",
-        6,
-        "when_flags.ci",
-        "a change that is flagged cannot go around what follows; name a phase, one that asks a person, say",
-    ),
+    ("when_flags: {ci: close}", 6, "when_flags.ci",
+     "a change that is flagged cannot go around what follows; name a phase, one that asks a person, say"),
     ("landing: merge", 6, "landing", "not yet supported by this version; remove it"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "line", "key", "message"), WRONG, ids=[text[:40] for text, *_ in WRONG])

@@ -27,7 +27,9 @@ from ashep.core.facts.runs import RunEnded, RunPlanned, TurnStopped
 from ashep.daemon.control import Control
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import Lock
-from tests.loop_world import ACTOR, World, minutes, policy, simulate
+from tests.loop_world import ACTOR, World, minutes, policy
+
+pytestmark = pytest.mark.virtual
 
 READ = policy({"name": "look", "capabilities": ["review"]}, {"name": "decide", "capabilities": ["arbitrate"]})
 
@@ -40,138 +42,117 @@ def line(do: str, **more: Any) -> bytes:
 
 
 @pytest.mark.promise("K6")
-def test_a_pause_is_durable_before_it_is_answered_and_everything_goes_on_after_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        for title in ("first", "second"):
-            world.tracker.add(title)
-        async with world.living() as running:
-            control = Control(running.shepherd)
-            told = await control.answer(line("pause", why="the night"))
-            assert told["pauses"] == ["paused by ann until `ashep resume`: the night"]
-            assert (told["paused"], told["runs"]) == (True, [])
-            assert world.bodies(WorkPaused) == [WorkPaused("ann", "the night")]  # as the disk has it
-            await anyio.sleep(minutes(5))
-            assert not world.bodies(RunPlanned)
-            told = await control.answer(line("resume"))
-            assert told == {"runs": told["runs"], "pauses": [], "paused": False, "ended": [*told["ended"]]}
-            assert len(told["ended"]) == 1
-            await anyio.sleep(minutes(1))
-            assert world.bodies(RunPlanned)
-
-    simulate(scenario)
+async def test_a_pause_is_durable_before_it_is_answered_and_everything_goes_on_after_it(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=READ)
+    for title in ("first", "second"):
+        world.tracker.add(title)
+    async with world.living() as running:
+        control = Control(running.shepherd)
+        told = await control.answer(line("pause", why="the night"))
+        assert told["pauses"] == ["paused by ann until `ashep resume`: the night"]
+        assert (told["paused"], told["runs"]) == (True, [])
+        assert world.bodies(WorkPaused) == [WorkPaused("ann", "the night")]  # as the disk has it
+        await anyio.sleep(minutes(5))
+        assert not world.bodies(RunPlanned)
+        told = await control.answer(line("resume"))
+        assert told == {"runs": told["runs"], "pauses": [], "paused": False, "ended": [*told["ended"]]}
+        assert len(told["ended"]) == 1
+        await anyio.sleep(minutes(1))
+        assert world.bodies(RunPlanned)
 
 
-def test_a_pause_with_an_end_is_over_then_also_after_a_restart(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        world.tracker.add("first")
-        until = world.clock.now() + timedelta(hours=2)
-        async with world.living() as running:
-            await Control(running.shepherd).answer(line("pause", until=until.isoformat()))
-        async with world.living():
-            await anyio.sleep(minutes(100))
-            assert not world.bodies(RunPlanned)
-            await anyio.sleep(minutes(21))
-            assert world.bodies(RunPlanned)
-
-    simulate(scenario)
+async def test_a_pause_with_an_end_is_over_then_also_after_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=READ)
+    world.tracker.add("first")
+    until = world.clock.now() + timedelta(hours=2)
+    async with world.living() as running:
+        await Control(running.shepherd).answer(line("pause", until=until.isoformat()))
+    async with world.living():
+        await anyio.sleep(minutes(100))
+        assert not world.bodies(RunPlanned)
+        await anyio.sleep(minutes(21))
+        assert world.bodies(RunPlanned)
 
 
 @pytest.mark.promise("K7")
-def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        world.delay = 600
-        world.tracker.add("first")
-        async with world.living() as running:
-            control = Control(running.shepherd)
-            while not world.world.live:
-                await running.shepherd.changed()
-            await anyio.sleep(60)
-            told = await control.answer(line("pause", drain=True))
-            assert len(told["runs"]) == 1
-            while told["runs"]:
-                await anyio.sleep(10)
-                told = await control.answer(line("ask"))
-            assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
-            assert len(world.bodies(RunPlanned)) == 1
-
-    simulate(scenario)
+async def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=READ)
+    world.delay = 600
+    world.tracker.add("first")
+    async with world.living() as running:
+        control = Control(running.shepherd)
+        while not world.world.live:
+            await running.shepherd.changed()
+        await anyio.sleep(60)
+        told = await control.answer(line("pause", drain=True))
+        assert len(told["runs"]) == 1
+        while told["runs"]:
+            await anyio.sleep(10)
+            told = await control.answer(line("ask"))
+        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
+        assert len(world.bodies(RunPlanned)) == 1
 
 
 @pytest.mark.promise("K6")
-def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        world.delay = 600
-        issue = world.tracker.add("first")
-        async with world.living() as running:
-            control = Control(running.shepherd)
-            while not world.world.live:
-                await running.shepherd.changed()
-            await anyio.sleep(60)
-            run = f"{issue}/look.1.1"
-            told = await control.answer(line("cancel", target=run))
-            assert told == {"issue": issue, "run": run, "stopped": True}
-            assert [(fact.run, fact.state, fact.why) for fact in world.bodies(RunEnded)] == [
-                (run, "aborted", "cancelled by ann")
-            ]
-            assert [fact.code for fact in world.bodies(IssueParked)] == ["cancelled"]
-            assert len(world.bodies(TurnStopped)) == 1
-            await anyio.sleep(30)
-            assert "ashep:parked" in world.issues()[issue].labels
-            assert (await control.answer(line("cancel", target=run)))["error"] == f"{run} is not under way"
-        world.check()
-
-    simulate(scenario)
+async def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=READ)
+    world.delay = 600
+    issue = world.tracker.add("first")
+    async with world.living() as running:
+        control = Control(running.shepherd)
+        while not world.world.live:
+            await running.shepherd.changed()
+        await anyio.sleep(60)
+        run = f"{issue}/look.1.1"
+        told = await control.answer(line("cancel", target=run))
+        assert told == {"issue": issue, "run": run, "stopped": True}
+        assert [(fact.run, fact.state, fact.why) for fact in world.bodies(RunEnded)] == [
+            (run, "aborted", "cancelled by ann")
+        ]
+        assert [fact.code for fact in world.bodies(IssueParked)] == ["cancelled"]
+        assert len(world.bodies(TurnStopped)) == 1
+        await anyio.sleep(30)
+        assert "ashep:parked" in world.issues()[issue].labels
+        assert (await control.answer(line("cancel", target=run)))["error"] == f"{run} is not under way"
+    world.check()
 
 
 @pytest.mark.promise("K6")
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        (b"", "not understood"),
-        (b"pause", "not understood"),
-        (b"[1]", "not understood"),
-        (b'{"do": "stop", "by": "ann"}', "not understood"),
-        (b'{"do": "pause"}', "not understood: pause.by: Field required"),
-        (b'{"do": "pause", "by": ""}', "not understood: pause.by"),
-        (line("pause", forever=True), "not understood: pause.forever"),
-        (line("pause", until="2026-01-01T07:00:00"), "not understood: pause.until"),
-        (line("pause", until="2001-01-01T07:00:00Z"), "2001-01-01 07:00:00Z is over"),
-        (line("pause", provider="nobody"), "no agent runs on nobody"),
-        (line("pause", by="ashep-agent"), "ashep-agent is no person"),
-        (line("resume", by=ACTOR), f"{ACTOR} is no person"),
-        (line("cancel", by=ACTOR, target="x"), f"{ACTOR} is no person"),
-        (line("cancel", target="nope-1"), "there is no issue and no run nope-1"),
-    ],
-)
-def test_what_is_not_understood_or_not_a_persons_is_refused_and_leaves_nothing(
+@pytest.mark.parametrize(("request_", "said"), [
+    (b"", "not understood"),
+    (b"pause", "not understood"),
+    (b"[1]", "not understood"),
+    (b'{"do": "stop", "by": "ann"}', "not understood"),
+    (b'{"do": "pause"}', "not understood: pause.by: Field required"),
+    (b'{"do": "pause", "by": ""}', "not understood: pause.by"),
+    (line("pause", forever=True), "not understood: pause.forever"),
+    (line("pause", until="2026-01-01T07:00:00"), "not understood: pause.until"),
+    (line("pause", until="2001-01-01T07:00:00Z"), "2001-01-01 07:00:00Z is over"),
+    (line("pause", provider="nobody"), "no agent runs on nobody"),
+    (line("pause", by="ashep-agent"), "ashep-agent is no person"),
+    (line("resume", by=ACTOR), f"{ACTOR} is no person"),
+    (line("cancel", by=ACTOR, target="x"), f"{ACTOR} is no person"),
+    (line("cancel", target="nope-1"), "there is no issue and no run nope-1"),
+])  # fmt: skip
+async def test_what_is_not_understood_or_not_a_persons_is_refused_and_leaves_nothing(
     tmp_path: Path, request_: bytes, said: str
 ) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        async with world.living() as running:
-            await anyio.sleep(5)
-            before = len(world.journal())
-            told = await Control(running.shepherd).answer(request_)
-            assert told["error"].startswith(said), told
-            assert len(world.journal()) == before
-
-    simulate(scenario)
+    world = World(tmp_path, policies=READ)
+    async with world.living() as running:
+        await anyio.sleep(5)
+        before = len(world.journal())
+        told = await Control(running.shepherd).answer(request_)
+        assert told["error"].startswith(said), told
+        assert len(world.journal()) == before
 
 
-def test_going_on_is_a_fact_also_where_nothing_was_paused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=READ)
-        async with world.living() as running:
-            await anyio.sleep(5)
-            told = await Control(running.shepherd).answer(line("resume"))
-            assert told["ended"] == []
-            assert len(world.bodies(WorkResumed)) == 1
-
-    simulate(scenario)
+async def test_going_on_is_a_fact_also_where_nothing_was_paused(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=READ)
+    async with world.living() as running:
+        await anyio.sleep(5)
+        told = await Control(running.shepherd).answer(line("resume"))
+        assert told["ended"] == []
+        assert len(world.bodies(WorkResumed)) == 1
 
 
 # --- the socket ---------------------------------------------------------------------------------------------------
@@ -349,15 +330,12 @@ def test_commands_ask_the_daemon_in_the_persons_name(tmp_path: Path, monkeypatch
             run("pause")
 
 
-@pytest.mark.parametrize(
-    ("text", "then"),
-    [
-        ("07:00", "2026-03-02T07:00"),
-        ("22:31", "2026-03-01T22:31"),
-        ("22:30", "2026-03-02T22:30"),
-        ("2026-03-05T12:00", "2026-03-05T12:00"),
-    ],
-)
+@pytest.mark.parametrize(("text", "then"), [
+    ("07:00", "2026-03-02T07:00"),
+    ("22:31", "2026-03-01T22:31"),
+    ("22:30", "2026-03-02T22:30"),
+    ("2026-03-05T12:00", "2026-03-05T12:00"),
+])  # fmt: skip
 def test_a_time_of_day_is_the_next_one(text: str, then: str) -> None:
     at = datetime(2026, 3, 1, 22, 30).astimezone()
     assert controlling._end(None, text, at) == datetime.fromisoformat(then).astimezone()

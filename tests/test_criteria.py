@@ -42,40 +42,34 @@ def ids(text: str) -> list[str] | None:
 # --- found ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        fence(README),
-        f"It works.\n\n{fence(README)}\nAnd is fast.",
-        fence(README, "yml"),
-        fence(README, "YAML title=checks"),
-        fence(README).replace("```", "~~~"),
-        fence(README).replace("```", "`````"),
-        textwrap.indent(fence("checks:\n  - id: readme\n    type: file_exists\n    verify: {path: a}"), "    "),
-        fence(README).replace("\n", "\r\n"),
-        fence("key: value") + fence(README) + fence("other: {checks: []}"),
-        fence('{"checks": [{"id": "readme", "type": "file_exists", "verify": {"path": "a"}}]}', "json"),
-        fence('{\n\t"checks": [\n\t\t{"id": "readme", "type": "file_exists", "verify": {"path": "a"}}]}', "json"),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    fence(README),
+    f"It works.\n\n{fence(README)}\nAnd is fast.",
+    fence(README, "yml"),
+    fence(README, "YAML title=checks"),
+    fence(README).replace("```", "~~~"),
+    fence(README).replace("```", "`````"),
+    textwrap.indent(fence("checks:\n  - id: readme\n    type: file_exists\n    verify: {path: a}"), "    "),
+    fence(README).replace("\n", "\r\n"),
+    fence("key: value") + fence(README) + fence("other: {checks: []}"),
+    fence('{"checks": [{"id": "readme", "type": "file_exists", "verify": {"path": "a"}}]}', "json"),
+    fence('{\n\t"checks": [\n\t\t{"id": "readme", "type": "file_exists", "verify": {"path": "a"}}]}', "json"),
+])  # fmt: skip
 def test_a_block_is_found_wherever_it_stands(text: str) -> None:
     assert ids(text) == ["readme"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "It works.",
-        README,
-        fence(README, "text"),
-        fence("key: value"),
-        fence("jobs:\n  checks: [1]\n  x: !reference [a]"),
-        fence("- checks: []"),
-        fence("text: |\n  checks:\n   - a"),
-        f"````markdown\n{fence(README)}````\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "",
+    "It works.",
+    README,
+    fence(README, "text"),
+    fence("key: value"),
+    fence("jobs:\n  checks: [1]\n  x: !reference [a]"),
+    fence("- checks: []"),
+    fence("text: |\n  checks:\n   - a"),
+    f"````markdown\n{fence(README)}````\n",
+])  # fmt: skip
 def test_what_is_no_block_of_checks_is_nobodys(text: str) -> None:
     assert read_criteria(text, WHERE) is None
 
@@ -122,67 +116,58 @@ def test_each_built_in_type_is_shown_in_the_guide() -> None:
 COMMAND, REQUEST = "{command: [a], timeout: %s}", "{path: %s, service: {start: [a], port: %s}}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "verify", "said"),
-    [
-        ("file_exists", "{paht: a, path: b}", ".paht: unknown key; did you mean path?"),
-        ("file_exists", "{path: ../a}", ".path: expected a path beneath the checkout"),
-        ("file_exists", "{path: /etc/passwd}", ".path: expected a path beneath the checkout"),
-        ("code_pattern", "{glob: a, pattern: '('}", ".pattern: not a regular expression: missing )"),
-        ("code_pattern", "{glob: a, pattern: b, min: -1}", ".min: expected at least 0, found the number -1"),
-        ("test_pass", "{command: true && false}", ".command: expected a command without `&&`, which only a shell"),
-        ("test_pass", "{command: a > b}", ".command: expected a command without `>`, which only a shell reads"),
-        ("test_pass", "{command: a `b`}", ".command: expected a command without ```, which only a shell reads"),
-        ("test_pass", "{command: echo $(b)}", ".command: expected a command without `$(`, which only a shell reads"),
-        ("test_pass", '{command: "a\\nb"}', ".command: expected a command without a line break, which only a shell"),
-        ("test_pass", "{command: 'a \"b'}", ".command: expected a command that a shell can split into words (no clos"),
-        ("test_pass", "{command: ''}", ".command: expected at least one entry"),
-        ("test_pass", "{command: 3}", ".command: expected a program and its arguments: a list, or a text that is spl"),
-        ("test_pass", "{command: []}", ".command: expected at least one entry"),
-        ("test_pass", COMMAND % "7h", ".timeout: expected at most 6h, found '7h'"),
-        ("test_pass", COMMAND % "0s", ".timeout: expected more than zero, found '0s'"),
-        ("http_request", REQUEST % ("a", 8080), ".path: expected a path that begins with /"),
-        ("http_request", REQUEST % ("/", 80), ".service.port: expected at least 1024"),
-        ("http_request", "{path: /, method: get, service: {start: [a]}}", ".method: expected GET, HEAD"),
-        ("manual", "&x {question: a}", ": an anchor (&x) is not allowed"),
-        ("manual", "!!str x", ": a tag (!!str) is not allowed"),
-        ("manual", "{question: a, question: b}", ".question: duplicate key"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "verify", "said"), [
+    ("file_exists", "{paht: a, path: b}", ".paht: unknown key; did you mean path?"),
+    ("file_exists", "{path: ../a}", ".path: expected a path beneath the checkout"),
+    ("file_exists", "{path: /etc/passwd}", ".path: expected a path beneath the checkout"),
+    ("code_pattern", "{glob: a, pattern: '('}", ".pattern: not a regular expression: missing )"),
+    ("code_pattern", "{glob: a, pattern: b, min: -1}", ".min: expected at least 0, found the number -1"),
+    ("test_pass", "{command: true && false}", ".command: expected a command without `&&`, which only a shell"),
+    ("test_pass", "{command: a > b}", ".command: expected a command without `>`, which only a shell reads"),
+    ("test_pass", "{command: a `b`}", ".command: expected a command without ```, which only a shell reads"),
+    ("test_pass", "{command: echo $(b)}", ".command: expected a command without `$(`, which only a shell reads"),
+    ("test_pass", '{command: "a\\nb"}', ".command: expected a command without a line break, which only a shell"),
+    ("test_pass", "{command: 'a \"b'}", ".command: expected a command that a shell can split into words (no clos"),
+    ("test_pass", "{command: ''}", ".command: expected at least one entry"),
+    ("test_pass", "{command: 3}", ".command: expected a program and its arguments: a list, or a text that is spl"),
+    ("test_pass", "{command: []}", ".command: expected at least one entry"),
+    ("test_pass", COMMAND % "7h", ".timeout: expected at most 6h, found '7h'"),
+    ("test_pass", COMMAND % "0s", ".timeout: expected more than zero, found '0s'"),
+    ("http_request", REQUEST % ("a", 8080), ".path: expected a path that begins with /"),
+    ("http_request", REQUEST % ("/", 80), ".service.port: expected at least 1024"),
+    ("http_request", "{path: /, method: get, service: {start: [a]}}", ".method: expected GET, HEAD"),
+    ("manual", "&x {question: a}", ": an anchor (&x) is not allowed"),
+    ("manual", "!!str x", ": a tag (!!str) is not allowed"),
+    ("manual", "{question: a, question: b}", ".question: duplicate key"),
+])  # fmt: skip
 def test_a_mistake_is_one_line_with_its_place(kind: str, verify: str, said: str) -> None:
     found = wrong(checks(f"{{id: a, type: {kind}, verify: {verify}}}"))
     assert len(found) == 1, found
     assert found[0].startswith(f"3: checks[0].verify{said}")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{type: file_exists, verify: {path: a}}", "3: checks[0].id: this key is missing; add it"),
-        ("{id: a, verify: {path: a}}", f"3: checks[0].type: this key is missing; add it: one of {', '.join(KINDS)}"),
-        ("{id: a, type: file_exist}", "3: checks[0].type: unknown type 'file_exist'; did you mean file_exists?"),
-        ("{id: a, type: [x], verify: {}}", "3: checks[0].type: expected one of http_request"),
-        ("{id: a b, type: manual, verify: {question: a}}", "3: checks[0].id: expected a name: a letter"),
-        ("{id: a, type: manual, verfy: {}, verify: {question: b}}", "3: checks[0].verfy: unknown key; did you mean v"),
-        ("just a word", "3: checks[0]: expected a check ({id, type, description, verify}), found 'just a word'"),
-        ("{id: a, type: manual, verify: {question: a}", "4: checks[0]: not valid YAML"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), [
+    ("{type: file_exists, verify: {path: a}}", "3: checks[0].id: this key is missing; add it"),
+    ("{id: a, verify: {path: a}}", f"3: checks[0].type: this key is missing; add it: one of {', '.join(KINDS)}"),
+    ("{id: a, type: file_exist}", "3: checks[0].type: unknown type 'file_exist'; did you mean file_exists?"),
+    ("{id: a, type: [x], verify: {}}", "3: checks[0].type: expected one of http_request"),
+    ("{id: a b, type: manual, verify: {question: a}}", "3: checks[0].id: expected a name: a letter"),
+    ("{id: a, type: manual, verfy: {}, verify: {question: b}}", "3: checks[0].verfy: unknown key; did you mean v"),
+    ("just a word", "3: checks[0]: expected a check ({id, type, description, verify}), found 'just a word'"),
+    ("{id: a, type: manual, verify: {question: a}", "4: checks[0]: not valid YAML"),
+])  # fmt: skip
 def test_a_mistake_of_a_check_is_one_line_with_its_place(line: str, said: str) -> None:
     found = wrong(checks(line))
     assert len(found) == 1, found
     assert found[0].startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("make test", ["make", "test"]),
-        ("npm test -- --grep 'auth | middleware'", ["npm", "test", "--", "--grep", "auth | middleware"]),
-        ('  printf "%s\\n" a\\ b "&& \\" c"  ', ["printf", "%s\\n", "a b", '&& " c']),
-        ("grep -c \\| $HOME/*.txt #x", ["grep", "-c", "|", "$HOME/*.txt", "#x"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("make test", ["make", "test"]),
+    ("npm test -- --grep 'auth | middleware'", ["npm", "test", "--", "--grep", "auth | middleware"]),
+    ('  printf "%s\\n" a\\ b "&& \\" c"  ', ["printf", "%s\\n", "a b", '&& " c']),
+    ("grep -c \\| $HOME/*.txt #x", ["grep", "-c", "|", "$HOME/*.txt", "#x"]),
+])  # fmt: skip
 def test_a_command_may_be_a_text_which_is_split_and_is_the_same_check(text: str, words: list[str]) -> None:
     blocks = [fence(json.dumps({"checks": [{"id": "a", "type": "test_pass", "verify": {"command": one}}]}), "json")
               for one in (text, words)]  # fmt: skip
@@ -220,16 +205,13 @@ def test_a_type_of_the_users_is_known_where_it_is_registered() -> None:
     assert check.verify == {"least": 80}
 
 
-@pytest.mark.parametrize(
-    ("block", "said"),
-    [
-        (f"checks: []\n# {'x' * MAX_BLOCK}", "1: a block of checks has at most 64 KiB"),
-        ("checks: " + "[" * 40 + "]" * 40, "2: checks[0]"),
-        ("checks: [" + "x, " * MAX_CHECKS + "x]", "2: checks: expected at most 100 checks"),
-        ("checks: [] \x07", "2: a character that no text file holds"),
-        ("checks:\n- {id: a", "4: checks[0]: not valid YAML"),
-    ],
-)
+@pytest.mark.parametrize(("block", "said"), [
+    (f"checks: []\n# {'x' * MAX_BLOCK}", "1: a block of checks has at most 64 KiB"),
+    ("checks: " + "[" * 40 + "]" * 40, "2: checks[0]"),
+    ("checks: [" + "x, " * MAX_CHECKS + "x]", "2: checks: expected at most 100 checks"),
+    ("checks: [] \x07", "2: a character that no text file holds"),
+    ("checks:\n- {id: a", "4: checks[0]: not valid YAML"),
+])  # fmt: skip
 def test_it_is_bounded(block: str, said: str) -> None:
     assert wrong(fence(block))[0].startswith(said)
 
@@ -266,28 +248,25 @@ def test_no_text_is_trouble(text: str) -> None:
 PATTERN = "{glob: a, pattern: %s}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "verify", "codes"),
-    [
-        ("file_exists", "{path: a}", []),
-        ("manual", "{question: a}", ["only-manual"]),
-        ("code_pattern", PATTERN % "b, min: 0", ["cannot-fail"]),
-        ("code_pattern", PATTERN % "b, min: 0, max: 3", []),
-        ("code_pattern", PATTERN % "b, min: 2, max: 1", ["cannot-pass"]),
-        ("code_pattern", PATTERN % ".*", ["cannot-fail"]),
-        ("code_pattern", PATTERN % "b, must: not_match, min: 0", ["pointless-key"]),
-        ("code_pattern", PATTERN % "b, must: not_match", []),
-        ("test_pass", "{command: [make, test]}", []),
-        ("test_pass", "{command: [/bin/true]}", ["cannot-fail"]),
-        ("test_pass", "{command: [sh, -c, make test]}", ["shell"]),
-        ("test_pass", "{command: [bash, -ec, make test || true]}", ["cannot-fail", "shell"]),
-        ("test_pass", "{command: [sh, check.sh]}", []),
-        ("http_request", "{path: /, service: {start: [a]}}", []),
-        ("http_request", "{path: /}", ["no-service"]),
-        ("http_request", "{path: /, service: {start: [a], port: 9000}}", ["fixed-port"]),
-        ("http_request", "{path: /, headers: {Cookie: x}, service: {start: [a]}}", ["secret"]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "verify", "codes"), [
+    ("file_exists", "{path: a}", []),
+    ("manual", "{question: a}", ["only-manual"]),
+    ("code_pattern", PATTERN % "b, min: 0", ["cannot-fail"]),
+    ("code_pattern", PATTERN % "b, min: 0, max: 3", []),
+    ("code_pattern", PATTERN % "b, min: 2, max: 1", ["cannot-pass"]),
+    ("code_pattern", PATTERN % ".*", ["cannot-fail"]),
+    ("code_pattern", PATTERN % "b, must: not_match, min: 0", ["pointless-key"]),
+    ("code_pattern", PATTERN % "b, must: not_match", []),
+    ("test_pass", "{command: [make, test]}", []),
+    ("test_pass", "{command: [/bin/true]}", ["cannot-fail"]),
+    ("test_pass", "{command: [sh, -c, make test]}", ["shell"]),
+    ("test_pass", "{command: [bash, -ec, make test || true]}", ["cannot-fail", "shell"]),
+    ("test_pass", "{command: [sh, check.sh]}", []),
+    ("http_request", "{path: /, service: {start: [a]}}", []),
+    ("http_request", "{path: /}", ["no-service"]),
+    ("http_request", "{path: /, service: {start: [a], port: 9000}}", ["fixed-port"]),
+    ("http_request", "{path: /, headers: {Cookie: x}, service: {start: [a]}}", ["secret"]),
+])  # fmt: skip
 def test_what_is_most_likely_not_meant_is_told(kind: str, verify: str, codes: list[str]) -> None:
     line = f"{{id: a, type: {kind}, description: d, verify: {verify}}}"
     reading = lint(checks(line), WHERE)
@@ -319,17 +298,14 @@ def test_nothing_else_is_a_stray_block() -> None:
 GIVEN = read_given(README, "checks.yaml")
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", f"{fence(README)}"),
-        ("It works.", f"It works.\n\n{fence(README)}"),
-        ("It works.\n", f"It works.\n\n{fence(README)}"),
-        (f"A\n\n{fence('checks: [] # old')}B\r\n", f"A\n\n{fence(README)}B\r\n"),
-        (f"A\n{fence('checks: 3')}", f"A\n{fence(README)}"),
-        (textwrap.indent(fence("checks: []", "json"), "  ") + "B", textwrap.indent(fence(README), "  ") + "B"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), [
+    ("", f"{fence(README)}"),
+    ("It works.", f"It works.\n\n{fence(README)}"),
+    ("It works.\n", f"It works.\n\n{fence(README)}"),
+    (f"A\n\n{fence('checks: [] # old')}B\r\n", f"A\n\n{fence(README)}B\r\n"),
+    (f"A\n{fence('checks: 3')}", f"A\n{fence(README)}"),
+    (textwrap.indent(fence("checks: []", "json"), "  ") + "B", textwrap.indent(fence(README), "  ") + "B"),
+])  # fmt: skip
 def test_it_takes_the_place_of_the_block_and_leaves_every_other_word(before: str, after: str) -> None:
     assert put(before, GIVEN, WHERE) == after
     assert put(after, GIVEN, WHERE) == after
@@ -341,30 +317,24 @@ def test_where_it_is_not_clear_what_it_replaces_it_is_refused(text: str) -> None
         put(text, GIVEN, WHERE)
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (README, "a.yaml"),
-        (f"---\n{README}\n", "a.yaml"),
-        (f"Words\n{fence(README)}", "a.md"),
-        (json.dumps(GIVEN.criteria.model_dump(mode="json")), "a.json"),
-        (json.dumps(GIVEN.criteria.model_dump(mode="json"), indent="\t"), "standard input"),
-    ],
-)
+@pytest.mark.parametrize(("text", "name"), [
+    (README, "a.yaml"),
+    (f"---\n{README}\n", "a.yaml"),
+    (f"Words\n{fence(README)}", "a.md"),
+    (json.dumps(GIVEN.criteria.model_dump(mode="json")), "a.json"),
+    (json.dumps(GIVEN.criteria.model_dump(mode="json"), indent="\t"), "standard input"),
+])  # fmt: skip
 def test_a_file_is_yaml_json_or_a_text_with_a_block(text: str, name: str) -> None:
     assert read_given(text, name).criteria == GIVEN.criteria
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "a.yaml:1: checks: the key `checks` is missing"),
-        ("check: []", "a.yaml:1: checks: the key `checks` is missing"),
-        ("checks: 3", "a.yaml:1: checks: expected a list of checks"),
-        ("\nchecks:\n- {id: a}", "a.yaml:3: checks[0].type: this key is missing"),
-        ("checks: [", "a.yaml:2: checks: not valid YAML"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "a.yaml:1: checks: the key `checks` is missing"),
+    ("check: []", "a.yaml:1: checks: the key `checks` is missing"),
+    ("checks: 3", "a.yaml:1: checks: expected a list of checks"),
+    ("\nchecks:\n- {id: a}", "a.yaml:3: checks[0].type: this key is missing"),
+    ("checks: [", "a.yaml:2: checks: not valid YAML"),
+])  # fmt: skip
 def test_a_wrong_file_is_told_with_its_own_lines(text: str, said: str) -> None:
     with pytest.raises(ConfigErrors) as caught:
         read_given(text, "a.yaml")

@@ -76,17 +76,9 @@ async def test_what_is_created_modified_deleted_and_renamed(repository: Reposito
 
 async def test_lines_that_look_like_a_patch(repository: Repository) -> None:
     lines = [
-        "-- a/x",
-        "++ b/x",
-        "@@ -1 +1 @@",
-        "diff --git a/x b/x",
-        "\\ No newline at end of file",
-        "",
-        " ",
-        "+",
-        "-",
+        "-- a/x", "++ b/x", "@@ -1 +1 @@", "diff --git a/x b/x", "\\ No newline at end of file", "", " ", "+", "-",
         "end",
-    ]
+    ]  # fmt: skip
     repository.write("p.txt", "\n".join(lines))
     base = repository.commit()
     repository.write("p.txt", "\n".join(["top", *(f"{line}." for line in lines), "x"]))

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 from pydantic import BaseModel
 
 from ashep import cli, errors
-from ashep.cli.commands import app
+from ashep.cli.commands import whole
 from ashep.cli.journal_reader import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
@@ -193,14 +192,11 @@ def test_the_codes_of_work_that_lands_are_those_of_the_account() -> None:
     assert {row[1].strip("`") for row in table("Codes of work that lands")} <= set(typing.get_args(account.State))
 
 
-@pytest.mark.parametrize(
-    ("heading", "function"),
-    [
-        ("Codes of parking", "park"),
-        ("Codes of leaving an issue to people", "IssueLeft"),
-        ("Codes of giving back", "IssueGivenBack"),
-    ],
-)
+@pytest.mark.parametrize(("heading", "function"), [
+    ("Codes of parking", "park"),
+    ("Codes of leaving an issue to people", "IssueLeft"),
+    ("Codes of giving back", "IssueGivenBack"),
+])  # fmt: skip
 def test_the_codes_of_ends_are_those_of_the_core(heading: str, function: str) -> None:
     assert firsts(heading) == codes_of(function, 1)
 
@@ -344,7 +340,7 @@ def command_lines(path: Path) -> Iterator[str]:
 
 def check_command(line: str) -> str | None:
     """Say what is wrong with an `ashep` command line; None: every command and option in it exists."""
-    command: Any = typer.main.get_command(app)
+    command: Any = whole()
     words = iter(shlex.split(line, comments=True)[1:])
     for word in words:
         options = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}

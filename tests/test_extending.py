@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.clock import ManualClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
 from ashep.connect import check, runner_of, tracker_of
@@ -39,6 +38,7 @@ from ashep.redaction import MARK, Redaction
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
+from tests.memory import ManualClock
 from tests.test_cli import ashep
 
 ISSUE = Issue("t-1", "Paint it", "open", "task", 2, T0)
@@ -164,31 +164,16 @@ class Forgetful(MemoryRunner):
 LOOK = "expected `async def look(self) -> Look`"
 
 
-@pytest.mark.parametrize(
-    ("found", "port", "said"),
-    [
-        (
-            Missing,
-            Tracker,
-            "the method claim is missing; expected `async def claim(self, request: ClaimRequest) -> Seen`",
-        ),
-        (Blocking, Tracker, f"the method look is not `async def`; {LOOK}"),
-        (Yielding, Tracker, f"the method look yields, and must return; {LOOK}"),
-        (
-            Wide,
-            Tracker,
-            f"the method look cannot be called as the port's (missing a required argument: 'deep'); {LOOK}",
-        ),
-        (
-            Narrow,
-            Tracker,
-            "the method comment cannot be called as the port's (too many positional arguments); expected",
-        ),
-        (Renamed, Tracker, "the method issue names its parameters id; expected `async def issue(self, issue: str)"),
-        (Silent, Runner, "the method signs returns, and must yield"),
-        (Forgetful, Runner, "the method turn cannot be called as the port's (too many positional arguments); expected"),
-    ],
-)
+@pytest.mark.parametrize(("found", "port", "said"), [
+    (Missing, Tracker, "the method claim is missing; expected `async def claim(self, request: ClaimRequest) -> Seen`"),
+    (Blocking, Tracker, f"the method look is not `async def`; {LOOK}"),
+    (Yielding, Tracker, f"the method look yields, and must return; {LOOK}"),
+    (Wide, Tracker, f"the method look cannot be called as the port's (missing a required argument: 'deep'); {LOOK}"),
+    (Narrow, Tracker, "the method comment cannot be called as the port's (too many positional arguments); expected"),
+    (Renamed, Tracker, "the method issue names its parameters id; expected `async def issue(self, issue: str)"),
+    (Silent, Runner, "the method signs returns, and must yield"),
+    (Forgetful, Runner, "the method turn cannot be called as the port's (too many positional arguments); expected"),
+])  # fmt: skip
 def test_a_method_that_cannot_be_called_as_the_port_says(found: type, port: type, said: str) -> None:
     (wrong,) = misfits(found, port)
     assert wrong.startswith(said)
@@ -201,28 +186,18 @@ def test_more_than_the_port_asks_for_is_fine() -> None:
 # --- what cannot be used ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("dotted", "text", "said"),
-    [
-        ("own_nothing:X", "", "there is no module own_nothing; it was looked for among what is installed"),
-        ("own_parts.deep:X", "", "there is no module own_parts.deep"),
-        ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
-        ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
-        (
-            "own_parts:Play",
-            PARTS,
-            "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected",
-        ),
-        (
-            "own_parts:Issues",
-            "import nothing_there",
-            "own_parts cannot be imported: ModuleNotFoundError: No module named",
-        ),
-        ("own_parts:Issues", "class Issues(\n", "own_parts cannot be imported: SyntaxError: '(' was never closed ("),
-        ("own_parts:Issues", "1 / 0\n", "own_parts cannot be imported: ZeroDivisionError: division by zero ("),
-        ("own_parts:Issues", "raise SystemExit(3)\n", "own_parts cannot be imported: SystemExit: 3 ("),
-    ],
-)
+@pytest.mark.parametrize(("dotted", "text", "said"), [
+    ("own_nothing:X", "", "there is no module own_nothing; it was looked for among what is installed"),
+    ("own_parts.deep:X", "", "there is no module own_parts.deep"),
+    ("own_parts:issues", PARTS, "has no class issues; it has Agents, Issues, MemoryRunner, MemoryTracker, Play"),
+    ("own_parts:DONE", PARTS, "own_parts:DONE is no class, but str: expected a class that keeps Tracker"),
+    ("own_parts:Play", PARTS,
+     "own_parts:Play is no Tracker (ashep.ports.tracker): the method settle is missing; expected"),
+    ("own_parts:Issues", "import nothing_there", "own_parts cannot be imported: ModuleNotFoundError: No module named"),
+    ("own_parts:Issues", "class Issues(\n", "own_parts cannot be imported: SyntaxError: '(' was never closed ("),
+    ("own_parts:Issues", "1 / 0\n", "own_parts cannot be imported: ZeroDivisionError: division by zero ("),
+    ("own_parts:Issues", "raise SystemExit(3)\n", "own_parts cannot be imported: SystemExit: 3 ("),
+])  # fmt: skip
 def test_a_class_that_cannot_be_used_is_one_clear_line(project: Path, dotted: str, text: str, said: str) -> None:
     (project / "own_parts.py").write_text(text)
     with pytest.raises(NotUsable) as refused:
@@ -264,27 +239,20 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
         tracker_of(project, wrong, "me", clock=ManualClock())
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("tracker: {type: jira}", "tracker.type: expected beads, or a class as package.module:Class, found 'jira'"),
-        ("tracker: {type: 'a.b:C', command: [x]}", "tracker.command: has no effect with a.b:C; give it in `options`"),
-        ("tracker: {options: {x: 1}}", "tracker.options: only a class of your own takes options; remove them"),
-        ("runners: {mine: {type: a.b}}", "runners.mine.type: expected a class as package.module:Class, found 'a.b'"),
-        ("runners: {mine: {type: 'a:b', url: x}}", "runners.mine.url: unknown key; expected one of type, options"),
-        ("runners: {opencod: {}}", "runners.opencod.type: this key is missing; add it (or did you mean opencode?)"),
-        ("runners: {mine: {}}", "runners.mine.type: this key is missing; add it"),
-        ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),
-        (
-            "runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
-            "runners.more: a project has one runner, and mine is one already; remove one of them",
-        ),
-        (
-            "runners: {mine: {type: 'a:b'}, opencode: {}}",
-            "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("tracker: {type: jira}", "tracker.type: expected beads, or a class as package.module:Class, found 'jira'"),
+    ("tracker: {type: 'a.b:C', command: [x]}", "tracker.command: has no effect with a.b:C; give it in `options`"),
+    ("tracker: {options: {x: 1}}", "tracker.options: only a class of your own takes options; remove them"),
+    ("runners: {mine: {type: a.b}}", "runners.mine.type: expected a class as package.module:Class, found 'a.b'"),
+    ("runners: {mine: {type: 'a:b', url: x}}", "runners.mine.url: unknown key; expected one of type, options"),
+    ("runners: {opencod: {}}", "runners.opencod.type: this key is missing; add it (or did you mean opencode?)"),
+    ("runners: {mine: {}}", "runners.mine.type: this key is missing; add it"),
+    ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),
+    ("runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
+     "runners.more: a project has one runner, and mine is one already; remove one of them"),
+    ("runners: {mine: {type: 'a:b'}, opencode: {}}",
+     "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them"),
+])  # fmt: skip
 def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text: str, said: str) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS.replace(", runner: {type: mine}", ""))
     (project / ".agent-shepherd" / "config.yaml").write_text(f"version: 1\n{text}\n")
@@ -366,16 +334,13 @@ def odd(**more: Any) -> tuple[Guarded, Odd]:
     return Guarded(made, "own:Odd", Tracker, timedelta(seconds=0.2), Redaction(("a-long-secret",)).text), made
 
 
-@pytest.mark.parametrize(
-    ("mistake", "said"),
-    [
-        ({"fails": KeyError("x")}, r"own:Odd.look KeyError: 'x' \(.*test_extending.py:\d+\)"),
-        ({"fails": ConfigError("no", file="f")}, "own:Odd.look ConfigError: f: no"),
-        ({"takes": 60.0}, "own:Odd.look did not answer in time: it has 0.2 s"),
-        ({"gives": None}, "own:Odd.look gave NoneType; expected `async def look"),
-        ({"gives": ()}, "own:Odd.look gave tuple; expected `async def look"),
-    ],
-)
+@pytest.mark.parametrize(("mistake", "said"), [
+    ({"fails": KeyError("x")}, r"own:Odd.look KeyError: 'x' \(.*test_extending.py:\d+\)"),
+    ({"fails": ConfigError("no", file="f")}, "own:Odd.look ConfigError: f: no"),
+    ({"takes": 60.0}, "own:Odd.look did not answer in time: it has 0.2 s"),
+    ({"gives": None}, "own:Odd.look gave NoneType; expected `async def look"),
+    ({"gives": ()}, "own:Odd.look gave tuple; expected `async def look"),
+])  # fmt: skip
 async def test_a_mistake_of_a_class_looks_like_a_tracker_that_is_away(mistake: dict[str, Any], said: str) -> None:
     guarded, _ = odd(**mistake)
     with pytest.raises(TrackerUnavailable, match=said) as told:

@@ -3,14 +3,14 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from ashep.cli import main, screen
 from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.analysis.soundness import analyse
+from ashep.core.analysis.soundness import Defect, Edge, analyse
 from ashep.views import graph
 from tests.recorded import life
 from tools.policy_pictures import PAGES, redrawn
@@ -18,19 +18,8 @@ from tools.policy_pictures import PAGES, redrawn
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Edge(NamedTuple):
-    source: str
-    move: str
-    target: str
-    kind: str
-
-
-class Found(NamedTuple):
-    code: str
-    severity: Any
-    phase: str
-    key_path: tuple[str | int, ...]
-    message: str
+def found(code: Any, severity: Any, phase: str, key_path: tuple[str | int, ...], message: str) -> Defect:
+    return Defect(code, severity, "p", phase, key_path, message, (), "")
 
 
 EDGES = (
@@ -46,10 +35,10 @@ EDGES = (
 )
 PHASES = [("make", ("implement", "code"), False), ("end", ("end",), False), ("make-sure", ("make-sure",), True)]
 FINDINGS = (
-    Found("dead-edge", "error", "end", ("policies", "p", "phases", 1, "next", "bad"), "leads\nnowhere"),
-    Found("single-agent", "warning", "make", ("policies", "p", "phases", 0), "one agent"),
-    Found("never", "warning", "make-sure", ("policies", "p", "phases", 2, "human", "on_deadline"), "never"),
-    Found("loop", "error", "", ("policies", "p"), "no end"),
+    found("dead-edge", "error", "end", ("policies", "p", "phases", 1, "next", "bad"), "leads\nnowhere"),
+    found("single-agent", "warning", "make", ("policies", "p", "phases", 0), "one agent"),
+    found("never", "warning", "make-sure", ("policies", "p", "phases", 2, "human", "on_deadline"), "never"),
+    found("loop", "error", "", ("policies", "p"), "no end"),
 )
 PICTURE = graph.picture("p", PHASES, EDGES, FINDINGS, {"make": 1, "close": 7, "gone": 3})
 
@@ -129,7 +118,7 @@ def test_json_has_every_move_by_itself() -> None:
     told = graph.as_json(PICTURE)
     assert json.loads(json.dumps(told)) == json.loads(json.dumps(told | {"policy": "p"}))
     moves = {(edge["source"], edge["move"], edge["target"], edge["kind"]) for edge in told["edges"]}
-    assert moves == {tuple(edge) for edge in EDGES}
+    assert moves == {(edge.source, edge.move, edge.target, edge.kind) for edge in EDGES}
     assert [phase["issues"] for phase in told["phases"]] == [1, 0, 0, 7, 0]
     assert [edge["findings"] for edge in told["edges"] if edge["move"] == "bad"] == [("dead-edge",)]
     assert [finding["code"] for finding in told["findings"]] == ["dead-edge", "single-agent", "never", "loop"]
@@ -147,11 +136,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = {
-        "mermaid": "flowchart TD\n",
-        "dot": 'digraph "planned" {\n',
-        "text": "plan\n",
-        "json": '{"policy": "planned"',
-    }
+        "mermaid": "flowchart TD\n", "dot": 'digraph "planned" {\n', "text": "plan\n", "json": '{"policy": "planned"',
+    }  # fmt: skip
     for form, begins in first.items():
         assert main(["policy", "graph", "planned", "--format", form]) == 0
         out, err = capsys.readouterr()
@@ -164,7 +150,7 @@ def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFix
 def test_colours_only_on_a_terminal(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "_colours", lambda: True)
+    monkeypatch.setattr(screen, "colours", lambda: True)
     for line, mark in graph.text(PICTURE):
         screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
     out = capsys.readouterr().out
@@ -172,13 +158,10 @@ def test_colours_only_on_a_terminal(
     assert "\x1b[33mmake (" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nope"], "there is no policy nope; there are planned"),
-        (["--format", "svg"], "--format svg: it is one of mermaid, dot, json, text"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["nope"], "there is no policy nope; there are planned"),
+    (["--format", "svg"], "--format svg: it is one of mermaid, dot, json, text"),
+])  # fmt: skip
 def test_a_mistake_is_one_line(
     arguments: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.policy.settings import QuietHours
 from ashep.daemon.control import Control
 from ashep.daemon.hours import in_force
-from tests.loop_world import World, minutes, policy, simulate
+from tests.loop_world import World, minutes, policy
 
 NIGHTS = QuietHours(at="0 22 * * *", lasts=timedelta(hours=8), name="nights")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -27,15 +27,12 @@ def at(text: str, zone: Any = UTC) -> datetime:
 
 
 @pytest.mark.promise("K3")
-@pytest.mark.parametrize(
-    ("now", "end", "begins"),
-    [
-        ("2026-03-01T21:59:59", None, "2026-03-01T22:00"),
-        ("2026-03-01T22:00:00", "2026-03-02T06:00", "2026-03-02T22:00"),
-        ("2026-03-02T05:59:59", "2026-03-02T06:00", "2026-03-02T22:00"),
-        ("2026-03-02T06:00:00", None, "2026-03-02T22:00"),
-    ],
-)
+@pytest.mark.parametrize(("now", "end", "begins"), [
+    ("2026-03-01T21:59:59", None, "2026-03-01T22:00"),
+    ("2026-03-01T22:00:00", "2026-03-02T06:00", "2026-03-02T22:00"),
+    ("2026-03-02T05:59:59", "2026-03-02T06:00", "2026-03-02T22:00"),
+    ("2026-03-02T06:00:00", None, "2026-03-02T22:00"),
+])  # fmt: skip
 def test_a_window_is_in_force_from_its_beginning_while_it_lasts(now: str, end: str | None, begins: str) -> None:
     standing, following = in_force([NIGHTS], at(now), UTC)
     assert standing == ({"nights": at(end)} if end else {})
@@ -61,16 +58,13 @@ def test_windows_of_one_name_are_one_and_overlapping_ones_end_last() -> None:
     assert in_force([], at("2026-03-07T12:00"), UTC) == ({}, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("22:00", "got 1, expected 5"),
-        ("0 25 * * *", "higher than the maximum value"),
-        ("0 22 * * 5", "mon, tue, wed"),
-        ("0 22 * * 1-5", "mon, tue, wed"),
-        ("0 22 31 feb *", "never comes round"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("22:00", "got 1, expected 5"),
+    ("0 25 * * *", "higher than the maximum value"),
+    ("0 22 * * 5", "mon, tue, wed"),
+    ("0 22 * * 1-5", "mon, tue, wed"),
+    ("0 22 31 feb *", "never comes round"),
+])  # fmt: skip
 def test_a_cron_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     World(tmp_path)
     (tmp_path / "config.yaml").write_text(f'worker:\n  quiet_hours:\n    - {{at: "{text}", lasts: 8h}}\n')
@@ -86,39 +80,36 @@ def test_a_rare_cron_is_a_cron() -> None:
     assert not never("0 22 * * mon-fri")
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("K3")
-def test_nothing_starts_in_quiet_hours_and_a_person_may_end_them(tmp_path: Path) -> None:
+async def test_nothing_starts_in_quiet_hours_and_a_person_may_end_them(tmp_path: Path) -> None:
     look = policy({"name": "look", "capabilities": ["review"]})
-
-    async def scenario() -> None:
-        begins = World(tmp_path).clock.now() + timedelta(minutes=10)
-        cron = f'at: "{begins:%M} * * * *", lasts: 30m, name: nights'
-        world = World(tmp_path, policies=look, config=f"worker:\n  quiet_hours:\n    - {{{cron}}}\n")
-        async with world.living() as running:
-            await anyio.sleep(minutes(12))
-            world.tracker.add("first")
-            await anyio.sleep(minutes(5))
-            (pause,) = world.bodies(WorkPaused)
-            assert (pause.by, pause.why, pause.window) == ("the configuration", "nights", "nights")
-            assert not world.bodies(RunPlanned)
-        async with world.living() as running:  # nothing is told again
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(WorkPaused)) == 1
-            await Control(running.shepherd).answer(b'{"do": "resume", "by": "ann"}')
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(RunPlanned)) == 1
-        async with world.living():  # a person went on: so it stays
-            await anyio.sleep(minutes(5))
-            world.tracker.add("second")
-            await anyio.sleep(minutes(5))
-            assert len(world.bodies(RunPlanned)) == 2
-            await anyio.sleep(minutes(35))
-            assert len(world.bodies(WorkPaused)) == 2
-        (tmp_path / "config.yaml").write_text("version: 1\n")
-        world = World(tmp_path, policies=look)
-        async with world.living():
-            await anyio.sleep(minutes(1))
-            assert [fact.window for fact in world.bodies(WorkResumed)] == ["", "nights"]
-            assert not world.world.pauses
-
-    simulate(scenario)
+    begins = World(tmp_path).clock.now() + timedelta(minutes=10)
+    cron = f'at: "{begins:%M} * * * *", lasts: 30m, name: nights'
+    world = World(tmp_path, policies=look, config=f"worker:\n  quiet_hours:\n    - {{{cron}}}\n")
+    async with world.living() as running:
+        await anyio.sleep(minutes(12))
+        world.tracker.add("first")
+        await anyio.sleep(minutes(5))
+        (pause,) = world.bodies(WorkPaused)
+        assert (pause.by, pause.why, pause.window) == ("the configuration", "nights", "nights")
+        assert not world.bodies(RunPlanned)
+    async with world.living() as running:  # nothing is told again
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(WorkPaused)) == 1
+        await Control(running.shepherd).answer(b'{"do": "resume", "by": "ann"}')
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(RunPlanned)) == 1
+    async with world.living():  # a person went on: so it stays
+        await anyio.sleep(minutes(5))
+        world.tracker.add("second")
+        await anyio.sleep(minutes(5))
+        assert len(world.bodies(RunPlanned)) == 2
+        await anyio.sleep(minutes(35))
+        assert len(world.bodies(WorkPaused)) == 2
+    (tmp_path / "config.yaml").write_text("version: 1\n")
+    world = World(tmp_path, policies=look)
+    async with world.living():
+        await anyio.sleep(minutes(1))
+        assert [fact.window for fact in world.bodies(WorkResumed)] == ["", "nights"]
+        assert not world.world.pauses

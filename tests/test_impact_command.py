@@ -89,16 +89,13 @@ def test_the_settings_count(repository: Repository) -> None:
     assert "config.yaml:2: impact.ci[0]: expected a glob from the repository's top, such as " in said
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        ([], 2, "say which change: an issue, or --base REV"),
-        (["--head", "main"], 2, "say which change: an issue, or --base REV"),
-        (["t-2"], 1, "t-2 has no branch ashep/t-2 here; say where its work is: --base REV --head REV"),
-        (["--base", "nothing"], 1, "nothing is no commit of the repository at "),
-        (["t-1", "--base", "-x"], 1, "-x is no commit of the repository at "),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ([], 2, "say which change: an issue, or --base REV"),
+    (["--head", "main"], 2, "say which change: an issue, or --base REV"),
+    (["t-2"], 1, "t-2 has no branch ashep/t-2 here; say where its work is: --base REV --head REV"),
+    (["--base", "nothing"], 1, "nothing is no commit of the repository at "),
+    (["t-1", "--base", "-x"], 1, "-x is no commit of the repository at "),
+])  # fmt: skip
 def test_mistakes(repository: Repository, words: list[str], code: int, said: str) -> None:
     assert ashep(repository, *words)[0] == code
     assert ashep(repository, *words)[1].startswith(said)

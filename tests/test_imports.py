@@ -294,16 +294,13 @@ def silent(name: str, document: Any, importing: Callable[[Any], Imported]) -> li
 
 @pytest.mark.promise("F20")
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        (SHIPPED, "policies.yaml"),
-        (SHIPPED, "agents.yaml"),
-        (SHIPPED, "config.yaml"),
-        (None, "policies.yaml"),
-        (None, "agents.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("source", "name"), [
+    (SHIPPED, "policies.yaml"),
+    (SHIPPED, "agents.yaml"),
+    (SHIPPED, "config.yaml"),
+    (None, "policies.yaml"),
+    (None, "agents.yaml"),
+])  # fmt: skip
 def test_every_key_of_their_yaml_is_carried_over_or_named(source: Path | None, name: str, tmp_path: Path) -> None:
     folder = tmp_path / "changed"
     folder.mkdir()
@@ -397,17 +394,14 @@ def test_what_is_wrong_is_one_line_with_file_line_and_key(text: str, said: str, 
     assert str(caught.value) == f"{file}:{said}"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("---\na: 1\n", "1: the front matter has no end: a line with --- alone"),
-        ("---\n- 1\n---\n", "1: the front matter is no mapping"),
-        ("---\n\nagent: [1]\n---\n", "3: agent: expected a mapping, found a list"),
-        ("---\npolling: {interval_ms: soon}\n---\n",
-         "2: polling.interval_ms: expected a whole number of at least 0, found 'soon'"),
-        ("---\na: *b\n---\n", "2: a: an alias (*b) is not allowed; write the value out"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "said"), [
+    ("---\na: 1\n", "1: the front matter has no end: a line with --- alone"),
+    ("---\n- 1\n---\n", "1: the front matter is no mapping"),
+    ("---\n\nagent: [1]\n---\n", "3: agent: expected a mapping, found a list"),
+    ("---\npolling: {interval_ms: soon}\n---\n",
+     "2: polling.interval_ms: expected a whole number of at least 0, found 'soon'"),
+    ("---\na: *b\n---\n", "2: a: an alias (*b) is not allowed; write the value out"),
+])  # fmt: skip
 def test_a_workflow_that_is_none_is_refused_with_its_line(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "WORKFLOW.md"
     file.write_text(text)

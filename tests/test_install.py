@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from ashep.actions import install
-from ashep.actions.offer import Offer
+from ashep.actions.install import Offer
 from ashep.adapters import programs
 from ashep.config import write_starter
 from ashep.core.facts.runs import Model
@@ -171,15 +171,12 @@ async def test_a_missing_opencode_is_an_error(project: Path) -> None:
     assert (line.level, line.check) == ("error", "opencode")
 
 
-@pytest.mark.parametrize(
-    ("text", "level"),
-    [
-        (f"#!/bin/sh\necho {programs.OPENCODE_VERSION}\n", "ok"),
-        ("#!/bin/sh\necho 0.9.1\n", "warning"),
-        ("#!/bin/sh\necho what\n", "error"),
-        ("#!/bin/sh\necho broken >&2; exit 3\n", "error"),
-    ],
-)
+@pytest.mark.parametrize(("text", "level"), [
+    (f"#!/bin/sh\necho {programs.OPENCODE_VERSION}\n", "ok"),
+    ("#!/bin/sh\necho 0.9.1\n", "warning"),
+    ("#!/bin/sh\necho what\n", "error"),
+    ("#!/bin/sh\necho broken >&2; exit 3\n", "error"),
+])  # fmt: skip
 async def test_opencodes_version_is_looked_at(project: Path, text: str, level: str) -> None:
     program(project, "opencode", text)
     assert (await install.agent_server(Settings(), {}))[0].level == level
@@ -219,15 +216,12 @@ def server(password: str | None) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize(
-    ("password", "given", "levels"),
-    [
-        ("secret", "secret", ["ok", "ok", "warning"]),
-        ("secret", "wrong", ["error", "ok", "warning"]),
-        ("secret", None, ["error", "warning", "warning"]),
-        (None, None, ["ok", "warning", "warning"]),
-    ],
-)
+@pytest.mark.parametrize(("password", "given", "levels"), [
+    ("secret", "secret", ["ok", "ok", "warning"]),
+    ("secret", "wrong", ["error", "ok", "warning"]),
+    ("secret", None, ["error", "warning", "warning"]),
+    (None, None, ["ok", "warning", "warning"]),
+])  # fmt: skip
 async def test_an_attached_server_is_asked(
     project: Path, password: str | None, given: str | None, levels: list[str]
 ) -> None:
@@ -245,16 +239,13 @@ async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> Non
     assert lines[0].level == "error"
 
 
-@pytest.mark.parametrize(
-    ("url", "password", "level"),
-    [
-        ("http://server.example:4096", None, "error"),
-        ("http://server.example:4096", "secret", "warning"),
-        ("https://server.example", "secret", "ok"),
-        ("http://localhost:4096", None, "warning"),
-        ("http://[::1]:4096", "secret", "ok"),
-    ],
-)
+@pytest.mark.parametrize(("url", "password", "level"), [
+    ("http://server.example:4096", None, "error"),
+    ("http://server.example:4096", "secret", "warning"),
+    ("https://server.example", "secret", "ok"),
+    ("http://localhost:4096", None, "warning"),
+    ("http://[::1]:4096", "secret", "ok"),
+])  # fmt: skip
 def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str | None, level: str) -> None:
     settings = attached(url).runners.opencode
     assert install._password(settings, password, local=install._is_loopback(url)).level == level

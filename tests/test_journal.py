@@ -108,13 +108,8 @@ async def test_append_is_durable_numbered_and_positioned(tmp_path: Path) -> None
     lines = [json.loads(line.split(b"\t")[0]) for line in path.read_bytes().split(b"\n")[:-1]]
     assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5, 6]
     assert [line["type"] for line in lines] == [
-        "JournalFile",
-        "JournalBegun",
-        "IssueHeld",
-        "Commit",
-        "IssueHeld",
-        "Commit",
-    ]
+        "JournalFile", "JournalBegun", "IssueHeld", "Commit", "IssueHeld", "Commit",
+    ]  # fmt: skip
     assert all({"v", "seq", "at", "type"} <= line.keys() for line in lines)
     journal.close()
 
@@ -387,7 +382,7 @@ import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 import anyio
-from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.errors import AshepError
 from ashep.journal.log import Journal

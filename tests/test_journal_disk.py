@@ -19,12 +19,11 @@ from ashep.core.facts.resources import DiskSeen
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import log, space
+from ashep.journal import log, paths, space
 from ashep.journal.log import Journal
 from ashep.journal.space import RESERVE, Reserve
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
-from tests.loop_world import simulate
 from tests.test_journal_snapshots import lived, opened
 
 
@@ -52,7 +51,7 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
         elif call == "reserve":
             patch.setattr(Reserve, "see_to", fails)
         else:
-            patch.setattr(log, "write_all" if call == "write" else "_sync", fails)
+            patch.setattr(*((paths, "write_all") if call == "write" else (log, "_sync")), fails)
         with pytest.raises(DiskFailed, match=r"up to record \d+ is safe") as caught:
             journal.append_now([held(4, "x" * 600)])
         assert caught.value.exit_code == 74
@@ -94,7 +93,7 @@ import anyio
 from ashep.errors import AshepError
 from ashep.journal.log import Journal
 from ashep.core.facts.records import Entry
-from ashep.core.facts.vocabulary import IssueHeld
+from ashep.core.facts.issues import IssueHeld
 from datetime import UTC, datetime
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -149,13 +148,8 @@ def in_a_small_disk(tmp_path: Path, code: str) -> str:
 @pytest.mark.promise("J13")
 def test_the_reserve_lets_the_last_facts_be_written(tmp_path: Path) -> None:
     assert in_a_small_disk(tmp_path, FULL).splitlines() == [
-        "reserve True",
-        "full 28 True",
-        "freed True True",
-        "ended 74 True True",
-        "again True True",
-        "reserve True",
-    ]
+        "reserve True", "full 28 True", "freed True True", "ended 74 True True", "again True True", "reserve True",
+    ]  # fmt: skip
 
 
 def test_the_reserve_is_laid_aside_where_there_is_plenty_and_really_takes_room(tmp_path: Path) -> None:
@@ -183,44 +177,41 @@ def test_little_room_is_a_fact_once_and_does_not_flutter() -> None:
     assert disk_read(low, 2 * LOW_DISK) == [DiskSeen("ok")]
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("J13")
-def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
+async def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = Loop(tmp_path)
     room = [1 << 30]
     monkeypatch.setattr(Journal, "room", lambda _: room[0])
+    first = world.tracker.add("first")
 
-    async def main() -> None:
-        first = world.tracker.add("first")
+    async def fill() -> None:
+        while not world.bodies(IssueTaken):
+            await anyio.sleep(1)
+        room[0] = LOW_DISK - 1
+        second = world.tracker.add("second")
+        while world.code(first) != "question":
+            await anyio.sleep(10)
+        while not world.bodies(DiskSeen):
+            await anyio.sleep(10)
+        assert world.stands(second) == "time"
+        assert world.code(second) == "disk_low"
+        world.tracker.person_sets(first, "pat", add_labels=("human:approved",))
+        while world.stands(first) != "closed":
+            await anyio.sleep(10)
+        assert [taken.issue for taken in world.bodies(IssueTaken)] == [first]
+        room[0] = 1 << 30
+        world.tracker.add("third")
 
-        async def fill() -> None:
-            while not world.bodies(IssueTaken):
-                await anyio.sleep(1)
-            room[0] = LOW_DISK - 1
-            second = world.tracker.add("second")
-            while world.code(first) != "question":
-                await anyio.sleep(10)
-            while not world.bodies(DiskSeen):
-                await anyio.sleep(10)
-            assert world.stands(second) == "time"
-            assert world.code(second) == "disk_low"
-            world.tracker.person_sets(first, "pat", add_labels=("human:approved",))
-            while world.stands(first) != "closed":
-                await anyio.sleep(10)
-            assert [taken.issue for taken in world.bodies(IssueTaken)] == [first]
-            room[0] = 1 << 30
-            world.tracker.add("third")
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(fill)
-            group.start_soon(world.person)
-            assert await world.live()
-            group.cancel_scope.cancel()
-        assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
-        assert len(world.bodies(IssueTaken)) == 3
-
-    simulate(main)
+    async with anyio.create_task_group() as group:
+        group.start_soon(fill)
+        group.start_soon(world.person)
+        assert await world.live()
+        group.cancel_scope.cancel()
+    assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
+    assert len(world.bodies(IssueTaken)) == 3
 
 
 def test_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

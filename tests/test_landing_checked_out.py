@@ -14,30 +14,15 @@ from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
 
 BEGIN: dict[str, str | None] = {
-    "same": "same\n",
-    "edited": "old text\n" * 50,
-    "deleted": "deleted\n",
-    "file-to-folder": "a file\n",
-    "folder-to-file/a": "a\n",
-    "odd \u00e4\nname": "1\n",
-}
+    "same": "same\n", "edited": "old text\n" * 50, "deleted": "deleted\n", "file-to-folder": "a file\n",
+    "folder-to-file/a": "a\n", "odd \u00e4\nname": "1\n",
+}  # fmt: skip
 WORK: dict[str, str | None] = {
-    "edited": "new text\n" * 50,
-    "deleted": None,
-    "added/deep/file": "added text\n" * 50,
-    "odd \u00e4\nname": "2\n",
-}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    "edited": "new text\n" * 50, "deleted": None, "added/deep/file": "added text\n" * 50, "odd \u00e4\nname": "2\n",
+}  # fmt: skip
 
 
 @pytest.fixture

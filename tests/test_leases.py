@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.clock import ManualClock
 from ashep.core.facts import commands as c
 from ashep.core.facts.tracker import CommentPosted, EffectFailed, LeaseLost, Stamp
 from ashep.daemon.effects.execute import Effects
@@ -19,6 +18,7 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from tests.core.given import ME
 from tests.core.playbook import Playbook
+from tests.memory import ManualClock
 
 WORLD = Playbook().looked().world
 """An issue, `t-1`, is in progress by our own last write."""

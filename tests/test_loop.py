@@ -8,9 +8,10 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -28,137 +29,125 @@ from ashep.ports.runner import Prompt
 from ashep.ports.tracker import HalfLook, Look
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
-from tests.loop_world import ACTOR, REJECTED_ONCE, Points, World, minutes, policy, simulate
+from tests.loop_world import (
+    ACTOR,
+    REJECTED_ONCE,
+    Act,
+    Points,
+    World,
+    crash_at_each,
+    crossed,
+    lose_each,
+    minutes,
+    policy,
+    some,
+)  # fmt: skip
+
+pytestmark = pytest.mark.virtual
 
 
-async def with_person(world: World, points: Points | None = None) -> bool:
+async def with_person(world: World, points: Points | None = None, beside: Act | None = None) -> bool:
     """Live until all is closed, with a person who approves."""
-    done = False
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        done = await world.live(points=points)
-        group.cancel_scope.cancel()
-    return done
+    return await world.live(points=points, beside=beside, person=True)
 
 
 # --- the standard way ---------------------------------------------------------------------------------------------
 
 
-def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.outcomes = REJECTED_ONCE
-        first = world.tracker.add("first")
-        second = world.tracker.add("second", blocked_by=(first,))
-        await with_person(world)
-        world.check_done()
-        runs = [fact.run for fact in world.bodies(RunEnded)]
-        ways = [
-            "implement.1.1", "review.1.1", "arbitrate.1.1", "implement.2.1", "review.2.1", "arbitrate.2.1",
-        ]  # fmt: skip
-        assert runs == [f"{issue}/{way}" for issue in (first, second) for way in ways]
-        assert all(count == 1 for count in world.runner.deliveries.values())
-
-    simulate(scenario)
+async def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
+    world = World(folder)
+    world.outcomes = REJECTED_ONCE
+    first = world.tracker.add("first")
+    second = world.tracker.add("second", blocked_by=(first,))
+    await with_person(world)
+    world.check_done()
+    runs = [fact.run for fact in world.bodies(RunEnded)]
+    ways = [
+        "implement.1.1", "review.1.1", "arbitrate.1.1", "implement.2.1", "review.2.1", "arbitrate.2.1",
+    ]  # fmt: skip
+    assert runs == [f"{issue}/{way}" for issue in (first, second) for way in ways]
+    assert all(count == 1 for count in world.runner.deliveries.values())
 
 
 @pytest.mark.promise("D5")
-def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        first, second = world.tracker.add("first"), world.tracker.add("second")
-        await with_person(world)
-        world.check_done()
-        order = [fact.run.split("/")[0] for fact in world.bodies(RunEnded)]
-        assert order == [first] * 3 + [second] * 3
-
-    simulate(scenario)
+async def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
+    world = World(folder)
+    first, second = world.tracker.add("first"), world.tracker.add("second")
+    await with_person(world)
+    world.check_done()
+    order = [fact.run.split("/")[0] for fact in world.bodies(RunEnded)]
+    assert order == [first] * 3 + [second] * 3
 
 
 @pytest.mark.promise("R12")
-def test_created_issues_exist_before_the_transition(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
-        world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
-        await with_person(world)
-        world.check_done()
-        found = next(issue for issue in world.issues().values() if issue.title == "found")
-        entries = world.journal()
-        created = next(e.seq for e in entries if type(e.body).__name__ == "IssueCreated")
-        entered = next(e.seq for e in entries if type(e.body).__name__ == "IssueWritten")
-        assert created < entered
-        assert found.stamp.depth == 1
-
-    simulate(scenario)
+async def test_created_issues_exist_before_the_transition(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
+    await with_person(world)
+    world.check_done()
+    found = next(issue for issue in world.issues().values() if issue.title == "found")
+    entries = world.journal()
+    created = next(e.seq for e in entries if type(e.body).__name__ == "IssueCreated")
+    entered = next(e.seq for e in entries if type(e.body).__name__ == "IssueWritten")
+    assert created < entered
+    assert found.stamp.depth == 1
 
 
 @pytest.mark.promise("Q4")
-def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.outcomes = {"implement": [{"needs_human": True, "summary": "Which colour?"}, {}]}
-        issue = world.tracker.add("first")
+async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_words(folder: Path) -> None:
+    world = World(folder)
+    world.outcomes = {"implement": [{"needs_human": True, "summary": "Which colour?"}, {}]}
+    issue = world.tracker.add("first")
 
-        async def person() -> None:
-            while "needs:human_approval" not in world.issues()[issue].labels:
-                await anyio.sleep(5)
-            world.tracker.person_comments(issue, "pat", "The colour is blue.")
-            world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
-            await world.person()
+    async def person() -> None:
+        while "needs:human_approval" not in world.issues()[issue].labels:
+            await anyio.sleep(5)
+        world.tracker.person_comments(issue, "pat", "The colour is blue.")
+        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+        await world.person()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live()
-            group.cancel_scope.cancel()
-        world.check_done()
-        phases = [fact.phase for fact in world.bodies(PhaseEntered)]
-        assert phases == ["implement", "implement", "review", "arbitrate"]
-        assert world.runner.prompts_seen("The colour is blue.") == 1
-
-    simulate(scenario)
+    await world.live(beside=person)
+    world.check_done()
+    phases = [fact.phase for fact in world.bodies(PhaseEntered)]
+    assert phases == ["implement", "implement", "review", "arbitrate"]
+    assert world.runner.prompts_seen("The colour is blue.") == 1
 
 
 @pytest.mark.promise("R11")
-def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
+async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
 
-        def answer(_: World, asked: Prompted) -> Play | None:
-            if "/implement.1.1" in asked.key and world.told[asked.key] == 0:
-                world.told[asked.key] += 1
-                return Play(text="I am done.", delay=5)
-            return None
+    def answer(_: World, asked: Prompted) -> Play | None:
+        if "/implement.1.1" in asked.key and world.told[asked.key] == 0:
+            world.told[asked.key] += 1
+            return Play(text="I am done.", delay=5)
+        return None
 
-        world.answer = answer
-        await with_person(world)
-        world.check_done()
-        assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
-        assert len(world.runner.sessions) == 3
-
-    simulate(scenario)
+    world.answer = answer
+    await with_person(world)
+    world.check_done()
+    assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
+    assert len(world.runner.sessions) == 3
 
 
 @pytest.mark.promise("R11")
-def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
+async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
 
-        def answer(_: World, asked: Prompted) -> Play | None:
-            if "/implement.1.1" in asked.key and not asked.key.endswith(EXTRACTION):
-                return Play(text="I am done.", delay=5)
-            return None
+    def answer(_: World, asked: Prompted) -> Play | None:
+        if "/implement.1.1" in asked.key and not asked.key.endswith(EXTRACTION):
+            return Play(text="I am done.", delay=5)
+        return None
 
-        world.answer = answer
-        await with_person(world)
-        world.check_done()
-        said = [(fact.then, fact.extractor) for fact in world.bodies(OutcomeRejected)]
-        assert said == [("recover", None), ("extract", "extractor")]
-        assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
-
-    simulate(scenario)
+    world.answer = answer
+    await with_person(world)
+    world.check_done()
+    said = [(fact.then, fact.extractor) for fact in world.bodies(OutcomeRejected)]
+    assert said == [("recover", None), ("extract", "extractor")]
+    assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
 
 
 # --- whatever is killed when --------------------------------------------------------------------------------------
@@ -177,91 +166,44 @@ def full(folder: Path) -> World:
     return world
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world = full(folder)
-        await with_person(world, points)
-        world.check_done()
-
-    simulate(scenario)
-    return points
-
-
-def some(names: list[str], each: int) -> list[int]:
-    """Numbers of points: of each kind so many, evenly spread."""
-    chosen = set[int]()
-    for kind in sorted(set(names)):
-        numbers = [number for number, name in enumerate(names, 1) if name == kind]
-        chosen |= {numbers[(2 * place + 1) * len(numbers) // (2 * each)] for place in range(each)}
-    return sorted(chosen)
-
-
-def crash_and_live_on(folder: Path, crash_at: int, again: int | None = None) -> None:
-    async def scenario() -> None:
-        world = full(folder)
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person)
-            points = Points(crash_at)
-            done = await world.live(points=points)
-            if not done and again is not None:
-                done = await world.live(points=Points(again))
-            if not done:
-                await anyio.sleep(1)
-                await world.live()
-            group.cancel_scope.cancel()
-        world.check_done()
-
-    simulate(scenario)
+async def lived(folder: Path, points: Points, again: int = 0) -> None:
+    """A life with most kinds of effects in it, which may crash once more soon after it began anew."""
+    world = full(folder)
+    if not again or not await world.live(points=points, beside=world.person):
+        await world.live_on(Points(again) if again else points, world.person)
+    world.check_done()
 
 
 @pytest.mark.promise("G1", "E1", "E4")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.names, 1):
-        crash_and_live_on(folder / str(number), number)
+    crash_at_each(lived, folder, some(crossed(lived, folder).names, 1))
 
 
 @pytest.mark.promise("G2", "E1")
 @pytest.mark.slow
 def test_a_second_crash_soon_after_the_start(folder: Path) -> None:
-    points = crossed(folder / "0")
+    points = crossed(lived, folder)
     chosen = [number for number, name in enumerate(points.names, 1) if name == "durable"]
-    for number in chosen[5 :: len(chosen) // 5]:
-        for again in (4, 9):
-            crash_and_live_on(folder / f"{number}-{again}", number, again)
+    for again in (4, 9):
+        crash_at_each(partial(lived, again=again), folder / str(again), chosen[5 :: len(chosen) // 5])
 
 
 @pytest.mark.promise("E4")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world = full(folder / str(number))
-            await with_person(world, Points(lose={number: which}))
-            world.check_done()
-
-        simulate(scenario)
+    lose_each(lived, folder, which)
 
 
 @pytest.mark.promise("G2", "E4")
 @pytest.mark.parametrize("seed", range(3))
-def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None:
+async def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None:
     """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
     lost = Random(seed).sample(range(5, 400), 130)
-
-    async def scenario() -> None:
-        world = full(folder)
-        await with_person(world, Points(lose=dict.fromkeys(lost, "after")))
-        world.check_done()
-
-    simulate(scenario)
+    world = full(folder)
+    await with_person(world, Points(lose=dict.fromkeys(lost, "after")))
+    world.check_done()
 
 
 # --- the agent server ---------------------------------------------------------------------------------------------
@@ -277,173 +219,143 @@ class Replaced(MemoryRunner):
         return await super().send(prompt)
 
 
-def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> None:
+async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> None:
     """Not to the one that was last seen: its successor's turn would be taken for dead, and begun twice."""
-
-    async def scenario() -> None:
-        world = World(folder)
-        world.runner = Replaced(world.clock, world.play)
-        world.tracker.add("first")
-        await with_person(world)
-        first = world.bodies(PromptSent)[0]
-        assert first.instance == "memory:2"
-        assert set(world.runner.began.values()) == {1}
-        world.check_done()
-
-    simulate(scenario)
+    world = World(folder)
+    world.runner = Replaced(world.clock, world.play)
+    world.tracker.add("first")
+    await with_person(world)
+    first = world.bodies(PromptSent)[0]
+    assert first.instance == "memory:2"
+    assert set(world.runner.began.values()) == {1}
+    world.check_done()
 
 
 @pytest.mark.promise("G1", "T4")
-def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
+async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
 
-        async def killer() -> None:
-            await anyio.sleep(12)
-            world.runner.kill()
+    async def killer() -> None:
+        await anyio.sleep(12)
+        world.runner.kill()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(killer)
-            await with_person(world)
-        world.check_done(restarts=1)
-        assert len(world.bodies(TurnDied)) == 1
-        assert sorted(world.runner.began.values()) == [1, 1, 2]
-
-    simulate(scenario)
+    await with_person(world, beside=killer)
+    world.check_done(restarts=1)
+    assert len(world.bodies(TurnDied)) == 1
+    assert sorted(world.runner.began.values()) == [1, 1, 2]
 
 
 @pytest.mark.promise("G1")
 @pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
-def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
-        points = Points()
-        async with anyio.create_task_group() as group:
+async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    points = Points()
+    async with anyio.create_task_group() as group:
 
-            async def killer() -> None:
-                await anyio.sleep(at)
-                points.dead = True
-                world.runner.kill()
+        async def killer() -> None:
+            await anyio.sleep(at)
+            points.dead = True
+            world.runner.kill()
 
-            group.start_soon(killer)
-            assert not await world.live(points=points)
-        await anyio.sleep(5)
-        await with_person(world)
-        world.check_done(restarts=1)
-
-    simulate(scenario)
+        group.start_soon(killer)
+        assert not await world.live(points=points)
+    await anyio.sleep(5)
+    await with_person(world)
+    world.check_done(restarts=1)
 
 
 @pytest.mark.promise("T2")
 @pytest.mark.parametrize("fate", ["missing", "stored", "dies"])
-def test_a_prompt_that_comes_to_nothing_is_given_up(folder: Path, fate: Literal["missing", "stored", "dies"]) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
-        await with_person(world)
-        world.check_done()
-        ended = world.bodies(RunEnded)
-        assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
-        assert ended[1].run == f"{issue}/implement.1.2"
-        if fate != "dies":
-            assert len(world.bodies(PromptAbandoned)) == 1
-
-    simulate(scenario)
+async def test_a_prompt_that_comes_to_nothing_is_given_up(
+    folder: Path, fate: Literal["missing", "stored", "dies"]
+) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
+    await with_person(world)
+    world.check_done()
+    ended = world.bodies(RunEnded)
+    assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
+    assert ended[1].run == f"{issue}/implement.1.2"
+    if fate != "dies":
+        assert len(world.bodies(PromptAbandoned)) == 1
 
 
 @pytest.mark.promise("T5")
-def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        world.answer = lambda _, asked: Play(delay=1e9)
-        await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
-        await world.live(lambda: bool(world.comments(issue)))
-        assert [fact.state for fact in world.bodies(RunEnded)] == ["timed_out"] * 3
-        assert account(world.world, issue).code == "attempts"
-        assert "ashep:parked" in world.issues()[issue].labels
-        assert not await world.runner.busy(world.runner.sessions)
-        # a person takes the label off, and it starts afresh
-        world.answer = None
-        world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
-        await with_person(world)
-        world.check_done()
-
-    simulate(scenario)
+async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    world.answer = lambda _, asked: Play(delay=1e9)
+    await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
+    await world.live(lambda: bool(world.comments(issue)))
+    assert [fact.state for fact in world.bodies(RunEnded)] == ["timed_out"] * 3
+    assert account(world.world, issue).code == "attempts"
+    assert "ashep:parked" in world.issues()[issue].labels
+    assert not await world.runner.busy(world.runner.sessions)
+    # a person takes the label off, and it starts afresh
+    world.answer = None
+    world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
+    await with_person(world)
+    world.check_done()
 
 
 @pytest.mark.promise("C2")
-def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.delay = minutes(20)
-        world.tracker.add("first")
+async def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
+    world = World(folder)
+    world.delay = minutes(20)
+    world.tracker.add("first")
 
-        async def sleeper() -> None:
-            await anyio.sleep(minutes(5))
-            world.clock.jump(timedelta(hours=9))
+    async def sleeper() -> None:
+        await anyio.sleep(minutes(5))
+        world.clock.jump(timedelta(hours=9))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(sleeper)
-            await with_person(world)
-        world.check_done()
-        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
-        assert len(world.bodies(ClockJumped)) == 1
-
-    simulate(scenario)
+    await with_person(world, beside=sleeper)
+    world.check_done()
+    assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
+    assert len(world.bodies(ClockJumped)) == 1
 
 
 @pytest.mark.promise("C2")
 @pytest.mark.parametrize("hours", [-9, -90_000])
-def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours: int) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
-        issue = world.tracker.add("first")
+async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours: int) -> None:
+    world = World(folder)
+    world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
+    issue = world.tracker.add("first")
 
-        async def back() -> None:
-            while not world.bodies(RetryScheduled):
-                await anyio.sleep(1)
-            world.clock.jump(timedelta(hours=hours))
+    async def back() -> None:
+        while not world.bodies(RetryScheduled):
+            await anyio.sleep(1)
+        world.clock.jump(timedelta(hours=hours))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(back)
-            await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person")
-            group.cancel_scope.cancel()
-        assert world.clock.monotonic() < 180
-        await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
-        await with_person(world)
-        world.check_done()
-        assert not world.bodies(ClockJumped)
-
-    simulate(scenario)
+    await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person", beside=back)
+    assert world.clock.monotonic() < 180
+    await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
+    await with_person(world)
+    world.check_done()
+    assert not world.bodies(ClockJumped)
 
 
-def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
-        read, until = world.tree.read, world.clock.now() + timedelta(seconds=55)
+async def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    read, until = world.tree.read, world.clock.now() + timedelta(seconds=55)
 
-        async def broken() -> Tree:
-            if world.entries and world.clock.now() < until:
-                raise AshepError("git status ended with exit code 128: fatal: bad config line 1 in file .git/config")
-            return await read()
+    async def broken() -> Tree:
+        if world.entries and world.clock.now() < until:
+            raise AshepError("git status ended with exit code 128: fatal: bad config line 1 in file .git/config")
+        return await read()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person)
-            async with world.living():
-                await world_changes(lambda: bool(world.world.tree))
-                world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
-                world.tracker.add("second")
-                await world_changes(world.all_closed)
-            group.cancel_scope.cancel()
-        world.check_done()
-
-    simulate(scenario)
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.person)
+        async with world.living():
+            await world_changes(lambda: bool(world.world.tree))
+            world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
+            world.tracker.add("second")
+            await world_changes(world.all_closed)
+        group.cancel_scope.cancel()
+    world.check_done()
 
 
 async def world_changes(goal: Callable[[], bool]) -> None:
@@ -453,105 +365,91 @@ async def world_changes(goal: Callable[[], bool]) -> None:
             await anyio.sleep(1)
 
 
-def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person)
-            async with world.living():
-                await anyio.sleep(minutes(100))
-                world.tracker.add("first")
-                await world_changes(world.all_closed)
-            group.cancel_scope.cancel()
-        world.check_done()
-
-    simulate(scenario)
+async def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
+    world = World(folder)
+    async with anyio.create_task_group() as group:
+        group.start_soon(world.person)
+        async with world.living():
+            await anyio.sleep(minutes(100))
+            world.tracker.add("first")
+            await world_changes(world.all_closed)
+        group.cancel_scope.cancel()
+    world.check_done()
 
 
 @pytest.mark.promise("G2")
-def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
+async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    away = False
+    methods = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel")
+
+    def fault(method: str, when: str) -> Exception | None:
+        return RunnerUnavailable("away") if away and when == "before" else None
+
+    world.runner.fault = fault
+
+    async def outage() -> None:
+        nonlocal away
+        await anyio.sleep(15)
+        away = True
+        for method in methods:
+            world.tracker.fail(method, TrackerUnavailable("away"), times=10_000)
+        await anyio.sleep(minutes(60))
         away = False
-        methods = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel")
+        world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-        def fault(method: str, when: str) -> Exception | None:
-            return RunnerUnavailable("away") if away and when == "before" else None
-
-        world.runner.fault = fault
-
-        async def outage() -> None:
-            nonlocal away
-            await anyio.sleep(15)
-            away = True
-            for method in methods:
-                world.tracker.fail(method, TrackerUnavailable("away"), times=10_000)
-            await anyio.sleep(minutes(60))
-            away = False
-            world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(outage)
-            await with_person(world)
-        world.check_done()
-        assert not world.bodies(IssueParked)
-
-    simulate(scenario)
+    await with_person(world, beside=outage)
+    world.check_done()
+    assert not world.bodies(IssueParked)
 
 
 @pytest.mark.promise("E3")
-def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
-        world.delay = minutes(60)
-        async with world.living():
-            await anyio.sleep(30)
-            assert world.world.live
-            world.tracker.fail("look", TrackerUnavailable("away"), times=10_000)
-            await anyio.sleep(60)
-            before = world.tracker.calls["look"]
-            await anyio.sleep(minutes(10))
-            assert 58 <= world.tracker.calls["look"] - before <= 61
-
-    simulate(scenario)
+async def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    world.delay = minutes(60)
+    async with world.living():
+        await anyio.sleep(30)
+        assert world.world.live
+        world.tracker.fail("look", TrackerUnavailable("away"), times=10_000)
+        await anyio.sleep(60)
+        before = world.tracker.calls["look"]
+        await anyio.sleep(minutes(10))
+        assert 58 <= world.tracker.calls["look"] - before <= 61
 
 
-def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urgent_go_first(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        many = [world.tracker.add(f"part {number}", priority=3) for number in range(2000)]
-        first = world.tracker.add("urgent", priority=0)
-        sizes: list[int] = []
-        async with world.living(sources=False) as running, anyio.create_task_group() as group:
-            running.shepherd.show(lambda entries, _: sizes.append(len(entries)))
-            group.start_soon(running.monitor.run)
-            await anyio.sleep(5)
-            group.start_soon(running.worker.run, await world.tracker.check())
-            await running.worker.fresh_look()
-            assert {*world.world.unclosed} == {*many, first}
-            assert world.bodies(IssueTaken)[0].issue == first
-            assert max(sizes) < 500, "what is decided at once keeps everybody else waiting"
-            # people change most of them, and close some
-            for issue in many:
-                if issue not in world.world.live:
-                    world.tracker.person_sets(issue, "pat", add_labels=("x",))
-            for issue in many[-5:]:
-                world.tracker.person_sets(issue, "pat", status="closed")
-            await running.worker.fresh_look()
-            labelled = [flow for flow in world.world.flows.values() if "x" in flow.issue.labels]
-            assert len(labelled) >= 1990
-            assert max(sizes) < 500
-            await anyio.sleep(5)
-            assert not {*world.world.unclosed} & {*many[-5:]}
-            group.cancel_scope.cancel()
-
-    simulate(scenario)
+async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urgent_go_first(folder: Path) -> None:
+    world = World(folder)
+    many = [world.tracker.add(f"part {number}", priority=3) for number in range(2000)]
+    first = world.tracker.add("urgent", priority=0)
+    sizes: list[int] = []
+    async with world.living(sources=False) as running, anyio.create_task_group() as group:
+        running.shepherd.show(lambda entries, _: sizes.append(len(entries)))
+        group.start_soon(running.monitor.run)
+        await anyio.sleep(5)
+        group.start_soon(running.worker.run, await world.tracker.check())
+        await running.worker.fresh_look()
+        assert {*world.world.unclosed} == {*many, first}
+        assert world.bodies(IssueTaken)[0].issue == first
+        assert max(sizes) < 500, "what is decided at once keeps everybody else waiting"
+        # people change most of them, and close some
+        for issue in many:
+            if issue not in world.world.live:
+                world.tracker.person_sets(issue, "pat", add_labels=("x",))
+        for issue in many[-5:]:
+            world.tracker.person_sets(issue, "pat", status="closed")
+        await running.worker.fresh_look()
+        labelled = [flow for flow in world.world.flows.values() if "x" in flow.issue.labels]
+        assert len(labelled) >= 1990
+        assert max(sizes) < 500
+        await anyio.sleep(5)
+        assert not {*world.world.unclosed} & {*many[-5:]}
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.promise("E3")
-def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Path) -> None:
+async def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Path) -> None:
     class Half(MemoryTracker):
         fails = False
 
@@ -561,28 +459,23 @@ def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folder: Pat
                 raise HalfLook("ready said no", replace(look, ready=()))
             return look
 
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker = tracker = Half(world.clock.now, ACTOR)
-        tracker.fails = True
-        first = tracker.add("first")
-        async with world.living():
-            await anyio.sleep(1)
-            assert first in world.world.flows, "the issue was seen"
-            assert not world.world.tracker_error
-            assert not world.bodies(IssueTaken), "but whether it is ready is not known"
-            assert world.world.tracker is not None
-            assert world.world.tracker.lacks == ""
-            await anyio.sleep(60)
-            assert [one.lacks for one in world.bodies(TrackerSeen)] == ["", "ready said no"], (
-                "told once, and not at once"
-            )
-            tracker.fails = False
-            await anyio.sleep(35)
-            assert world.world.tracker.lacks == ""
-            assert world.bodies(IssueTaken)
-
-    simulate(scenario)
+    world = World(folder)
+    world.tracker = tracker = Half(world.clock.now, ACTOR)
+    tracker.fails = True
+    first = tracker.add("first")
+    async with world.living():
+        await anyio.sleep(1)
+        assert first in world.world.flows, "the issue was seen"
+        assert not world.world.tracker_error
+        assert not world.bodies(IssueTaken), "but whether it is ready is not known"
+        assert world.world.tracker is not None
+        assert world.world.tracker.lacks == ""
+        await anyio.sleep(60)
+        assert [one.lacks for one in world.bodies(TrackerSeen)] == ["", "ready said no"], "told once, and not at once"
+        tracker.fails = False
+        await anyio.sleep(35)
+        assert world.world.tracker.lacks == ""
+        assert world.bodies(IssueTaken)
 
 
 # --- people -------------------------------------------------------------------------------------------------------
@@ -597,276 +490,210 @@ MOMENTS = [
 """Seconds at which a person acts, from before the claim until the question stands."""
 
 
-def interfere(
-    folder: Path, moment: float, act: Callable[[World, str], None], settle: float, after: Callable[[World, str], None]
-) -> None:
-    """Let a person act at a moment, wait, and look."""
+async def interfered(
+    folder: Path, moment: float, settle: float, act: Callable[[World, str], object]
+) -> tuple[World, str]:
+    """A world and its issue, with which a person did something at a moment, some time after that."""
+    world = World(folder, seed=int(moment * 10))
+    world.delay = 4.0
+    issue = world.tracker.add("first")
+    end = moment + settle
 
-    async def scenario() -> None:
-        world = World(folder, seed=int(moment * 10))
-        world.delay = 4.0
-        issue = world.tracker.add("first")
-        end = moment + settle
+    async def person() -> None:
+        await anyio.sleep(moment)
+        act(world, issue)
 
-        async def person() -> None:
-            await anyio.sleep(moment)
-            act(world, issue)
+    await world.live(lambda: world.clock.monotonic() >= end, beside=person)
+    world.check()
+    assert not await world.runner.busy(world.runner.sessions), world.state()
+    return world, issue
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live(lambda: world.clock.monotonic() >= end)
-            group.cancel_scope.cancel()
-        world.check()
-        assert not await world.runner.busy(world.runner.sessions), world.state()
-        after(world, issue)
 
-    simulate(scenario)
+def set_to(**fields: Any) -> Callable[[World, str], object]:
+    """A person sets this."""
+    return lambda world, issue: world.tracker.person_sets(issue, "pat", **fields)
+
+
+def phases_of(world: World, issue: str, *kinds: str) -> tuple[str, ...]:
+    """The labels of an issue that say its phase, or are of other kinds."""
+    return tuple(label for label in world.issues()[issue].labels if label.startswith(("phase:", *kinds)))
 
 
 @pytest.mark.promise("G5", "P2")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_closes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", status="closed")
-
-    def after(world: World, issue: str) -> None:
-        assert world.issues()[issue].status == "closed", world.state()
-        if issue in world.world.flows:
-            assert world.stands(issue) == "closed", world.state()
-        assert world.world.lock is None
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_closes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(status="closed"))
+    assert world.issues()[issue].status == "closed", world.state()
+    if issue in world.world.flows:
+        assert world.stands(issue) == "closed", world.state()
+    assert world.world.lock is None
 
 
 @pytest.mark.promise("P4")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_excludes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", add_labels=("ashep:excluded",))
-
-    def after(world: World, issue: str) -> None:
-        view = world.issues()[issue]
-        assert (view.status, view.assignee) == ("open", None), world.state()
-        assert world.stands(issue) == "not_eligible", world.state()
-        assert world.code(issue) == "excluded"
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_excludes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(add_labels=("ashep:excluded",)))
+    view = world.issues()[issue]
+    assert (view.status, view.assignee) == ("open", None), world.state()
+    assert world.stands(issue) == "not_eligible", world.state()
+    assert world.code(issue) == "excluded"
 
 
 @pytest.mark.promise("G5", "P3")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", assignee="pat", status="in_progress")
-
-    def after(world: World, issue: str) -> None:
-        view = world.issues()[issue]
-        assert (view.status, view.assignee) == ("in_progress", "pat"), world.state()
-        assert world.stands(issue) == "not_eligible", world.state()
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_takes_it_over(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, set_to(assignee="pat", status="in_progress"))
+    view = world.issues()[issue]
+    assert (view.status, view.assignee) == ("in_progress", "pat"), world.state()
+    assert world.stands(issue) == "not_eligible", world.state()
 
 
 @pytest.mark.promise("P1")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", status="open")
-
-    def after(world: World, issue: str) -> None:
-        flow = world.world.flows[issue]
-        if world.stands(issue) == "person":  # it was open still, or not yet ours: nothing was taken away from us
-            assert moment < 1.0
-            return
-        assert (world.issues()[issue].status, world.issues()[issue].assignee) == ("open", None), world.state()
-        assert flow.not_before is not None
-        assert world.code(issue) == "cooldown", world.state()
-
-    interfere(folder, moment, act, 100, after)
+async def test_a_person_sets_it_to_open(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 100, set_to(status="open"))
+    flow = world.world.flows[issue]
+    if world.stands(issue) == "person":  # it was open still, or not yet ours: nothing was taken away from us
+        assert moment < 1.0
+        return
+    assert (world.issues()[issue].status, world.issues()[issue].assignee) == ("open", None), world.state()
+    assert flow.not_before is not None
+    assert world.code(issue) == "cooldown", world.state()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
+async def test_a_person_sets_it_free(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        labels = tuple(label for label in world.issues()[issue].labels if label.startswith(("phase:", "needs:")))
-        world.tracker.person_sets(issue, "pat", status="open", assignee="", remove_labels=labels)
+        set_to(status="open", assignee="", remove_labels=phases_of(world, issue, "needs:"))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert world.issues()[issue].assignee == ACTOR
-
-    interfere(folder, moment, act, 150, after)
+    world, issue = await interfered(folder, moment, 150, act)
+    assert world.stands(issue) == "person", world.state()
+    assert world.issues()[issue].assignee == ACTOR
 
 
 @pytest.mark.promise("P6")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
-def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
+async def test_a_person_sets_the_phase(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        others = {label for label in world.issues()[issue].labels if label.startswith("phase:")} - {"phase:arbitrate"}
-        world.tracker.person_sets(issue, "pat", add_labels=("phase:arbitrate",), remove_labels=tuple(others))
+        others = {*phases_of(world, issue)} - {"phase:arbitrate"}
+        set_to(add_labels=("phase:arbitrate",), remove_labels=tuple(others))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert "arbitrate" in [fact.phase for fact in world.bodies(PhaseEntered)]
-        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
-        assert labels == ["phase:human_review"]
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, act)
+    assert world.stands(issue) == "person", world.state()
+    assert "arbitrate" in [fact.phase for fact in world.bodies(PhaseEntered)]
+    assert phases_of(world, issue) == ("phase:human_review",)
 
 
 @pytest.mark.promise("P7")
 @pytest.mark.parametrize("moment", MOMENTS[4:])
-def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
+async def test_a_person_takes_the_phase_off(folder: Path, moment: float) -> None:
     def act(world: World, issue: str) -> None:
-        labels = tuple(label for label in world.issues()[issue].labels if label.startswith("phase:"))
-        world.tracker.person_sets(issue, "pat", remove_labels=labels)
+        set_to(remove_labels=phases_of(world, issue))(world, issue)
 
-    def after(world: World, issue: str) -> None:
-        labels = [label for label in world.issues()[issue].labels if label.startswith("phase:")]
-        if labels:  # it fell together with our own next transition
-            assert world.stands(issue) == "person", world.state()
-            return
-        assert world.stands(issue) == "not_eligible", world.state()
-        assert world.code(issue) == "phase_taken_off"
-        assert world.world.lock is None
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, act)
+    if phases_of(world, issue):  # it fell together with our own next transition
+        assert world.stands(issue) == "person", world.state()
+        return
+    assert world.stands(issue) == "not_eligible", world.state()
+    assert world.code(issue) == "phase_taken_off"
+    assert world.world.lock is None
 
 
 @pytest.mark.promise("P2")
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_person_deletes_it(folder: Path, moment: float) -> None:
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_deletes(issue, "pat")
-
-    def after(world: World, issue: str) -> None:
-        if issue in world.world.flows:
-            assert world.stands(issue) == "closed", world.state()
-
-    interfere(folder, moment, act, 60, after)
+async def test_a_person_deletes_it(folder: Path, moment: float) -> None:
+    world, issue = await interfered(folder, moment, 60, lambda world, issue: world.tracker.person_deletes(issue, "pat"))
+    if issue in world.world.flows:
+        assert world.stands(issue) == "closed", world.state()
 
 
 @pytest.mark.promise("G5", "P10")
 @pytest.mark.parametrize("moment", MOMENTS[6:-5])
-def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.delay = 4.0
-        issue = world.tracker.add("first")
+async def test_a_person_writes_in_the_session(folder: Path, moment: float) -> None:
+    world = World(folder)
+    world.delay = 4.0
+    issue = world.tracker.add("first")
 
-        async def person() -> None:
-            await anyio.sleep(moment)
-            if busy := await world.runner.busy(world.runner.sessions):
-                world.runner.person_writes(next(iter(busy)), "stop, I do it myself", delay=3)
+    async def person() -> None:
+        await anyio.sleep(moment)
+        if busy := await world.runner.busy(world.runner.sessions):
+            world.runner.person_writes(next(iter(busy)), "stop, I do it myself", delay=3)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live(lambda: world.clock.monotonic() >= moment + 60)
-            group.cancel_scope.cancel()
-        world.check()
-        assert world.stands(issue) in ("parked", "person"), world.state()
-
-    simulate(scenario)
+    await world.live(lambda: world.clock.monotonic() >= moment + 60, beside=person)
+    world.check()
+    assert world.stands(issue) in ("parked", "person"), world.state()
 
 
 @pytest.mark.promise("Q2")
-def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
+async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
 
-        async def agent() -> None:
-            while "needs:human_approval" not in world.issues()[issue].labels:
-                await anyio.sleep(1)
-            world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
+    async def agent() -> None:
+        while "needs:human_approval" not in world.issues()[issue].labels:
+            await anyio.sleep(1)
+        world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(agent)
-            await world.live(lambda: world.clock.monotonic() > 300)
-            group.cancel_scope.cancel()
-        world.check()
-        assert world.stands(issue) == "person"
-        assert "human:approved" not in world.issues()[issue].labels
-        assert len(world.bodies(AnswerRefused)) == 1
-        assert any("Only a person's label answers" in text for text in world.comments(issue))
-        await with_person(world)
-        world.check_done()
-
-    simulate(scenario)
+    await world.live(lambda: world.clock.monotonic() > 300, beside=agent)
+    world.check()
+    assert world.stands(issue) == "person"
+    assert "human:approved" not in world.issues()[issue].labels
+    assert len(world.bodies(AnswerRefused)) == 1
+    assert any("Only a person's label answers" in text for text in world.comments(issue))
+    await with_person(world)
+    world.check_done()
 
 
 @pytest.mark.promise("Q2")
 @pytest.mark.parametrize("moment", [3.0, 8.0, 12.0])
-def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
+async def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> None:
     """An approval that is older than the question answers nothing: it would close what nobody has seen."""
-
-    def act(world: World, issue: str) -> None:
-        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
-
-    def after(world: World, issue: str) -> None:
-        assert world.stands(issue) == "person", world.state()
-        assert world.issues()[issue].status == "blocked"
-
-    interfere(folder, moment, act, 60, after)
+    world, issue = await interfered(folder, moment, 60, set_to(add_labels=("human:approved",)))
+    assert world.stands(issue) == "person", world.state()
+    assert world.issues()[issue].status == "blocked"
 
 
-def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}]}
-        await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
-        world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
-        await world.live(lambda: world.clock.monotonic() > minutes(20))
-        assert world.stands(issue) == "parked"
-        assert world.issues()[issue].status == "blocked"
-        world.check()
-
-    simulate(scenario)
+async def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}]}
+    await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
+    world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+    await world.live(lambda: world.clock.monotonic() > minutes(20))
+    assert world.stands(issue) == "parked"
+    assert world.issues()[issue].status == "blocked"
+    world.check()
 
 
 @pytest.mark.promise("G6", "Q5")
-def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path) -> None:
+async def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path) -> None:
     text = policy(
-        {"name": "implement", "access": "write"},
-        {"name": "sign_off", "human": {"ask": "Fine?", "deadline": "30m"}},
+        {"name": "implement", "access": "write"}, {"name": "sign_off", "human": {"ask": "Fine?", "deadline": "30m"}}
     )
-
-    async def scenario() -> None:
-        world = World(folder, policies=text)
-        issue = world.tracker.add("first")
-        await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "parked")
-        assert world.code(issue) == "question_deadline"
-        assert minutes(30) < world.clock.monotonic() < minutes(32)
-        world.check()
-
-    simulate(scenario)
+    world = World(folder, policies=text)
+    issue = world.tracker.add("first")
+    await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "parked")
+    assert world.code(issue) == "question_deadline"
+    assert minutes(30) < world.clock.monotonic() < minutes(32)
+    world.check()
 
 
 # --- the end of a daemon ------------------------------------------------------------------------------------------
 
 
-def stop_after(folder: Path, seconds: float) -> None:
-    async def scenario() -> None:
-        world = full(folder)
-
-        async with world.living() as running:
-            await anyio.sleep(seconds)
-            began = world.clock.monotonic()
-            await running.shepherd.stop("asked to")
-            assert world.clock.monotonic() - began < 4
-        assert len(world.bodies(DaemonStopped)) == 1
-        await anyio.sleep(3)
-        await with_person(world)
-        world.check_done()
-
-    simulate(scenario)
-
-
 @pytest.mark.promise("C1", "L1")
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 0.7, 1.0, 1.4, 2.0, 4.0, 6.2, 6.5, 8.0, 12.0, 20.0])
-def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
-    stop_after(folder, seconds)
+async def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float) -> None:
+    world = full(folder)
+    async with world.living() as running:
+        await anyio.sleep(seconds)
+        began = world.clock.monotonic()
+        await running.shepherd.stop("asked to")
+        assert world.clock.monotonic() - began < 4
+    assert len(world.bodies(DaemonStopped)) == 1
+    await anyio.sleep(3)
+    await with_person(world)
+    world.check_done()
 
 
 async def until(world: World, options: WorkOptions, said: list[str]) -> int:
@@ -877,99 +704,78 @@ async def until(world: World, options: WorkOptions, said: list[str]) -> int:
 
 
 @pytest.mark.promise("L2")
-def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        lines = list[str]()
-        code = await until(world, WorkOptions(until_idle=True), lines)
-        assert code == 0
-        assert world.stands(issue) == "person"
-        assert lines[-1] == "idle: 1 waiting for a person"
-        assert world.clock.monotonic() < 80
-
-    simulate(scenario)
+async def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    lines = list[str]()
+    code = await until(world, WorkOptions(until_idle=True), lines)
+    assert code == 0
+    assert world.stands(issue) == "person"
+    assert lines[-1] == "idle: 1 waiting for a person"
+    assert world.clock.monotonic() < 80
 
 
 @pytest.mark.promise("L2")
-def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
-        assert await until(world, WorkOptions(until_idle=True), []) == 0
-        assert world.stands(issue) == "person", world.state()
-
-    simulate(scenario)
+async def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
+    assert await until(world, WorkOptions(until_idle=True), []) == 0
+    assert world.stands(issue) == "person", world.state()
 
 
 @pytest.mark.promise("L2")
-def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue = world.tracker.add("first")
-        world.runner.fault = lambda method, when: RunnerUnavailable("away")
-        options = WorkOptions(until_idle=True, idle_grace=timedelta(minutes=2))
-        assert await until(world, options, []) == 1
-        assert minutes(2) <= world.clock.monotonic() < minutes(4)
-        assert world.stands(issue) == "time"
-
-    simulate(scenario)
+async def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
+    world = World(folder)
+    issue = world.tracker.add("first")
+    world.runner.fault = lambda method, when: RunnerUnavailable("away")
+    options = WorkOptions(until_idle=True, idle_grace=timedelta(minutes=2))
+    assert await until(world, options, []) == 1
+    assert minutes(2) <= world.clock.monotonic() < minutes(4)
+    assert world.stands(issue) == "time"
 
 
-def test_until_idle_fails_where_nothing_like_what_was_asked_for_is_there(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        issue, lines = world.tracker.add("first"), list[str]()
-        assert await until(world, WorkOptions(issues=("t-none",), until_idle=True), lines) == 1
-        assert lines[-1] == "there is no issue t-none that is not closed"
-        assert world.stands(issue) == "not_eligible"
-
-    simulate(scenario)
+async def test_until_idle_fails_where_nothing_like_what_was_asked_for_is_there(folder: Path) -> None:
+    world = World(folder)
+    issue, lines = world.tracker.add("first"), list[str]()
+    assert await until(world, WorkOptions(issues=("t-none",), until_idle=True), lines) == 1
+    assert lines[-1] == "there is no issue t-none that is not closed"
+    assert world.stands(issue) == "not_eligible"
 
 
-def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        assert await until(world, WorkOptions(until_idle=True), []) == 0
-        assert world.clock.monotonic() < 5
-
-    simulate(scenario)
+async def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
+    world = World(folder)
+    assert await until(world, WorkOptions(until_idle=True), []) == 0
+    assert world.clock.monotonic() < 5
 
 
 @pytest.mark.promise("D8")
-def test_max_issues_and_named_issues(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        first, second, third = (world.tracker.add(name) for name in ("first", "second", "third"))
-        options = WorkOptions(issues=(second, third), until_idle=True, max_issues=1)
-        assert await until(world, options, []) == 0
-        assert [world.stands(one) for one in (first, second, third)] == ["not_eligible", "person", "not_eligible"]
-        assert [world.code(one) for one in (first, third)] == ["not_asked", "max_issues"]
-
-    simulate(scenario)
+async def test_max_issues_and_named_issues(folder: Path) -> None:
+    world = World(folder)
+    first, second, third = (world.tracker.add(name) for name in ("first", "second", "third"))
+    options = WorkOptions(issues=(second, third), until_idle=True, max_issues=1)
+    assert await until(world, options, []) == 0
+    assert [world.stands(one) for one in (first, second, third)] == ["not_eligible", "person", "not_eligible"]
+    assert [world.code(one) for one in (first, third)] == ["not_asked", "max_issues"]
 
 
 @pytest.mark.promise("L1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
-    async def scenario() -> None:
-        world = World(folder)
-        world.tracker.add("first")
-        lines, ended = list[str](), list[float]()
+async def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
+    world = World(folder)
+    world.tracker.add("first")
+    lines, ended = list[str](), list[float]()
 
-        async def send() -> None:
-            await anyio.sleep(10)
-            signal.raise_signal(number)
+    async def send() -> None:
+        await anyio.sleep(10)
+        signal.raise_signal(number)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(send)
-            await until(world, WorkOptions(), lines)
-            ended.append(world.clock.monotonic())
-        assert ended[0] < 14
-        assert any(number.name in line for line in lines)
-        assert len(world.bodies(DaemonStopped)) == 1
-        await with_person(world)
-        world.check_done()
-
-    simulate(scenario)
+    async with anyio.create_task_group() as group:
+        group.start_soon(send)
+        await until(world, WorkOptions(), lines)
+        ended.append(world.clock.monotonic())
+    assert ended[0] < 14
+    assert any(number.name in line for line in lines)
+    assert len(world.bodies(DaemonStopped)) == 1
+    await with_person(world)
+    world.check_done()

@@ -13,7 +13,7 @@ from ashep.core.facts.vocabulary import ReadRefused
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, said, simulate
 
-pytestmark = pytest.mark.slow  # whole nights
+pytestmark = [pytest.mark.slow, pytest.mark.virtual]
 
 ASKS = Play(text=said("implement"), delay=20.0, asks="question")
 CONFIG = 'version: 1\npermissions: [{tool: bash, pattern: "npm *", action: ask}]\nquestions: {deadline: 30m}\n'
@@ -53,69 +53,59 @@ async def with_person(world: World, words: str | None, points: Points | None = N
     return done
 
 
-def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path) -> None:
-    async def scenario() -> None:
-        world = asking(folder, times=2)
-        world.tracker.add("first")
-        assert await with_person(world, "@ashep 2")
-        world.check_done()
-        assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),), (("second",),)]
-        assert len(world.bodies(InputWanted)) == 2
-        (implement, *_) = world.bodies(RunEnded)
-        assert (implement.run, implement.state) == ("t-1/implement.1.1", "succeeded")
-
-    simulate(scenario)
+async def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path) -> None:
+    world = asking(folder, times=2)
+    world.tracker.add("first")
+    assert await with_person(world, "@ashep 2")
+    world.check_done()
+    assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),), (("second",),)]
+    assert len(world.bodies(InputWanted)) == 2
+    (implement, *_) = world.bodies(RunEnded)
+    assert (implement.run, implement.state) == ("t-1/implement.1.1", "succeeded")
 
 
 @pytest.mark.promise("X3", "H5")
 @pytest.mark.parametrize(("asks", "tool"), [("question", ""), ("permission", "bash"), ("permission", "webfetch")])
-def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, asks: str, tool: str) -> None:
-    async def scenario() -> None:
-        world = asking(folder, asks=asks, tool_asked=tool, wants="npm publish")
-        world.tracker.add("first")
-        began = world.clock.now()
-        opened: list[float] = []
+async def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, asks: str, tool: str) -> None:
+    world = asking(folder, asks=asks, tool_asked=tool, wants="npm publish")
+    world.tracker.add("first")
+    began = world.clock.now()
+    opened: list[float] = []
 
-        async def watch() -> None:
-            while True:
-                if await open_requests(world):
-                    opened.append((world.clock.now() - began).total_seconds())
-                await anyio.sleep(1)
+    async def watch() -> None:
+        while True:
+            if await open_requests(world):
+                opened.append((world.clock.now() - began).total_seconds())
+            await anyio.sleep(1)
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            assert await with_person(world, None)
-            group.cancel_scope.cancel()
-        world.check_done()
-        lasted = opened[-1] - opened[0]
-        assert lasted <= (10 if tool == "webfetch" else BOUND + 10)
-        assert lasted >= (0 if tool == "webfetch" else BOUND - 10)
-        ((_, verdict, answers, message),) = world.runner.replied
-        assert verdict == ("answer" if asks == "question" else "deny")
-        assert "ashep: " in (message or answers[0][0])
-
-    simulate(scenario)
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        assert await with_person(world, None)
+        group.cancel_scope.cancel()
+    world.check_done()
+    lasted = opened[-1] - opened[0]
+    assert lasted <= (10 if tool == "webfetch" else BOUND + 10)
+    assert lasted >= (0 if tool == "webfetch" else BOUND - 10)
+    ((_, verdict, answers, message),) = world.runner.replied
+    assert verdict == ("answer" if asks == "question" else "deny")
+    assert "ashep: " in (message or answers[0][0])
 
 
 @pytest.mark.promise("T7")
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_list_that_cannot_be_shown_keeps_nobody_waiting(folder: Path, killed: bool) -> None:
+async def test_a_list_that_cannot_be_shown_keeps_nobody_waiting(folder: Path, killed: bool) -> None:
     """The server stays up, what its stream told is put to a person, and an answer reaches it, over a restart too."""
-
-    async def scenario() -> None:
-        world = asking(folder, asks="permission", tool_asked="bash", wants="npm publish", listed=False)
-        world.tracker.add("first")
-        world.tracker.add("second")
-        if killed:
-            await world.live(lambda: bool(world.bodies(InputWanted)))
-        assert await with_person(world, "@ashep yes")
-        world.check_done()
-        assert [verdict for _, verdict, *_ in world.runner.replied] == ["allow", "allow"]
-        assert [fact.run for fact in world.bodies(ReadRefused)] == ["t-1/implement.1.1", "t-2/implement.1.1"]
-        assert {fact.state for fact in world.bodies(RunnerSeen)} == {"up"}
-        assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}
-
-    simulate(scenario)
+    world = asking(folder, asks="permission", tool_asked="bash", wants="npm publish", listed=False)
+    world.tracker.add("first")
+    world.tracker.add("second")
+    if killed:
+        await world.live(lambda: bool(world.bodies(InputWanted)))
+    assert await with_person(world, "@ashep yes")
+    world.check_done()
+    assert [verdict for _, verdict, *_ in world.runner.replied] == ["allow", "allow"]
+    assert [fact.run for fact in world.bodies(ReadRefused)] == ["t-1/implement.1.1", "t-2/implement.1.1"]
+    assert {fact.state for fact in world.bodies(RunnerSeen)} == {"up"}
+    assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}
 
 
 async def open_requests(world: World) -> bool:
@@ -162,41 +152,35 @@ def killed(folder: Path, at: int) -> Callable[[], Awaitable[None]]:
 
 
 @pytest.mark.promise("H6")
-def test_the_server_dies_while_a_person_thinks_and_the_turn_asks_again(folder: Path) -> None:
-    async def scenario() -> None:
-        world = asking(folder)
-        world.tracker.add("first")
+async def test_the_server_dies_while_a_person_thinks_and_the_turn_asks_again(folder: Path) -> None:
+    world = asking(folder)
+    world.tracker.add("first")
 
-        async def kills() -> None:
-            while not world.bodies(InputWanted):
-                await anyio.sleep(10)
-            await anyio.sleep(20)
-            world.runner.kill()
+    async def kills() -> None:
+        while not world.bodies(InputWanted):
+            await anyio.sleep(10)
+        await anyio.sleep(20)
+        world.runner.kill()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(kills)
-            assert await with_person(world, "@ashep 1")
-            group.cancel_scope.cancel()
-        world.check_done(restarts=1)
-        assert len(world.bodies(TurnDied)) == 1
-        assert world.runner.replied[-1][2] == (("first",),)
-        assert all(fact.taken for fact in world.bodies(RequestAnswered))
-
-    simulate(scenario)
+    async with anyio.create_task_group() as group:
+        group.start_soon(kills)
+        assert await with_person(world, "@ashep 1")
+        group.cancel_scope.cancel()
+    world.check_done(restarts=1)
+    assert len(world.bodies(TurnDied)) == 1
+    assert world.runner.replied[-1][2] == (("first",),)
+    assert all(fact.taken for fact in world.bodies(RequestAnswered))
 
 
-def test_answers_that_are_prepared_ask_nobody(folder: Path) -> None:
-    async def scenario() -> None:
-        world = asking(folder, times=2)
-        text = (folder / "policies.yaml").read_text()
-        (folder / "policies.yaml").write_text(
-            text.replace("name: implement", "name: implement\n        answers: [y, '2']", 1)
-        )
-        world = asking(folder, times=2)
-        world.tracker.add("first")
-        assert await with_person(world, None)
-        world.check_done()
-        assert [answers for _, _, answers, _ in world.runner.replied] == [(("y",),), (("second",),)]
-        assert {fact.verdict for fact in world.bodies(RequestJudged)} == {"answer"}
-
-    simulate(scenario)
+async def test_answers_that_are_prepared_ask_nobody(folder: Path) -> None:
+    world = asking(folder, times=2)
+    text = (folder / "policies.yaml").read_text()
+    (folder / "policies.yaml").write_text(
+        text.replace("name: implement", "name: implement\n        answers: [y, '2']", 1)
+    )
+    world = asking(folder, times=2)
+    world.tracker.add("first")
+    assert await with_person(world, None)
+    world.check_done()
+    assert [answers for _, _, answers, _ in world.runner.replied] == [(("y",),), (("second",),)]
+    assert {fact.verdict for fact in world.bodies(RequestJudged)} == {"answer"}

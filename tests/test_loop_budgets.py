@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.commands import WRITES
@@ -15,9 +14,9 @@ from ashep.core.state.spending import day_of
 from ashep.daemon.monitor import PEOPLE_EVERY
 from ashep.ports.runner import Turn
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
-from tests.loop_world import Points, World, simulate
+from tests.loop_world import Points, World
 
-pytestmark = pytest.mark.slow  # whole nights
+pytestmark = [pytest.mark.slow, pytest.mark.virtual]
 
 
 class Growing(MemoryRunner):
@@ -34,76 +33,61 @@ class Growing(MemoryRunner):
 
 async def lived(world: World, days: float = 5.0, points: Points | None = None) -> bool:
     """Live until all is closed, with a person who approves."""
-    done = False
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        done = await world.live(points=points, patience=days * 86400)
-        group.cancel_scope.cancel()
-    return done
+    return await world.live(points=points, patience=days * 86400, beside=world.person)
 
 
 @pytest.mark.promise("B1")
-def test_a_turn_that_grows_beyond_its_runs_budget_is_stopped_while_it_runs(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, config="version: 1\nbudgets: {run: {tokens: 1000}}\n")
-        world.runner = Growing(world.clock, world.play)
-        wild = world.tracker.add("first")
+async def test_a_turn_that_grows_beyond_its_runs_budget_is_stopped_while_it_runs(folder: Path) -> None:
+    world = World(folder, config="version: 1\nbudgets: {run: {tokens: 1000}}\n")
+    world.runner = Growing(world.clock, world.play)
+    wild = world.tracker.add("first")
 
-        def answer(_: World, asked: Prompted) -> Play | None:
-            return Play(delay=3600.0, tokens=36_000) if f"{wild}/implement" in asked.key else None
+    def answer(_: World, asked: Prompted) -> Play | None:
+        return Play(delay=3600.0, tokens=36_000) if f"{wild}/implement" in asked.key else None
 
-        world.answer = answer
-        await world.live(lambda: bool(world.comments(wild)))
-        assert world.stands(wild) == "parked"
-        ended = next(entry for entry in world.entries if isinstance(entry.body, RunEnded))
-        began = next(entry.at for entry in world.entries if isinstance(entry.body, TurnSeen))
-        assert timedelta(seconds=95) <= ended.at - began <= timedelta(seconds=100 + PEOPLE_EVERY + 5)
-        assert isinstance(ended.body, RunEnded)
-        assert (ended.body.state, world.bodies(IssueParked)[0].code) == ("aborted", "budget")
-        assert [type(fact) for fact in world.bodies(BudgetWarned) + world.bodies(BudgetReached)] == [
-            BudgetWarned, BudgetReached,
-        ]  # fmt: skip
-        assert any("used up: the tokens of run" in text for text in world.comments(wild))
-        world.check()
-
-    simulate(scenario)
+    world.answer = answer
+    await world.live(lambda: bool(world.comments(wild)))
+    assert world.stands(wild) == "parked"
+    ended = next(entry for entry in world.entries if isinstance(entry.body, RunEnded))
+    began = next(entry.at for entry in world.entries if isinstance(entry.body, TurnSeen))
+    assert timedelta(seconds=95) <= ended.at - began <= timedelta(seconds=100 + PEOPLE_EVERY + 5)
+    assert isinstance(ended.body, RunEnded)
+    assert (ended.body.state, world.bodies(IssueParked)[0].code) == ("aborted", "budget")
+    assert [type(fact) for fact in world.bodies(BudgetWarned) + world.bodies(BudgetReached)] == [
+        BudgetWarned, BudgetReached,
+    ]  # fmt: skip
+    assert any("used up: the tokens of run" in text for text in world.comments(wild))
+    world.check()
 
 
 @pytest.mark.promise("B4")
 @pytest.mark.parametrize("crash_at", [None, 150, 400])
-def test_a_spent_day_ends_at_midnight_and_everything_goes_on(folder: Path, crash_at: int | None) -> None:
+async def test_a_spent_day_ends_at_midnight_and_everything_goes_on(folder: Path, crash_at: int | None) -> None:
     """Four turns a day for three issues of three turns each, whatever falls over midnight."""
-
-    async def scenario() -> None:
-        world = World(folder, config="version: 1\nbudgets: {day: {cost: 0.004}}\n")
-        for name in ("first", "second", "third"):
-            world.tracker.add(name)
-        if not await lived(world, points=Points(crash_at)):
-            await lived(world)
-        world.check_done()
-        entries = world.journal()
-        reached = [(entry.seq, entry.body.name) for entry in entries if isinstance(entry.body, BudgetReached)]
-        assert len(reached) >= 2
-        assert len({name for _, name in reached}) == len(reached), "once a day"
-        for seq, day in reached:
-            late = [e.body for e in entries if isinstance(e.body, RunPlanned) and e.seq > seq and day_of(e.at) == day]
-            assert late == [], "a run began on a day whose budget was used up"
-        assert {end.state for end in world.bodies(RunEnded)} <= {"succeeded", "aborted"}
-
-    simulate(scenario)
-
-
-def test_the_fuse_of_writes_holds_back_and_drops_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, config="version: 1\nbudgets: {writes_per_minute: 3}\n")
-        world.delay = 1.0
-        for number in range(4):
-            world.tracker.add(f"issue {number}")
+    world = World(folder, config="version: 1\nbudgets: {day: {cost: 0.004}}\n")
+    for name in ("first", "second", "third"):
+        world.tracker.add(name)
+    if not await lived(world, points=Points(crash_at)):
         await lived(world)
-        world.check_done()
-        writes = [entry.at for entry in world.journal() if isinstance(entry.body, WRITES)]
-        most = max(sum(at <= other < at + timedelta(minutes=1) for other in writes) for at in writes)
-        assert most == 3
-        assert world.bodies(WriteDelayed)
+    world.check_done()
+    entries = world.journal()
+    reached = [(entry.seq, entry.body.name) for entry in entries if isinstance(entry.body, BudgetReached)]
+    assert len(reached) >= 2
+    assert len({name for _, name in reached}) == len(reached), "once a day"
+    for seq, day in reached:
+        late = [e.body for e in entries if isinstance(e.body, RunPlanned) and e.seq > seq and day_of(e.at) == day]
+        assert late == [], "a run began on a day whose budget was used up"
+    assert {end.state for end in world.bodies(RunEnded)} <= {"succeeded", "aborted"}
 
-    simulate(scenario)
+
+async def test_the_fuse_of_writes_holds_back_and_drops_nothing(folder: Path) -> None:
+    world = World(folder, config="version: 1\nbudgets: {writes_per_minute: 3}\n")
+    world.delay = 1.0
+    for number in range(4):
+        world.tracker.add(f"issue {number}")
+    await lived(world)
+    world.check_done()
+    writes = [entry.at for entry in world.journal() if isinstance(entry.body, WRITES)]
+    most = max(sum(at <= other < at + timedelta(minutes=1) for other in writes) for at in writes)
+    assert most == 3
+    assert world.bodies(WriteDelayed)

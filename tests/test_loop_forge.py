@@ -17,10 +17,10 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge, Pull
 from tests.loop_world import Points, World, policy
+from tests.memory import MemoryForge
 
 BRANCH = branch_of("t-1")
 CONFIG = """\
@@ -109,9 +109,7 @@ def overheard(folder: Path, site: FakeForge, kind: str) -> World:
 async def test_ci_a_review_and_a_merge_come_back_over_http(folder: Path, kind: str) -> None:
     with FakeForge().listening() as site:
         world = overheard(folder, site, kind)
-        async with anyio.create_task_group() as group:
-            group.start_soon(people, site)
-            await world.live(patience=40)
+        await world.live(patience=40, beside=lambda: people(site))
         world.check_done()
         assert [pull.branch for pull in site.pulls if pull.repository == REPOSITORY] == [BRANCH]
         returned = world.bodies(PullRequestReturned)
@@ -134,8 +132,8 @@ async def test_a_pull_request_that_is_gone_parks_the_issue(folder: Path) -> None
             await until_asked(site, set())
             site.pulls.clear()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(deleted)
-            await world.live(lambda: bool(world.world.flows) and world.stands("t-1") == "parked", patience=40)
+        await world.live(
+            lambda: bool(world.world.flows) and world.stands("t-1") == "parked", patience=40, beside=deleted
+        )
         (parked,) = world.bodies(IssueParked)
         assert parked.code == "landing_closed"

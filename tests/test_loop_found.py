@@ -11,10 +11,10 @@ from ashep.http import history
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.loop_world import World, policy, said, simulate
+from tests.loop_world import World, policy, said
 from tests.test_loop import with_person
 
-pytestmark = pytest.mark.promise("W5")
+pytestmark = [pytest.mark.promise("W5"), pytest.mark.virtual]
 
 CONFIG = "version: 1\nworker: {workspace: worktree}\n"
 CHECK = {"id": "made", "type": "file_exists", "verify": {"path": "calc.py", "contains": ["better"]}}
@@ -30,7 +30,7 @@ def told(folder: Path, **implement: object) -> tuple[World, list[tuple[str, str]
 
     def play(world: World, asked: Prompted) -> Play:
         issue, _, rest = asked.key.split(":", 1)[1].partition("/")
-        phase, spaces, branch = rest.partition(".")[0], world.workspaces, branch_of(issue)
+        phase, spaces, branch = rest.partition(".")[0], world.own_trees, branch_of(issue)
         assert spaces is not None
         prompts.append((phase, asked.text))
         if phase == "implement":
@@ -48,61 +48,50 @@ def told(folder: Path, **implement: object) -> tuple[World, list[tuple[str, str]
 LOOK = {"name": "look", "capabilities": ["test"], "access": "read", "next": {"success": "close"}}
 
 
-def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the_readers(folder: Path) -> None:
-    async def scenario() -> None:
-        world, prompts = told(folder, verify=True, checks=[CHECK])
-        await world.live()
-        world.check_done()
-        assert [phase for phase, _ in prompts][:3] == ["implement", "implement", "look"]
-        first, second, third = (text for _, text in prompts[:3])
-        assert "What must be mended" not in first
-        assert "made: failed: calc.py lacks ['better']" in second
-        assert "made: passed: as expected" in third
-        assert world.workspaces is not None
-        assert f"(git tree {world.workspaces.tree_of(world.workspaces.base)})" in third
-
-    simulate(scenario)
+async def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the_readers(folder: Path) -> None:
+    world, prompts = told(folder, verify=True, checks=[CHECK])
+    await world.live()
+    world.check_done()
+    assert [phase for phase, _ in prompts][:3] == ["implement", "implement", "look"]
+    first, second, third = (text for _, text in prompts[:3])
+    assert "What must be mended" not in first
+    assert "made: failed: calc.py lacks ['better']" in second
+    assert "made: passed: as expected" in third
+    assert f"(git tree {world.own_trees.tree_of(world.own_trees.base)})" in third
 
 
 @pytest.mark.promise("W5")
-def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched_and_that_a_person_was_asked(
+async def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched_and_that_a_person_was_asked(
     folder: Path,
 ) -> None:
-    async def scenario() -> None:
-        never = {**CHECK, "verify": {"path": "calc.py", "contains": ["best"]}}
-        world, prompts = told(folder, verify={"max_attempts": 2}, checks=[never])
-        await world.live(lambda: world.issues()["t-1"].status == "blocked")
-        assert [phase for phase, _ in prompts] == ["implement", "implement"]
-        assert {"needs:human_answer", "needs:human_approval", "phase:implement"} == {*world.issues()["t-1"].labels}
-        told_of: dict[str, Any] = world.tracker.metadata("t-1")
-        assert (told_of["verification_status"], told_of["impact_flags"]) == ("failing", [])
-        assert told_of["ticket_files"] == {"created": [], "modified": ["calc.py"], "deleted": [], "more": 0}
-        (check,) = told_of["verification"]["checks"]
-        assert (check["check_id"], check["status"], check["message"]) == ("made", "failed", "calc.py lacks ['best']")
-        log = told_of["verification_log"]
-        assert [(one["n"], one["status"], one.get("action")) for one in log] == [
-            (1, "failing", None), (2, "failing", None), (3, "failing", "escalated"),
-        ]  # fmt: skip
-        assert (log[2]["reason"], log[2]["attempts"]) == ("max_verification_attempts", 2)
-        assert [one.action for one in history.read(told_of)] == [None, None, "escalated"], "the service reads it"
-
-    simulate(scenario)
+    never = {**CHECK, "verify": {"path": "calc.py", "contains": ["best"]}}
+    world, prompts = told(folder, verify={"max_attempts": 2}, checks=[never])
+    await world.live(lambda: world.issues()["t-1"].status == "blocked")
+    assert [phase for phase, _ in prompts] == ["implement", "implement"]
+    assert {"needs:human_answer", "needs:human_approval", "phase:implement"} == {*world.issues()["t-1"].labels}
+    told_of: dict[str, Any] = world.tracker.metadata("t-1")
+    assert (told_of["verification_status"], told_of["impact_flags"]) == ("failing", [])
+    assert told_of["ticket_files"] == {"created": [], "modified": ["calc.py"], "deleted": [], "more": 0}
+    (check,) = told_of["verification"]["checks"]
+    assert (check["check_id"], check["status"], check["message"]) == ("made", "failed", "calc.py lacks ['best']")
+    log = told_of["verification_log"]
+    assert [(one["n"], one["status"], one.get("action")) for one in log] == [
+        (1, "failing", None), (2, "failing", None), (3, "failing", "escalated"),
+    ]  # fmt: skip
+    assert (log[2]["reason"], log[2]["attempts"]) == ("max_verification_attempts", 2)
+    assert [one.action for one in history.read(told_of)] == [None, None, "escalated"], "the service reads it"
 
 
-def test_a_conflict_is_in_the_next_prompt_and_resolved_on_the_issues_own_branch(folder: Path) -> None:
-    async def scenario() -> None:
-        world, prompts = told(folder)
-        await world.live()
-        world.check_done()
-        assert [phase for phase, _ in prompts] == ["implement", "look", "implement", "look"]
-        mends = prompts[2][1]
-        assert "contradicts main in calc.py" in mends
-        assert 'calc.py: main has "a person\'s"' in mends
-        assert "What must be mended" not in prompts[3][1]
-        assert world.workspaces is not None
-        assert world.workspaces.files(world.workspaces.base)["calc.py"] == "better"
-
-    simulate(scenario)
+async def test_a_conflict_is_in_the_next_prompt_and_resolved_on_the_issues_own_branch(folder: Path) -> None:
+    world, prompts = told(folder)
+    await world.live()
+    world.check_done()
+    assert [phase for phase, _ in prompts] == ["implement", "look", "implement", "look"]
+    mends = prompts[2][1]
+    assert "contradicts main in calc.py" in mends
+    assert 'calc.py: main has "a person\'s"' in mends
+    assert "What must be mended" not in prompts[3][1]
+    assert world.own_trees.files(world.own_trees.base)["calc.py"] == "better"
 
 
 MANUAL = """```yaml
@@ -111,64 +100,54 @@ checks:
 ```"""
 
 
-def test_the_issues_own_questions_are_put_to_whoever_decides(folder: Path) -> None:
-    async def scenario() -> None:
-        review = {"name": "human_review", "human": {"ask": "Merge this?", "approved": "close"}}
-        ask = {"name": "implement", "capabilities": ["implement"], "access": "write"}
-        world = World(folder, config=CONFIG + "landing: {mode: branch}\n", policies=policy(ask, review))
-        world.workspaces = MemoryWorkspaces({"calc.py": "1"})
-        world.outcomes = {"implement": [{"needs_human": True, "summary": "Which way?"}, {}]}
-        world.tracker.add("first", text=IssueText(acceptance=MANUAL))
-        world.tracker.add("second")
-        await with_person(world)
-        world.check_done()
-        for issue, listed in zip(world.issues(), (True, False), strict=True):
-            asked, decided = (text for text in world.comments(issue) if "Answer by label" in text)
-            assert asked.startswith("**Which way?**")
-            assert "make sure" not in asked, "an agent's question is not the time"
-            assert decided.startswith("**Merge this?**")
-            assert ("to approve says that it is so:\n- Does it look right?\n" in decided) is listed
-
-    simulate(scenario)
+async def test_the_issues_own_questions_are_put_to_whoever_decides(folder: Path) -> None:
+    review = {"name": "human_review", "human": {"ask": "Merge this?", "approved": "close"}}
+    ask = {"name": "implement", "capabilities": ["implement"], "access": "write"}
+    world = World(folder, config=CONFIG + "landing: {mode: branch}\n", policies=policy(ask, review))
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.outcomes = {"implement": [{"needs_human": True, "summary": "Which way?"}, {}]}
+    world.tracker.add("first", text=IssueText(acceptance=MANUAL))
+    world.tracker.add("second")
+    await with_person(world)
+    world.check_done()
+    for issue, listed in zip(world.issues(), (True, False), strict=True):
+        asked, decided = (text for text in world.comments(issue) if "Answer by label" in text)
+        assert asked.startswith("**Which way?**")
+        assert "make sure" not in asked, "an agent's question is not the time"
+        assert decided.startswith("**Merge this?**")
+        assert ("to approve says that it is so:\n- Does it look right?\n" in decided) is listed
 
 
-def test_what_a_branch_took_in_from_the_base_is_no_work_of_its_own(folder: Path) -> None:
-    async def scenario() -> None:
-        world, prompts = told(folder)
-        play = world.answer
-        assert play is not None
+async def test_what_a_branch_took_in_from_the_base_is_no_work_of_its_own(folder: Path) -> None:
+    world, prompts = told(folder)
+    play = world.answer
+    assert play is not None
 
-        def meanwhile(world: World, asked: Prompted) -> Play | None:
-            if len(prompts) == 1 and world.workspaces is not None:
-                world.workspaces.commit(".github/workflows/ci.yml", "a person's", "Test")
-            return play(world, asked)
+    def meanwhile(world: World, asked: Prompted) -> Play | None:
+        if len(prompts) == 1 and world.workspaces is not None:
+            world.own_trees.commit(".github/workflows/ci.yml", "a person's", "Test")
+        return play(world, asked)
 
-        world.answer = meanwhile
-        await world.live()
-        world.check_done()
-        again = prompts[3][1]
-        assert "calc.py" in again
-        assert "ci.yml" not in again, "it is the person's"
-        assert world.bodies(TreeSealed)[-1].flags == (), "the issue touches no CI"
-        assert world.tracker.metadata("t-1")["ticket_files"] == {
-            "created": [], "modified": ["calc.py"], "deleted": [], "more": 0,
-        }  # fmt: skip
-
-    simulate(scenario)
+    world.answer = meanwhile
+    await world.live()
+    world.check_done()
+    again = prompts[3][1]
+    assert "calc.py" in again
+    assert "ci.yml" not in again, "it is the person's"
+    assert world.bodies(TreeSealed)[-1].flags == (), "the issue touches no CI"
+    assert world.tracker.metadata("t-1")["ticket_files"] == {
+        "created": [], "modified": ["calc.py"], "deleted": [], "more": 0,
+    }  # fmt: skip
 
 
-def test_who_only_takes_the_base_in_has_changed_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        world, _ = told(folder, verify={"max_attempts": 1})
+async def test_who_only_takes_the_base_in_has_changed_nothing(folder: Path) -> None:
+    world, _ = told(folder, verify={"max_attempts": 1})
 
-        def idle(world: World, asked: Prompted) -> Play:
-            assert world.workspaces is not None
-            world.workspaces.commit("other.py", "a person's")
-            world.workspaces.take_in(branch_of("t-1"))
-            return Play(text=said("implement"), delay=world.delay)
+    def idle(world: World, asked: Prompted) -> Play:
+        world.own_trees.commit("other.py", "a person's")
+        world.own_trees.take_in(branch_of("t-1"))
+        return Play(text=said("implement"), delay=world.delay)
 
-        world.answer = idle
-        await world.live(lambda: "t-1" in world.world.flows and world.world.flows["t-1"].stage == "person")
-        assert [fact.changed for fact in world.bodies(WorkVerified)] == [False]
-
-    simulate(scenario)
+    world.answer = idle
+    await world.live(lambda: "t-1" in world.world.flows and world.world.flows["t-1"].stage == "person")
+    assert [fact.changed for fact in world.bodies(WorkVerified)] == [False]

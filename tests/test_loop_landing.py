@@ -21,8 +21,10 @@ from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
-from tests.loop_world import Points, World, minutes, simulate
-from tests.test_loop import some, with_person
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
+from tests.test_loop import with_person
+
+pytestmark = pytest.mark.virtual
 
 
 def alone(issue: str) -> tuple[str, ...]:
@@ -60,119 +62,102 @@ def add(world: World, count: int) -> list[str]:
     return [world.tracker.add(f"issue {number}") for number in range(count)]
 
 
-def test_the_work_of_issues_that_do_not_meet_lands(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(alone)
-        world = landing_world(folder, hands)
-        issues = add(world, 4)
-        await world.live()
-        world.check_done()
-        check_landed(world, hands)
-        assert hands.taken_in == 0
-        assert [fact.run for fact in world.bodies(RunPlanned)] == [f"{issue}/implement.1.1" for issue in issues]
-        for issue in issues:
-            (told,) = [text for text in world.comments(issue) if text.startswith("Landed on `main` as ")]
-            assert "1 of 1 checks passed in tree " in told
-
-    simulate(scenario)
+async def test_the_work_of_issues_that_do_not_meet_lands(folder: Path) -> None:
+    hands = Hands(alone)
+    world = landing_world(folder, hands)
+    issues = add(world, 4)
+    await world.live()
+    world.check_done()
+    check_landed(world, hands)
+    assert hands.taken_in == 0
+    assert [fact.run for fact in world.bodies(RunPlanned)] == [f"{issue}/implement.1.1" for issue in issues]
+    for issue in issues:
+        (told,) = [text for text in world.comments(issue) if text.startswith("Landed on `main` as ")]
+        assert "1 of 1 checks passed in tree " in told
 
 
-def test_work_that_contradicts_the_base_goes_back_to_who_wrote_it_and_lands_then(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(together)
-        world = landing_world(folder, hands)
-        add(world, 3)
-        await world.live()
-        world.check_done()
-        check_landed(world, hands)
-        # one lands, the others contradict it; the second of them that comes back may contradict the first
-        assert len({fact.issue for fact in world.bodies(WorkConflicted)}) == 2
-        assert 2 <= hands.taken_in == len(world.bodies(WorkConflicted)) <= 3
-        assert all(fact.paths == ("calc.py",) for fact in world.bodies(WorkConflicted))
-
-    simulate(scenario)
+async def test_work_that_contradicts_the_base_goes_back_to_who_wrote_it_and_lands_then(folder: Path) -> None:
+    hands = Hands(together)
+    world = landing_world(folder, hands)
+    add(world, 3)
+    await world.live()
+    world.check_done()
+    check_landed(world, hands)
+    # one lands, the others contradict it; the second of them that comes back may contradict the first
+    assert len({fact.issue for fact in world.bodies(WorkConflicted)}) == 2
+    assert 2 <= hands.taken_in == len(world.bodies(WorkConflicted)) <= 3
+    assert all(fact.paths == ("calc.py",) for fact in world.bodies(WorkConflicted))
 
 
-def test_a_check_that_fails_is_mended_in_the_second_attempt(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(alone, bad={"t-2": 1})
-        world = landing_world(folder, hands)
-        add(world, 3)
-        await world.live()
-        world.check_done()
-        check_landed(world, hands)
-        (again,) = world.bodies(RetryScheduled)
-        told = "implement says success, but these checks do not pass: sound; attempt 1 of 3"
-        assert (again.issue, again.why) == ("t-2", told)
-        runs = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == "t-2"]
-        assert runs == ["t-2/implement.1.1", "t-2/implement.1.2"]
-
-    simulate(scenario)
+async def test_a_check_that_fails_is_mended_in_the_second_attempt(folder: Path) -> None:
+    hands = Hands(alone, bad={"t-2": 1})
+    world = landing_world(folder, hands)
+    add(world, 3)
+    await world.live()
+    world.check_done()
+    check_landed(world, hands)
+    (again,) = world.bodies(RetryScheduled)
+    told = "implement says success, but these checks do not pass: sound; attempt 1 of 3"
+    assert (again.issue, again.why) == ("t-2", told)
+    runs = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == "t-2"]
+    assert runs == ["t-2/implement.1.1", "t-2/implement.1.2"]
 
 
 @pytest.mark.promise("Z5")
-def test_an_agent_that_changes_nothing_closes_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(alone, idle={"t-2": 99})
-        world = landing_world(folder, hands)
-        add(world, 3)
-        await world.live(lambda: world.issues()["t-2"].status == "blocked" and len(world.bodies(IssueClosed)) == 2)
-        world.check()
-        (asked,) = world.bodies(PersonAsked)
-        assert (asked.issue, asked.about) == ("t-2", "proof")
-        assert "implement says success, but the work changes nothing" in asked.question
-        assert world.issues()["t-2"].status == "blocked"
-        assert {fact.issue for fact in world.bodies(WorkLanded)} == {"t-1", "t-3"}
-
-    simulate(scenario)
+async def test_an_agent_that_changes_nothing_closes_nothing(folder: Path) -> None:
+    hands = Hands(alone, idle={"t-2": 99})
+    world = landing_world(folder, hands)
+    add(world, 3)
+    await world.live(lambda: world.issues()["t-2"].status == "blocked" and len(world.bodies(IssueClosed)) == 2)
+    world.check()
+    (asked,) = world.bodies(PersonAsked)
+    assert (asked.issue, asked.about) == ("t-2", "proof")
+    assert "implement says success, but the work changes nothing" in asked.question
+    assert world.issues()["t-2"].status == "blocked"
+    assert {fact.issue for fact in world.bodies(WorkLanded)} == {"t-1", "t-3"}
 
 
-def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(alone, idle={"t-1": 99})
-        world = landing_world(folder, hands)
-        add(world, 1)
-        await with_person(world)
-        world.check_done()
-        assert world.world.flows["t-1"].work.waived == ("unchanged",)
-        (landed,) = world.bodies(WorkLanded)
-        assert landed.already
-
-    simulate(scenario)
+async def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Path) -> None:
+    hands = Hands(alone, idle={"t-1": 99})
+    world = landing_world(folder, hands)
+    add(world, 1)
+    await with_person(world)
+    world.check_done()
+    assert world.world.flows["t-1"].work.waived == ("unchanged",)
+    (landed,) = world.bodies(WorkLanded)
+    assert landed.already
 
 
 @pytest.mark.promise("Z5")
-def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> None:
+async def test_work_that_a_later_phase_undid_closes_nothing(folder: Path) -> None:
     """What was found after the phase is asked again as it lands: only then is it known what there is to land."""
 
     class Undone(Hands):
         def __call__(self, world: World, asked: Prompted) -> Play:
             played = super().__call__(world, asked)
             if "/tidy." in asked.key and world.workspaces is not None:
-                world.workspaces.edit(branch_of("t-1"), "t-1.py", None)
+                world.own_trees.edit(branch_of("t-1"), "t-1.py", None)
             return played
 
-    async def scenario() -> None:
-        tidy = {"name": "tidy", "capabilities": ["implement"], "access": "write", "max_visits": 2}
-        world = landing_world(folder, Undone(alone), IMPLEMENT, tidy)
-        add(world, 1)
-        await world.live(lambda: bool(world.bodies(IssueParked)))
-        (parked,) = world.bodies(IssueParked)
-        assert parked.code == "max_visits"
-        assert "on main it did not hold: unchanged" in parked.why
-        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["implement", "tidy", "tidy"]
-        assert [fact.changed for fact in world.bodies(WorkVerified)] == [True, False, False]
-        assert not world.bodies(IssueClosed)
-
-    simulate(scenario)
+    tidy = {"name": "tidy", "capabilities": ["implement"], "access": "write", "max_visits": 2}
+    world = landing_world(folder, Undone(alone), IMPLEMENT, tidy)
+    add(world, 1)
+    await world.live(lambda: bool(world.bodies(IssueParked)))
+    (parked,) = world.bodies(IssueParked)
+    assert parked.code == "max_visits"
+    assert "on main it did not hold: unchanged" in parked.why
+    assert [fact.phase for fact in world.bodies(RunPlanned)] == ["implement", "tidy", "tidy"]
+    assert [fact.changed for fact in world.bodies(WorkVerified)] == [True, False, False]
+    assert not world.bodies(IssueClosed)
 
 
 @pytest.mark.promise("Z5")
 @pytest.mark.parametrize("squashed", [False, True])
-def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(folder: Path, squashed: bool) -> None:
+async def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(
+    folder: Path, squashed: bool
+) -> None:
     async def by_hand(world: World) -> None:
-        trees = world.workspaces
-        assert trees is not None
+        trees = world.own_trees
         while not world.bodies(PersonAsked):
             await anyio.sleep(1)
         if squashed:
@@ -182,42 +167,32 @@ def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_something(fo
             assert own is not None
             assert trees.advance(trees.base, own.head)
 
-    async def scenario() -> None:
-        look = {"name": "look", "human": {"ask": "Fine?", "approved": "close"}}
-        world = landing_world(folder, Hands(alone), IMPLEMENT, look)
-        add(world, 1)
-        async with anyio.create_task_group() as group:
-            group.start_soon(by_hand, world)
-            await with_person(world)
-            group.cancel_scope.cancel()
-        world.check_done()
-        (landed,) = world.bodies(WorkLanded)
-        found = world.bodies(WorkVerified)[-1]
-        assert (landed.already, found.run, found.commit) == (True, "", landed.commit)
-        assert (found.must_change, found.changed, len(found.results)) == (True, True, 1)
-
-    simulate(scenario)
+    look = {"name": "look", "human": {"ask": "Fine?", "approved": "close"}}
+    world = landing_world(folder, Hands(alone), IMPLEMENT, look)
+    add(world, 1)
+    await with_person(world, beside=lambda: by_hand(world))
+    world.check_done()
+    (landed,) = world.bodies(WorkLanded)
+    found = world.bodies(WorkVerified)[-1]
+    assert (landed.already, found.run, found.commit) == (True, "", landed.commit)
+    assert (found.must_change, found.changed, len(found.results)) == (True, True, 1)
 
 
-def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_again(folder: Path) -> None:
-    async def scenario() -> None:
-        hands = Hands(alone)
-        world = landing_world(folder, hands)
-        assert world.workspaces is not None
-        world.landing = Moving(world.workspaces)
-        world.landing.times = 6
-        add(world, 2)
-        await world.live()
-        world.check_done()
-        check_landed(world, hands)
-        held = world.workspaces.files(world.workspaces.base)
-        assert {f"notes.{number}" for number in range(6)} <= held.keys()
-        refused = world.bodies(LandingRefused)
-        assert [fact.code for fact in refused] == ["moved"] * 6
-        verified = [fact.commit for fact in world.bodies(WorkVerified) if not fact.run]
-        assert len(set(verified)) == len(verified) == 8
-
-    simulate(scenario)
+async def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_again(folder: Path) -> None:
+    hands = Hands(alone)
+    world = landing_world(folder, hands)
+    world.landing = Moving(world.own_trees)
+    world.landing.times = 6
+    add(world, 2)
+    await world.live()
+    world.check_done()
+    check_landed(world, hands)
+    held = world.own_trees.files(world.own_trees.base)
+    assert {f"notes.{number}" for number in range(6)} <= held.keys()
+    refused = world.bodies(LandingRefused)
+    assert [fact.code for fact in refused] == ["moved"] * 6
+    verified = [fact.commit for fact in world.bodies(WorkVerified) if not fact.run]
+    assert len(set(verified)) == len(verified) == 8
 
 
 @pytest.mark.parametrize("seen_to_change", [False, True])
@@ -225,8 +200,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
     async def scenario() -> None:
         hands = Hands(alone)
         world = landing_world(folder, hands)
-        assert world.workspaces is not None
-        world.landing = MemoryLanding(world.workspaces)
+        world.landing = MemoryLanding(world.own_trees)
         first, second = add(world, 2)
         world.landing.edited = {f"{first}.py"}
 
@@ -247,9 +221,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
             assert world.landing is not None
             world.landing.edited.clear()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
-            await world.live()
+        await world.live(beside=person)
         world.check_done()
         check_landed(world, hands)
         refused = world.bodies(LandingRefused)
@@ -266,8 +238,7 @@ def test_what_git_writes_nowhere_is_a_persons_and_the_others_land(folder: Path) 
     async def scenario() -> None:
         hands = Hands(alone)
         world = landing_world(folder, hands)
-        assert world.workspaces is not None
-        world.landing = Failing(world.workspaces)
+        world.landing = Failing(world.own_trees)
         first, *others = add(world, 4)
         await world.live(lambda: world.issues()[first].status == "blocked" and len(world.bodies(IssueClosed)) == 3)
         assert world.code(first) == "landing_unwritten"
@@ -319,60 +290,35 @@ def full(folder: Path) -> tuple[World, Hands]:
     """Three issues: two that contradict each other, one whose check fails at first, and a base that moves once."""
     hands = Hands(lambda issue: ("calc.py",) if issue != "t-3" else ("apart.py",), bad={"t-3": 1})
     world = landing_world(folder, hands)
-    assert world.workspaces is not None
-    world.landing = Moving(world.workspaces)
+    world.landing = Moving(world.own_trees)
     add(world, 3)
     return world, hands
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world, hands = full(folder)
-        await world.live(points=points)
-        world.check_done()
-        check_landed(world, hands)
+async def lived(folder: Path, points: Points) -> None:
+    """A life in which all three land, whatever happens at its points."""
+    world, hands = full(folder)
+    crashed = not await world.live_on(points)
+    world.check_done(restarts=int(crashed))
+    check_landed(world, hands)
+    if not crashed and not points.lose:
         assert hands.taken_in == 1
         assert [fact.code for fact in world.bodies(LandingRefused)] == ["moved"]
-
-    simulate(scenario)
-    return points
 
 
 @pytest.mark.promise("Z5")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
+    names = crossed(lived, folder).names
     of_work = ("verify", "integrate", "advance", "seal", "read", "forget")
     kinds = {f"{name} {end}" for name in of_work for end in ("asked", "done")}
-    assert kinds <= {*points.names}
-    here = [name if name in kinds else "" for name in points.names]
-    for number in sorted({*some(points.names, 1), *some(here, 4)}):
-
-        async def scenario(number: int = number) -> None:
-            world, hands = full(folder / str(number))
-            if not await world.live(points=Points(number)):
-                await anyio.sleep(1)
-                await world.live()
-            world.check_done(restarts=1)
-            check_landed(world, hands)
-
-        simulate(scenario)
+    assert kinds <= {*names}
+    here = [name if name in kinds else "" for name in names]
+    crash_at_each(lived, folder, sorted({*some(names, 1), *some(here, 4)}))
 
 
 @pytest.mark.promise("Z5")
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, hands = full(folder / str(number))
-            await world.live(points=Points(lose={number: which}))
-            world.check_done()
-            check_landed(world, hands)
-
-        simulate(scenario)
+    lose_each(lived, folder, which)

@@ -12,7 +12,7 @@ import pytest
 
 from ashep.cli import main as command
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
@@ -23,6 +23,8 @@ from ashep.store.reader import open_read_only
 from ashep.views import report, standing
 from ashep.views.times import stamp
 from tests.loop_world import Points, World, policy, simulate
+
+pytestmark = pytest.mark.virtual
 
 NOTIFY = "version: 1\nnotify:\n  targets: [{name: pager, command: [pager]}]\n"
 CHECK = {"name": "check", "capabilities": ["review"], "retry": {"max_attempts": 1}}
@@ -35,42 +37,35 @@ def told(world: World) -> list[str]:
     return [notice.text for _, message in world.notifier.told for notice in message.notices]
 
 
-def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=POLICY, config=NOTIFY)
-        for number in range(3):
-            world.tracker.add(f"issue {number}")
-        await world.live(lambda: len(told(world)) == 3)
-        asked = [entry.at for entry in world.journal() if isinstance(entry.body, PersonAsked)]
-        sent = [entry.at for entry in world.journal() if isinstance(entry.body, NoticeSent)]
-        assert timedelta(0) <= min(sent) - min(asked) - timedelta(minutes=1) <= timedelta(seconds=2)
-        assert all("Fine?" in text for text in told(world))
-        assert len(world.notifier.told) == len(sent)
-        assert max(Counter(told(world)).values()) == 1
-        world.check()
-
-    simulate(scenario)
+async def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=NOTIFY)
+    for number in range(3):
+        world.tracker.add(f"issue {number}")
+    await world.live(lambda: len(told(world)) == 3)
+    asked = [entry.at for entry in world.journal() if isinstance(entry.body, PersonAsked)]
+    sent = [entry.at for entry in world.journal() if isinstance(entry.body, NoticeSent)]
+    assert timedelta(0) <= min(sent) - min(asked) - timedelta(minutes=1) <= timedelta(seconds=2)
+    assert all("Fine?" in text for text in told(world))
+    assert len(world.notifier.told) == len(sent)
+    assert max(Counter(told(world)).values()) == 1
+    world.check()
 
 
-def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets(folder: Path) -> None:
+async def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets(folder: Path) -> None:
     sign = {"name": "sign", "human": SIGN["human"] | {"reminder": "1h", "deadline": "210m"}}
+    world = World(folder, policies=policy(CHECK, sign), config=NOTIFY)
+    issue = world.tracker.add("one")
 
-    async def scenario() -> None:
-        world = World(folder, policies=policy(CHECK, sign), config=NOTIFY)
-        issue = world.tracker.add("one")
+    def still() -> list[str]:
+        return [text for text in told(world) if "still waits for you" in text]
 
-        def still() -> list[str]:
-            return [text for text in told(world) if "still waits for you" in text]
-
-        await world.live(lambda: len(still()) == 1)
-        await anyio.sleep(timedelta(hours=1.5).total_seconds())  # nobody runs meanwhile
-        await world.live(lambda: world.stands(issue) == "parked")
-        assert len(still()) == 3
-        comments = [text for text in world.comments(issue) if text.startswith("Still open")]
-        assert len(comments) == len(world.bodies(PersonReminded)) == 3
-        world.check()
-
-    simulate(scenario)
+    await world.live(lambda: len(still()) == 1)
+    await anyio.sleep(timedelta(hours=1.5).total_seconds())  # nobody runs meanwhile
+    await world.live(lambda: world.stands(issue) == "parked")
+    assert len(still()) == 3
+    comments = [text for text in world.comments(issue) if text.startswith("Still open")]
+    assert len(comments) == len(world.bodies(PersonReminded)) == 3
+    world.check()
 
 
 @pytest.mark.promise("N3")
@@ -115,65 +110,55 @@ def test_whatever_crashes_each_notice_comes_and_one_that_comes_twice_says_so(fol
 
 
 @pytest.mark.promise("N4")
-def test_a_target_that_is_down_holds_nothing_up_and_is_told_in_the_end(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=POLICY, config=NOTIFY)
-        world.notifier.down["pager"] = "no route to host"
-        world.notifier.delay = 25.0
-        names = [world.tracker.add(f"issue {number}") for number in range(4)]
-        await world.live(lambda: len(world.bodies(NoticeFailed)) >= 3)
-        assert all(world.stands(name) == "person" for name in names)
-        failed = [entry.at for entry in world.journal() if isinstance(entry.body, NoticeFailed)]
-        assert failed[1] - failed[0] >= FIRST_AGAIN + timedelta(seconds=25)
-        world.tracker.person_sets(names[0], "pat", add_labels=("human:approved",))
-        await world.live(lambda: world.stands(names[0]) == "closed")
-        world.notifier.down.clear()
-        await world.live(lambda: bool(world.notifier.told))
-        assert {text.split(" ")[0] for text in told(world)} >= {*names[1:]}
-        assert not any(text.startswith(names[0]) for text in told(world))
-        assert len(world.notifier.told) == 1, "in one message"
-        world.check()
-
-    simulate(scenario)
+async def test_a_target_that_is_down_holds_nothing_up_and_is_told_in_the_end(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=NOTIFY)
+    world.notifier.down["pager"] = "no route to host"
+    world.notifier.delay = 25.0
+    names = [world.tracker.add(f"issue {number}") for number in range(4)]
+    await world.live(lambda: len(world.bodies(NoticeFailed)) >= 3)
+    assert all(world.stands(name) == "person" for name in names)
+    failed = [entry.at for entry in world.journal() if isinstance(entry.body, NoticeFailed)]
+    assert failed[1] - failed[0] >= FIRST_AGAIN + timedelta(seconds=25)
+    world.tracker.person_sets(names[0], "pat", add_labels=("human:approved",))
+    await world.live(lambda: world.stands(names[0]) == "closed")
+    world.notifier.down.clear()
+    await world.live(lambda: bool(world.notifier.told))
+    assert {text.split(" ")[0] for text in told(world)} >= {*names[1:]}
+    assert not any(text.startswith(names[0]) for text in told(world))
+    assert len(world.notifier.told) == 1, "in one message"
+    world.check()
 
 
 @pytest.mark.slow
-def test_an_outage_is_told_and_the_night_goes_on(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=POLICY, config=NOTIFY)
-        name = world.tracker.add("first")
-        await world.live(lambda: name in world.world.flows and world.world.flows[name].run is not None)
-        for method in ("look", "issue", "update", "comment", "commented", "heartbeat"):
-            world.tracker.fail(method, TrackerUnavailable("gone"), times=10_000)
-        began = world.clock.now()
-        await world.live(lambda: any("the tracker is away" in text for text in told(world)))
-        passed = world.clock.now() - began
-        assert AWAY <= passed <= AWAY + timedelta(minutes=2)
-        world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
-        await world.live(lambda: world.stands(name) in ("person", "parked"))  # ten failures in a row park it
-        assert world.world.notices.outages == ()
-        assert sum("the tracker is away" in text for text in told(world)) == 1
-        world.check()
-
-    simulate(scenario)
+async def test_an_outage_is_told_and_the_night_goes_on(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=NOTIFY)
+    name = world.tracker.add("first")
+    await world.live(lambda: name in world.world.flows and world.world.flows[name].run is not None)
+    for method in ("look", "issue", "update", "comment", "commented", "heartbeat"):
+        world.tracker.fail(method, TrackerUnavailable("gone"), times=10_000)
+    began = world.clock.now()
+    await world.live(lambda: any("the tracker is away" in text for text in told(world)))
+    passed = world.clock.now() - began
+    assert AWAY <= passed <= AWAY + timedelta(minutes=2)
+    world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
+    await world.live(lambda: world.stands(name) in ("person", "parked"))  # ten failures in a row park it
+    assert world.world.notices.outages == ()
+    assert sum("the tracker is away" in text for text in told(world)) == 1
+    world.check()
 
 
 @pytest.mark.promise("N2")
-def test_quiet_hours_by_the_clock(folder: Path) -> None:
+async def test_quiet_hours_by_the_clock(folder: Path) -> None:
     """Between 08:00 and 10:00 of the simulated machine's time nobody is told."""
-
-    async def scenario() -> None:
-        zone = world_zone()
-        config = NOTIFY + f"  quiet_hours: [{{at: '0 {(8 + zone) % 24} * * *', lasts: 2h}}]\n"
-        world = World(folder, policies=POLICY, config=config)
-        name = world.tracker.add("first")
-        await world.live(lambda: name in world.world.flows and world.stands(name) == "person")
-        await world.live(lambda: bool(world.notifier.told))
-        (gathered,) = [entry.at for entry in world.journal() if isinstance(entry.body, NoticesGathered)]
-        assert (gathered.hour, gathered.minute) == (10, 0)
-        world.check()
-
-    simulate(scenario)
+    zone = world_zone()
+    config = NOTIFY + f"  quiet_hours: [{{at: '0 {(8 + zone) % 24} * * *', lasts: 2h}}]\n"
+    world = World(folder, policies=POLICY, config=config)
+    name = world.tracker.add("first")
+    await world.live(lambda: name in world.world.flows and world.stands(name) == "person")
+    await world.live(lambda: bool(world.notifier.told))
+    (gathered,) = [entry.at for entry in world.journal() if isinstance(entry.body, NoticesGathered)]
+    assert (gathered.hour, gathered.minute) == (10, 0)
+    world.check()
 
 
 def world_zone() -> int:
@@ -185,16 +170,13 @@ def world_zone() -> int:
     return int(offset / timedelta(hours=1))
 
 
-def test_until_idle_tells_before_it_ends(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=POLICY, config=NOTIFY)
-        world.tracker.add("first")
-        async with world.living(options=WorkOptions(until_idle=True), sources=False) as running:
-            info = await world.tracker.check()
-            assert await running.until(info, WorkOptions(until_idle=True), world.said.append) == 0
-        assert len(told(world)) == 1
-
-    simulate(scenario)
+async def test_until_idle_tells_before_it_ends(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=NOTIFY)
+    world.tracker.add("first")
+    async with world.living(options=WorkOptions(until_idle=True), sources=False) as running:
+        info = await world.tracker.check()
+        assert await running.until(info, WorkOptions(until_idle=True), world.said.append) == 0
+    assert len(told(world)) == 1
 
 
 # --- how it is shown ------------------------------------------------------------------------------------------------
@@ -202,44 +184,41 @@ def test_until_idle_tells_before_it_ends(folder: Path) -> None:
 
 @pytest.mark.promise("N4")
 @pytest.mark.slow
-def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=POLICY, config=NOTIFY)
-        world.notifier.down["pager"] = "no route to host"
-        name = world.tracker.add("first")
-        await world.live(lambda: len(world.bodies(NoticeFailed)) == 2)
-        draw(world)
-        with closing(open_read_only(folder / "state")) as database:
-            (shown,) = standing.notices(database)
-            status = standing.status(database, {"running": False})
-            lines = report.report(database, stamp(world.clock.now() - timedelta(hours=1)), world.clock.now())
-        assert (shown["target"], shown["failures"], shown["waiting"], shown["given_up"]) == ("pager", 2, 1, 0)
-        (line,) = standing.untold(status, world.clock.now())
-        assert line.startswith("pager is not told since ")
-        assert ": no route to host; 1 to be told, tried again in " in line
-        (line,) = lines["sections"]["notices"]
-        failures = [entry.seq for entry in world.journal() if isinstance(entry.body, NoticeFailed)]
-        assert (line["text"], line["seqs"]) == ("pager was not told, 2 times in a row: no route to host", failures)
-        await world.live(lambda: bool(world.bodies(NoticesGivenUp)), patience=12 * 3600)
-        (given_up,) = world.bodies(NoticesGivenUp)
-        draw(world)
-        with closing(open_read_only(folder / "state")) as database:
-            lines = report.report(database, stamp(world.clock.now() - timedelta(hours=12)), world.clock.now())
-            (shown,) = standing.notices(database)
-        first, second = lines["sections"]["notices"]
-        assert f"pager was not told, {TRIES} times in a row" in first["text"]
-        assert len(given_up.notices) == 2, "the question, and that the life before ended without a word"
-        assert second["text"] == f"pager was never told 2 notices: {given_up.why}"
-        assert (shown["given_up"], shown["waiting"]) == (2, 0)
-        world.notifier.down.clear()
-        world.tracker.person_sets(name, "pat", add_labels=("human:changes_requested",))
-        other = world.tracker.add("second")
-        await world.live(lambda: any(text.startswith(other) for text in told(world)))
-        draw(world)
-        with closing(open_read_only(folder / "state")) as database:
-            assert standing.notices(database) == []
-
-    simulate(scenario)
+async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=NOTIFY)
+    world.notifier.down["pager"] = "no route to host"
+    name = world.tracker.add("first")
+    await world.live(lambda: len(world.bodies(NoticeFailed)) == 2)
+    draw(world)
+    with closing(open_read_only(folder / "state")) as database:
+        (shown,) = standing.of_daemon(database, "notices")
+        status = standing.status(database, {"running": False})
+        lines = report.report(database, stamp(world.clock.now() - timedelta(hours=1)), world.clock.now())
+    assert (shown["target"], shown["failures"], shown["waiting"], shown["given_up"]) == ("pager", 2, 1, 0)
+    (line,) = standing.untold(status, world.clock.now())
+    assert line.startswith("pager is not told since ")
+    assert ": no route to host; 1 to be told, tried again in " in line
+    (line,) = lines["sections"]["notices"]
+    failures = [entry.seq for entry in world.journal() if isinstance(entry.body, NoticeFailed)]
+    assert (line["text"], line["seqs"]) == ("pager was not told, 2 times in a row: no route to host", failures)
+    await world.live(lambda: bool(world.bodies(NoticesGivenUp)), patience=12 * 3600)
+    (given_up,) = world.bodies(NoticesGivenUp)
+    draw(world)
+    with closing(open_read_only(folder / "state")) as database:
+        lines = report.report(database, stamp(world.clock.now() - timedelta(hours=12)), world.clock.now())
+        (shown,) = standing.of_daemon(database, "notices")
+    first, second = lines["sections"]["notices"]
+    assert f"pager was not told, {TRIES} times in a row" in first["text"]
+    assert len(given_up.notices) == 2, "the question, and that the life before ended without a word"
+    assert second["text"] == f"pager was never told 2 notices: {given_up.why}"
+    assert (shown["given_up"], shown["waiting"]) == (2, 0)
+    world.notifier.down.clear()
+    world.tracker.person_sets(name, "pat", add_labels=("human:changes_requested",))
+    other = world.tracker.add("second")
+    await world.live(lambda: any(text.startswith(other) for text in told(world)))
+    draw(world)
+    with closing(open_read_only(folder / "state")) as database:
+        assert standing.of_daemon(database, "notices") == []
 
 
 def draw(world: World) -> None:
@@ -293,7 +272,7 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
         name = world.tracker.add("first")
         await world.live(lambda: bool(world.bodies(NoticeWanted)))
         draw(world)
-        assert look.why(folder.parent, issue=name) == 0
+        assert readers.why(folder.parent, issue=name) == 0
 
     simulate(scenario)
     assert "people are to be told: waiting" in capsys.readouterr().out

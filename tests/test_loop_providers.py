@@ -4,16 +4,15 @@ import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
 from ashep.core.facts.runs import Refusal, RunEnded, RunPlanned
 from ashep.simulation.memory.play import Play, Prompted
-from tests.loop_world import Points, World, simulate
+from tests.loop_world import Points, World
 
-pytestmark = pytest.mark.slow  # whole nights
+pytestmark = [pytest.mark.slow, pytest.mark.virtual]
 
 ISSUES = 6
 LIMIT = timedelta(hours=4)
@@ -46,12 +45,7 @@ class Night:
         return Play(error="APIError: overloaded", delay=1.0, refused=Refusal("down", "overloaded"), tokens=0)
 
     async def live(self, points: Points | None = None) -> bool:
-        done = False
-        async with anyio.create_task_group() as group:
-            group.start_soon(self.world.person)
-            done = await self.world.live(points=points, patience=86400)
-            group.cancel_scope.cancel()
-        return done
+        return await self.world.live(points=points, patience=86400, beside=self.world.person)
 
     def check(self) -> None:
         """Nothing is blamed, nothing is lost, and everything is done."""
@@ -67,46 +61,37 @@ class Night:
 
 
 @pytest.mark.promise("U1")
-def test_four_hours_of_a_limit_are_waited_out_and_cost_no_attempt(folder: Path) -> None:
-    async def scenario() -> None:
-        night = Night(folder, says_when=True)
-        assert await night.live()
-        night.check()
-        resumed = night.planned_after(night.ends)
-        assert resumed[0] - night.ends <= timedelta(seconds=10)
-        assert len(night.refused) <= 3, "what was under way, and nobody else"
-        waited = [at for at in night.planned_after(night.begins) if at < night.ends]
-        assert len(waited) <= 3
-        assert resumed[1] - resumed[0] >= timedelta(seconds=10), "one tries before the rest"
-        assert len(night.world.bodies(ProviderRecovered)) == 1
-
-    simulate(scenario)
+async def test_four_hours_of_a_limit_are_waited_out_and_cost_no_attempt(folder: Path) -> None:
+    night = Night(folder, says_when=True)
+    assert await night.live()
+    night.check()
+    resumed = night.planned_after(night.ends)
+    assert resumed[0] - night.ends <= timedelta(seconds=10)
+    assert len(night.refused) <= 3, "what was under way, and nobody else"
+    waited = [at for at in night.planned_after(night.begins) if at < night.ends]
+    assert len(waited) <= 3
+    assert resumed[1] - resumed[0] >= timedelta(seconds=10), "one tries before the rest"
+    assert len(night.world.bodies(ProviderRecovered)) == 1
 
 
-def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Path) -> None:
-    async def scenario() -> None:
-        night = Night(folder, says_when=False)
-        assert await night.live()
-        night.check()
-        resumed = night.planned_after(night.ends)
-        assert resumed[0] - night.ends <= timedelta(minutes=16)
-        tries = len(night.refused)
-        assert tries <= 3 + 5 + 4 * LIMIT / timedelta(hours=1) + 1, f"{tries} tries in four hours"
-        rows = [fact.refusals for fact in night.world.bodies(ProviderRefused)]
-        assert rows == sorted(rows)
-
-    simulate(scenario)
+async def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Path) -> None:
+    night = Night(folder, says_when=False)
+    assert await night.live()
+    night.check()
+    resumed = night.planned_after(night.ends)
+    assert resumed[0] - night.ends <= timedelta(minutes=16)
+    tries = len(night.refused)
+    assert tries <= 3 + 5 + 4 * LIMIT / timedelta(hours=1) + 1, f"{tries} tries in four hours"
+    rows = [fact.refusals for fact in night.world.bodies(ProviderRefused)]
+    assert rows == sorted(rows)
 
 
 @pytest.mark.promise("U1")
-def test_a_crash_at_any_moment_of_a_limit_changes_nothing(folder: Path) -> None:
-    async def scenario() -> None:
-        for crash in range(150, 420, 30):
-            shutil.rmtree(folder, ignore_errors=True)
-            night = Night(folder, says_when=True)
-            if not await night.live(Points(crash_at=crash)):
-                assert await night.live()
-            night.check()
-            assert len(night.refused) <= 3
-
-    simulate(scenario)
+async def test_a_crash_at_any_moment_of_a_limit_changes_nothing(folder: Path) -> None:
+    for crash in range(150, 420, 30):
+        shutil.rmtree(folder, ignore_errors=True)
+        night = Night(folder, says_when=True)
+        if not await night.live(Points(crash_at=crash)):
+            assert await night.live()
+        night.check()
+        assert len(night.refused) <= 3

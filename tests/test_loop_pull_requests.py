@@ -12,10 +12,11 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
 from ashep.ports.landing import PullState
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.loop_world import Points, World, policy, simulate
-from tests.test_loop import some
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
+from tests.memory import MemoryForge
+
+pytestmark = pytest.mark.virtual
 
 CONFIG = """\
 version: 1
@@ -31,7 +32,7 @@ def forged(folder: Path) -> tuple[World, MemoryForge]:
     """A world with one issue that lands by pull request."""
     world = World(folder, config=CONFIG, policies=policy(IMPLEMENT))
     world.workspaces = MemoryWorkspaces({"calc.py": "1"})
-    world.forge = MemoryForge(world.workspaces)
+    world.forge = MemoryForge(world.own_trees)
     world.delay = 4.0
     world.tracker.add("an issue")
     return world, world.forge
@@ -59,8 +60,7 @@ async def people(world: World, site: MemoryForge) -> None:
 
 def merge(world: World, site: MemoryForge, head: str) -> None:
     """A person merges it."""
-    trees = world.workspaces
-    assert trees is not None
+    trees = world.own_trees
     commit = trees.merge(head, trees.base, "Merge it")
     assert isinstance(commit, str)
     trees.advance(trees.base, commit)
@@ -81,7 +81,7 @@ async def lived(world: World, site: MemoryForge, points: Points | None = None) -
 def holds(world: World, site: MemoryForge) -> None:
     """One pull request, of three pieces of work, and the base has the last."""
     world.check_done()
-    trees, flow = world.workspaces, world.world.flows[ISSUE]
+    trees, flow = world.own_trees, world.world.flows[ISSUE]
     assert trees is not None
     assert flow.work.own is not None
     assert len(site.requests) == 1
@@ -99,46 +99,40 @@ def holds(world: World, site: MemoryForge) -> None:
 
 
 @pytest.mark.promise("Z3")
-def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
-    async def scenario() -> None:
-        world, site = forged(folder)
-        await lived(world, site)
-        (request,) = site.requests.values()
-        assert (request.branch, request.base) == (BRANCH, "main")
-        first = world.bodies(RunPlanned)[0]
-        trace = next(entry.seq for entry in world.journal() if entry.body == first)
-        assert f"{first.run} (trace {trace})" in request.body
-        assert "**unverified**" in request.body
-        prompts = [message.text for one in world.runner.sessions.values() for message in one.messages]
-        assert "Checks of the forge that failed" in prompts[1]
-        assert "build: it fails" in prompts[1]
-        assert "Say it in other words." in prompts[2]
-        assert "failed checks" not in prompts[2]
-
-    simulate(scenario)
+async def test_ci_a_review_and_a_merge_come_back(folder: Path) -> None:
+    world, site = forged(folder)
+    await lived(world, site)
+    (request,) = site.requests.values()
+    assert (request.branch, request.base) == (BRANCH, "main")
+    first = world.bodies(RunPlanned)[0]
+    trace = next(entry.seq for entry in world.journal() if entry.body == first)
+    assert f"{first.run} (trace {trace})" in request.body
+    assert "**unverified**" in request.body
+    prompts = [message.text for one in world.runner.sessions.values() for message in one.messages]
+    assert "Checks of the forge that failed" in prompts[1]
+    assert "build: it fails" in prompts[1]
+    assert "Say it in other words." in prompts[2]
+    assert "failed checks" not in prompts[2]
 
 
 @pytest.mark.promise("Z3")
-def test_metadata_say_what_was_found_while_a_pull_request_is_open(folder: Path) -> None:
-    async def scenario() -> None:
-        world, points = forged(folder)[0], Points()
+async def test_metadata_say_what_was_found_while_a_pull_request_is_open(folder: Path) -> None:
+    world, points = forged(folder)[0], Points()
 
-        def waits() -> bool:
-            flow = world.world.flows.get(ISSUE)
-            return flow is not None and account(world.world, ISSUE).code == "pull_request" and not flow.comments
+    def waits() -> bool:
+        flow = world.world.flows.get(ISSUE)
+        return flow is not None and account(world.world, ISSUE).code == "pull_request" and not flow.comments
 
-        await world.live(waits, points)
-        assert not world.bodies(IssueClosed)
-        notes = world.tracker.metadata(ISSUE)
-        assert notes["verification_status"] in ("unverified", "passing")
-        assert notes["impact_flags"] == []
-        files = notes["ticket_files"]
-        assert isinstance(files, dict)
-        assert files["modified"] == ["calc.py"]
-        assert points.calls.count("annotate") == 1
-        assert points.calls.count("update") == 0, "no posture is written for it"
-
-    simulate(scenario)
+    await world.live(waits, points)
+    assert not world.bodies(IssueClosed)
+    notes = world.tracker.metadata(ISSUE)
+    assert notes["verification_status"] in ("unverified", "passing")
+    assert notes["impact_flags"] == []
+    files = notes["ticket_files"]
+    assert isinstance(files, dict)
+    assert files["modified"] == ["calc.py"]
+    assert points.calls.count("annotate") == 1
+    assert points.calls.count("update") == 0, "no posture is written for it"
 
 
 def refusals(world: World) -> list[LandingRefused]:
@@ -146,106 +140,93 @@ def refusals(world: World) -> list[LandingRefused]:
     return [entry.body for entry in world.entries if isinstance(entry.body, LandingRefused)]
 
 
-def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Path) -> None:
-    async def scenario() -> None:
-        world, site = forged(folder)
-        async with world.living() as running:
-            while not world.world.flows or account(world.world, ISSUE).code != "pull_request":
-                await running.shepherd.changed()
-            await anyio.sleep(3600)  # the agent server, on which nothing runs, has been ended by then
-            before = len(world.entries)
-            await anyio.sleep(24 * 3600)
-            told = [entry.body for entry in world.entries[before:]]
-        assert not told
-        assert account(world.world, ISSUE).state == "person"
-        assert len(site.requests) == 1
-        world.check()
-
-    simulate(scenario)
+async def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Path) -> None:
+    world, site = forged(folder)
+    async with world.living() as running:
+        while not world.world.flows or account(world.world, ISSUE).code != "pull_request":
+            await running.shepherd.changed()
+        await anyio.sleep(3600)  # the agent server, on which nothing runs, has been ended by then
+        before = len(world.entries)
+        await anyio.sleep(24 * 3600)
+        told = [entry.body for entry in world.entries[before:]]
+    assert not told
+    assert account(world.world, ISSUE).state == "person"
+    assert len(site.requests) == 1
+    world.check()
 
 
 def pushes(world: World, site: MemoryForge) -> str:
     """A person pushes a commit of theirs to the issue's branch."""
-    trees = world.workspaces
-    assert trees is not None
+    trees = world.own_trees
     site.branches[BRANCH] = trees.commit("notes", "a person's")
     return site.branches[BRANCH]
 
 
 @pytest.mark.promise("Z3")
-def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_merge_it(folder: Path) -> None:
-    async def scenario() -> None:
-        world, site = forged(folder)
-        async with anyio.create_task_group() as group:
+async def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_merge_it(folder: Path) -> None:
+    world, site = forged(folder)
+    async with anyio.create_task_group() as group:
 
-            async def person() -> None:
-                while BRANCH not in site.branches:
-                    await anyio.sleep(5)
-                theirs = pushes(world, site)
-                site.checks(1, "failing", "build")
-                await anyio.sleep(3600)
-                assert site.branches[BRANCH] == theirs
-                merge(world, site, theirs)
+        async def person() -> None:
+            while BRANCH not in site.branches:
+                await anyio.sleep(5)
+            theirs = pushes(world, site)
+            site.checks(1, "failing", "build")
+            await anyio.sleep(3600)
+            assert site.branches[BRANCH] == theirs
+            merge(world, site, theirs)
 
-            group.start_soon(person)
-            await world.live()
-        world.check_done()
-        assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1], "nobody worked on it again"
-        assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
-        assert sum("ashep touches it no more" in text for text in world.comments(ISSUE)) == 1
-
-    simulate(scenario)
+        group.start_soon(person)
+        await world.live()
+    world.check_done()
+    assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1], "nobody worked on it again"
+    assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
+    assert sum("ashep touches it no more" in text for text in world.comments(ISSUE)) == 1
 
 
 @pytest.mark.promise("Z3")
-def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
-    async def scenario() -> None:
-        world, site = forged(folder)
-        theirs = list[str]()
-        async with anyio.create_task_group() as group:
+async def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
+    world, site = forged(folder)
+    theirs = list[str]()
+    async with anyio.create_task_group() as group:
 
-            async def person() -> None:
-                while BRANCH not in site.branches:
-                    await anyio.sleep(5)
-                site.checks(1, "failing", "build")
-                while len(world.bodies(PhaseEntered)) < 2:  # it is worked on again
-                    await anyio.sleep(1)
-                theirs.append(pushes(world, site))
+        async def person() -> None:
+            while BRANCH not in site.branches:
+                await anyio.sleep(5)
+            site.checks(1, "failing", "build")
+            while len(world.bodies(PhaseEntered)) < 2:  # it is worked on again
+                await anyio.sleep(1)
+            theirs.append(pushes(world, site))
 
-            group.start_soon(person)
-            await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels)
-        assert world.code(ISSUE) == "landing_theirs"
-        assert site.branches[BRANCH] == theirs[0]
-        (refused,) = world.bodies(LandingRefused)
-        assert refused.code == "theirs"
-        world.check()
-
-    simulate(scenario)
+        group.start_soon(person)
+        await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels)
+    assert world.code(ISSUE) == "landing_theirs"
+    assert site.branches[BRANCH] == theirs[0]
+    (refused,) = world.bodies(LandingRefused)
+    assert refused.code == "theirs"
+    world.check()
 
 
-def test_a_forge_that_is_away_costs_no_attempt_and_is_asked_again(folder: Path) -> None:
-    async def scenario() -> None:
-        world, site = forged(folder)
-        site.away = ForgeUnavailable("rate limit", retry_after=300)
-        async with world.living() as running:
-            while not refusals(world):
-                await running.shepherd.changed()
-            assert account(world.world, ISSUE).state == "time"
-            site.away = None
-            while account(world.world, ISSUE).code != "pull_request":
-                await running.shepherd.changed()
-            (refused,) = refusals(world)
-            assert refused.wait.total_seconds() == 300
-            site.away = ForgeUnavailable("down")
-            await anyio.sleep(3600)
-            site.away = None
-            merge(world, site, site.branches[BRANCH])
-            while not world.all_closed():
-                await running.shepherd.changed()
-        world.check_done()
-        assert len(world.bodies(PullRequestOpened)) == 1
-
-    simulate(scenario)
+async def test_a_forge_that_is_away_costs_no_attempt_and_is_asked_again(folder: Path) -> None:
+    world, site = forged(folder)
+    site.away = ForgeUnavailable("rate limit", retry_after=300)
+    async with world.living() as running:
+        while not refusals(world):
+            await running.shepherd.changed()
+        assert account(world.world, ISSUE).state == "time"
+        site.away = None
+        while account(world.world, ISSUE).code != "pull_request":
+            await running.shepherd.changed()
+        (refused,) = refusals(world)
+        assert refused.wait.total_seconds() == 300
+        site.away = ForgeUnavailable("down")
+        await anyio.sleep(3600)
+        site.away = None
+        merge(world, site, site.branches[BRANCH])
+        while not world.all_closed():
+            await running.shepherd.changed()
+    world.check_done()
+    assert len(world.bodies(PullRequestOpened)) == 1
 
 
 class Shy(MemoryForge):
@@ -257,57 +238,34 @@ class Shy(MemoryForge):
         return await super().state(number)
 
 
-def test_one_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> None:
-    async def scenario() -> None:
-        world, _ = forged(folder)
-        assert world.workspaces is not None
-        world.forge = site = Shy(world.workspaces)
-        world.tracker.add("another issue")
-        goal = {"t-1", "t-2"}
-        await world.live(lambda: {name for name in world.world.flows if world.code(name) == "pull_request"} == goal)
-        second = next(name for name in goal if site.requests[2].branch == branch_of(name))
-        site.ends(2, "merged", "ann", "f00d")
-        await world.live(lambda: world.issues()[second].status == "closed")
-        assert world.stands(min(goal - {second})) == "person"
-        world.check()
-
-    simulate(scenario)
+async def test_one_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> None:
+    world, _ = forged(folder)
+    world.forge = site = Shy(world.own_trees)
+    world.tracker.add("another issue")
+    goal = {"t-1", "t-2"}
+    await world.live(lambda: {name for name in world.world.flows if world.code(name) == "pull_request"} == goal)
+    second = next(name for name in goal if site.requests[2].branch == branch_of(name))
+    site.ends(2, "merged", "ann", "f00d")
+    await world.live(lambda: world.issues()[second].status == "closed")
+    assert world.stands(min(goal - {second})) == "person"
+    world.check()
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world, site = forged(folder)
-        await lived(world, site, points)
-
-    simulate(scenario)
-    return points
+async def life(folder: Path, points: Points) -> None:
+    """A life in which a pull request is merged, whatever happens at its points."""
+    world, site = forged(folder)
+    await lived(world, site, points)
 
 
 @pytest.mark.promise("Z3")
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    assert {"push asked", "push done", "open asked", "open done", "state asked", "state done"} <= {*points.names}
-    for number in some(points.names, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, site = forged(folder / str(number))
-            await lived(world, site, Points(number))
-
-        simulate(scenario)
+    names = crossed(life, folder).names
+    assert {"push asked", "push done", "open asked", "open done", "state asked", "state done"} <= {*names}
+    crash_at_each(life, folder, some(names, 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world, site = forged(folder / str(number))
-            await lived(world, site, Points(lose={number: which}))
-
-        simulate(scenario)
+    lose_each(life, folder, which)

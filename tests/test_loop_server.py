@@ -17,9 +17,9 @@ from ashep.daemon.monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.ports.runner import Sign
 from ashep.simulation.memory.runner import Play, Prompted
-from tests.loop_world import World, minutes, policy, said, simulate
+from tests.loop_world import World, minutes, policy, said
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.virtual]
 
 GIB = 1024**3
 PHASE: dict[str, object] = {"name": "check", "capabilities": ["review"], "timeout": "3h", "stall": {"after": "1d"}}
@@ -37,342 +37,282 @@ def turns(world: World) -> int:
 
 
 @pytest.mark.promise("E3")
-def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        for number in range(3):
-            world.tracker.add(f"issue {number}")
+async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    world = place(tmp_path / "p")
+    for number in range(3):
+        world.tracker.add(f"issue {number}")
 
-        async def upgrade() -> None:
-            await anyio.sleep(60)
-            world.tracker.fail("look", TrackerUnavailable("bd cannot be started: Text file busy"), times=3)
-            world.tracker.version = "memory 2"
-            await world.runner.stop_server()
-            world.runner.version = "memory 2"
+    async def upgrade() -> None:
+        await anyio.sleep(60)
+        world.tracker.fail("look", TrackerUnavailable("bd cannot be started: Text file busy"), times=3)
+        world.tracker.version = "memory 2"
+        await world.runner.stop_server()
+        world.runner.version = "memory 2"
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(upgrade)
-            await world.live()
-        world.check_done(restarts=1)
-        told = "memory 2 answers where memory did"
-        assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
-        assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
-        assert not [one for one in world.bodies(RunEnded) if one.state != "succeeded"]
-
-    simulate(scenario)
+    await world.live(beside=upgrade)
+    world.check_done(restarts=1)
+    told = "memory 2 answers where memory did"
+    assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
+    assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
+    assert not [one for one in world.bodies(RunEnded) if one.state != "succeeded"]
 
 
 @pytest.mark.promise("X12")
-def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        for number in range(5):
-            world.tracker.add(f"issue {number}")
+async def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
+    world = place(tmp_path / "p")
+    for number in range(5):
+        world.tracker.add(f"issue {number}")
 
-        async def leak() -> None:
-            await anyio.sleep(300)
-            world.runner.memory = 5 * GIB
+    async def leak() -> None:
+        await anyio.sleep(300)
+        world.runner.memory = 5 * GIB
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(leak)
-            await world.live()
-        world.check_done()
-        assert turns(world) == 5
-        assert not world.bodies(TurnDied)
-        assert not world.bodies(ServerFailed)
-        assert [fact.why for fact in world.bodies(ServerEnded)] == ["recycled"]
-        assert len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance}) == 2
-        assert {fact.code for fact in world.bodies(IssueHeld)} >= {"slot", "recycling"}
-        wanted = next(entry for entry in world.journal() if isinstance(entry.body, RecycleWanted))
-        ended = next(entry for entry in world.journal() if isinstance(entry.body, ServerEnded))
-        assert (wanted.at - world.journal()[0].at).total_seconds() <= 300 + CATALOGUE + 5
-        assert (ended.at - wanted.at).total_seconds() <= 600
-
-    simulate(scenario)
+    await world.live(beside=leak)
+    world.check_done()
+    assert turns(world) == 5
+    assert not world.bodies(TurnDied)
+    assert not world.bodies(ServerFailed)
+    assert [fact.why for fact in world.bodies(ServerEnded)] == ["recycled"]
+    assert len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance}) == 2
+    assert {fact.code for fact in world.bodies(IssueHeld)} >= {"slot", "recycling"}
+    wanted = next(entry for entry in world.journal() if isinstance(entry.body, RecycleWanted))
+    ended = next(entry for entry in world.journal() if isinstance(entry.body, ServerEnded))
+    assert (wanted.at - world.journal()[0].at).total_seconds() <= 300 + CATALOGUE + 5
+    assert (ended.at - wanted.at).total_seconds() <= 600
 
 
-def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_burnt(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p", delay=7200.0)
-        world.tracker.add("long")
+async def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_burnt(tmp_path: Path) -> None:
+    world = place(tmp_path / "p", delay=7200.0)
+    world.tracker.add("long")
 
-        async def leak() -> None:
-            await anyio.sleep(600)
-            world.runner.memory = 9 * GIB
+    async def leak() -> None:
+        await anyio.sleep(600)
+        world.runner.memory = 9 * GIB
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(leak)
-            await world.live()
-        world.check_done(restarts=1)
-        assert len(world.bodies(TurnDied)) == 1
-        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
-
-    simulate(scenario)
+    await world.live(beside=leak)
+    world.check_done(restarts=1)
+    assert len(world.bodies(TurnDied)) == 1
+    assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
 
 
 @pytest.mark.promise("X12")
-def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        long = world.tracker.add("long")
-        for number in range(4):
-            world.tracker.add(f"issue {number}")
+async def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
+    world = place(tmp_path / "p")
+    long = world.tracker.add("long")
+    for number in range(4):
+        world.tracker.add(f"issue {number}")
 
-        def answer(_: World, asked: Prompted) -> Play:
-            return Play(text=said("check"), delay=10_000.0 if f"{long}/" in asked.key else 600.0)
+    def answer(_: World, asked: Prompted) -> Play:
+        return Play(text=said("check"), delay=10_000.0 if f"{long}/" in asked.key else 600.0)
 
-        world.answer = answer
+    world.answer = answer
 
-        async def leak() -> None:
-            await anyio.sleep(300)
-            world.runner.memory = 5 * GIB
+    async def leak() -> None:
+        await anyio.sleep(300)
+        world.runner.memory = 5 * GIB
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(leak)
-            await world.live()
-        world.check_done()
-        assert turns(world) == 5, "no healthy turn was ended"
-        first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
-        began = [run.at for run in world.journal() if isinstance(run.body, RunEnded)]
-        assert any(DRAIN < at - first < again - first for at in began), "others went on in between"
-
-    simulate(scenario)
+    await world.live(beside=leak)
+    world.check_done()
+    assert turns(world) == 5, "no healthy turn was ended"
+    first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
+    began = [run.at for run in world.journal() if isinstance(run.body, RunEnded)]
+    assert any(DRAIN < at - first < again - first for at in began), "others went on in between"
 
 
 @pytest.mark.promise("X9")
-def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_path: Path) -> None:
+async def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_path: Path) -> None:
     """For some minutes it dies a second after each start; then it lives."""
+    world = place(tmp_path / "p")
+    world.tracker.add("first")
+    broken = True
 
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        world.tracker.add("first")
-        broken = True
+    async def dies() -> None:
+        nonlocal broken
+        end = world.clock.monotonic() + minutes(4)
+        while world.clock.monotonic() < end:
+            await anyio.sleep(1)
+            world.runner.kill()
+        broken = False
 
-        async def dies() -> None:
-            nonlocal broken
-            end = world.clock.monotonic() + minutes(4)
-            while world.clock.monotonic() < end:
-                await anyio.sleep(1)
-                world.runner.kill()
-            broken = False
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(dies)
-            await world.live()
-        assert not broken
-        world.check(restarts=10)
-        starts = len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance})
-        assert 5 <= starts <= 11
-        delays = [(entry.body.due - entry.at).total_seconds() for entry in world.journal()
-                  if isinstance(entry.body, ServerRestartPlanned)]  # fmt: skip
-        assert delays == sorted(delays)
-        assert delays[-1] >= 32
-        assert not world.bodies(RetryScheduled)
-        assert not world.bodies(IssueParked)
-        assert world.all_closed()
-
-    simulate(scenario)
+    await world.live(beside=dies)
+    assert not broken
+    world.check(restarts=10)
+    starts = len({fact.instance for fact in world.bodies(RunnerSeen) if fact.instance})
+    assert 5 <= starts <= 11
+    delays = [(entry.body.due - entry.at).total_seconds() for entry in world.journal()
+              if isinstance(entry.body, ServerRestartPlanned)]  # fmt: skip
+    assert delays == sorted(delays)
+    assert delays[-1] >= 32
+    assert not world.bodies(RetryScheduled)
+    assert not world.bodies(IssueParked)
+    assert world.all_closed()
 
 
 @pytest.mark.promise("X9")
-def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        world.tracker.add("first")
-        tries = list[float]()
+async def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Path) -> None:
+    world = place(tmp_path / "p")
+    world.tracker.add("first")
+    tries = list[float]()
 
-        def fault(method: str, when: str) -> Exception | None:
-            if method != "start" or when != "before":
-                return None
-            tries.append(world.clock.monotonic())
-            return ServerNotStarted("the program is broken") if len(tries) < 14 else None
+    def fault(method: str, when: str) -> Exception | None:
+        if method != "start" or when != "before":
+            return None
+        tries.append(world.clock.monotonic())
+        return ServerNotStarted("the program is broken") if len(tries) < 14 else None
 
-        world.runner.fault = fault
-        await world.live()
-        world.check_done()
-        assert len(world.bodies(ServerFailed)) == 13
-        gaps = [later - before for before, later in itertools.pairwise(tries)]
-        assert all(gap <= LONGEST_DELAY.total_seconds() + 60 for gap in gaps)
-        assert gaps[12] >= LONGEST_DELAY.total_seconds()
-
-    simulate(scenario)
+    world.runner.fault = fault
+    await world.live()
+    world.check_done()
+    assert len(world.bodies(ServerFailed)) == 13
+    gaps = [later - before for before, later in itertools.pairwise(tries)]
+    assert all(gap <= LONGEST_DELAY.total_seconds() + 60 for gap in gaps)
+    assert gaps[12] >= LONGEST_DELAY.total_seconds()
 
 
 @pytest.mark.promise("X11")
-def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Path) -> None:
+async def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Path) -> None:
     """It goes on with its turns meanwhile, and nobody can see it: it accepts connections and never answers."""
+    config = "version: 1\nrunners: {opencode: {managed: false, url: 'http://127.0.0.1:4096'}}\n"
+    world = place(tmp_path / "p", config=config, delay=minutes(100))
+    for number in range(2):
+        world.tracker.add(f"issue {number}")
+    away = False
 
-    async def scenario() -> None:
-        config = "version: 1\nrunners: {opencode: {managed: false, url: 'http://127.0.0.1:4096'}}\n"
-        world = place(tmp_path / "p", config=config, delay=minutes(100))
-        for number in range(2):
-            world.tracker.add(f"issue {number}")
+    def fault(method: str, when: str) -> Exception | None:
+        return RunnerUnavailable("no answer within 1 s") if away and when == "before" else None
+
+    world.runner.fault = fault
+
+    async def outage() -> None:
+        nonlocal away
+        await anyio.sleep(minutes(10))
+        away = True
+        await anyio.sleep(minutes(8 * 60))
         away = False
 
-        def fault(method: str, when: str) -> Exception | None:
-            return RunnerUnavailable("no answer within 1 s") if away and when == "before" else None
-
-        world.runner.fault = fault
-
-        async def outage() -> None:
-            nonlocal away
-            await anyio.sleep(minutes(10))
-            away = True
-            await anyio.sleep(minutes(8 * 60))
-            away = False
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(outage)
-            await world.live(patience=minutes(15 * 60))
-        world.check_done()
-        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
-        assert not world.bodies(RetryScheduled)
-        assert not world.bodies(ServerFailed)
-
-    simulate(scenario)
+    await world.live(patience=minutes(15 * 60), beside=outage)
+    world.check_done()
+    assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
+    assert not world.bodies(RetryScheduled)
+    assert not world.bodies(ServerFailed)
 
 
 @pytest.mark.promise("I4")
-def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_path: Path) -> None:
+async def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_path: Path) -> None:
     """It answers as ever, and what it takes comes to nothing: only looks at the turn and the disk show that."""
     line = "No space left on device, on the disk of /data: make room there; it is tried again"
+    world = place(tmp_path / "p", delay=60.0)
+    world.tracker.add("first")
+    full = False
 
-    async def scenario() -> None:
-        world = place(tmp_path / "p", delay=60.0)
-        world.tracker.add("first")
+    def answer(_: World, asked: Prompted) -> Play:
+        return Play(text=said("check"), delay=60.0, fate="stored" if full else "ends")
+
+    def fault(method: str, when: str) -> Exception | None:
+        looks = method in ("start", "turn", "catalog")
+        return RunnerUnavailable(line) if full and looks and when == "before" else None
+
+    world.answer, world.runner.fault = answer, fault
+
+    async def fill() -> None:
+        nonlocal full
+        while not world.runner.sessions:
+            await anyio.sleep(0.01)
+        full = True
+        await anyio.sleep(minutes(5))
+        world.tracker.add("second")
+        await anyio.sleep(minutes(8 * 60))
+        assert not world.bodies(RunEnded)
+        assert len(world.runner.sessions) == 1
         full = False
 
-        def answer(_: World, asked: Prompted) -> Play:
-            return Play(text=said("check"), delay=60.0, fate="stored" if full else "ends")
-
-        def fault(method: str, when: str) -> Exception | None:
-            looks = method in ("start", "turn", "catalog")
-            return RunnerUnavailable(line) if full and looks and when == "before" else None
-
-        world.answer, world.runner.fault = answer, fault
-
-        async def fill() -> None:
-            nonlocal full
-            while not world.runner.sessions:
-                await anyio.sleep(0.01)
-            full = True
-            await anyio.sleep(minutes(5))
-            world.tracker.add("second")
-            await anyio.sleep(minutes(8 * 60))
-            assert not world.bodies(RunEnded)
-            assert len(world.runner.sessions) == 1
-            full = False
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(fill)
-            await world.live(patience=minutes(15 * 60))
-        world.check_done()
-        assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
-        assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
-        assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
-        assert not world.bodies(RetryScheduled)
-        assert not world.bodies(ServerFailed)
-
-    simulate(scenario)
+    await world.live(patience=minutes(15 * 60), beside=fill)
+    world.check_done()
+    assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
+    assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
+    assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
+    assert not world.bodies(RetryScheduled)
+    assert not world.bodies(ServerFailed)
 
 
 @pytest.mark.promise("X11")
-def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
+async def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
     """More than a thousand failures in a row of each: waits are bounded, and so are the numbers that they come of."""
+    world = place(tmp_path / "p")
+    world.tracker.add("first")
+    away = True
 
-    async def scenario() -> None:
-        world = place(tmp_path / "p")
-        world.tracker.add("first")
-        away = True
+    def fault(method: str, when: str) -> Exception | None:
+        return RunnerUnavailable("away") if away and when == "before" else None
 
-        def fault(method: str, when: str) -> Exception | None:
-            return RunnerUnavailable("away") if away and when == "before" else None
+    world.runner.fault = fault
+    world.tracker.fail("look", TrackerUnavailable("away"), times=10**6)
 
-        world.runner.fault = fault
-        world.tracker.fail("look", TrackerUnavailable("away"), times=10**6)
+    async def outage() -> None:
+        nonlocal away
+        await anyio.sleep(minutes(20 * 60))
+        away = False
+        world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-        async def outage() -> None:
-            nonlocal away
-            await anyio.sleep(minutes(20 * 60))
-            away = False
-            world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(outage)
-            await world.live(patience=minutes(21 * 60))
-        world.check_done()
-
-    simulate(scenario)
+    await world.live(patience=minutes(21 * 60), beside=outage)
+    world.check_done()
 
 
 @pytest.mark.promise("T2", "X15")
-def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
+async def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
     """The stream stands, and tells nothing: the end of a turn is seen all the same."""
+    world = place(tmp_path / "p", delay=100.0)
+    world.tracker.add("first")
 
-    async def scenario() -> None:
-        world = place(tmp_path / "p", delay=100.0)
-        world.tracker.add("first")
+    async def silent() -> AsyncIterator[Sign]:
+        yield Sign(None)
+        await anyio.sleep_forever()
 
-        async def silent() -> AsyncIterator[Sign]:
-            yield Sign(None)
-            await anyio.sleep_forever()
-
-        world.runner.signs = silent  # type: ignore[method-assign]
-        await world.live()
-        world.check_done()
-        sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
-        ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
-        assert 100 <= (ended.at - sent.at).total_seconds() <= 100 + 2 + 1
-
-    simulate(scenario)
+    world.runner.signs = silent  # type: ignore[method-assign]
+    await world.live()
+    world.check_done()
+    sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
+    ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
+    assert 100 <= (ended.at - sent.at).total_seconds() <= 100 + 2 + 1
 
 
 @pytest.mark.promise("X15")
-def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) -> None:
+async def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) -> None:
     """It ends in the gap; the stream that stands again is what tells, before the next check."""
+    world = place(tmp_path / "p", config=ALONE + "monitor: {check_every: 10m}\n", delay=100.0)
+    world.tracker.add("first")
 
-    async def scenario() -> None:
-        world = place(tmp_path / "p", config=ALONE + "monitor: {check_every: 10m}\n", delay=100.0)
-        world.tracker.add("first")
+    async def cut() -> AsyncIterator[Sign]:
+        yield Sign(None)
+        await anyio.sleep(130)
+        yield Sign(None)
+        await anyio.sleep_forever()
 
-        async def cut() -> AsyncIterator[Sign]:
-            yield Sign(None)
-            await anyio.sleep(130)
-            yield Sign(None)
-            await anyio.sleep_forever()
-
-        world.runner.signs = cut  # type: ignore[method-assign]
-        await world.live()
-        world.check_done()
-        sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
-        ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
-        assert 100 <= (ended.at - sent.at).total_seconds() <= 135
-
-    simulate(scenario)
+    world.runner.signs = cut  # type: ignore[method-assign]
+    await world.live()
+    world.check_done()
+    sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
+    ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
+    assert 100 <= (ended.at - sent.at).total_seconds() <= 135
 
 
-def test_a_server_that_was_away_while_the_clock_was_set_back_is_back_when_it_answers(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = place(tmp_path / "p", delay=60.0)
-        world.tracker.add("first")
+async def test_a_server_that_was_away_while_the_clock_was_set_back_is_back_when_it_answers(tmp_path: Path) -> None:
+    world = place(tmp_path / "p", delay=60.0)
+    world.tracker.add("first")
+    gone = False
+
+    def fault(method: str, when: str) -> Exception | None:
+        return RunnerUnavailable("no answer") if gone and when == "before" else None
+
+    world.runner.fault = fault
+
+    async def away() -> None:
+        nonlocal gone
+        while not world.runner.sessions:
+            await anyio.sleep(0.01)
+        gone = True
+        await anyio.sleep(minutes(2))
+        world.clock.jump(timedelta(hours=-9))
         gone = False
 
-        def fault(method: str, when: str) -> Exception | None:
-            return RunnerUnavailable("no answer") if gone and when == "before" else None
-
-        world.runner.fault = fault
-
-        async def away() -> None:
-            nonlocal gone
-            while not world.runner.sessions:
-                await anyio.sleep(0.01)
-            gone = True
-            await anyio.sleep(minutes(2))
-            world.clock.jump(timedelta(hours=-9))
-            gone = False
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(away)
-            await world.live(patience=minutes(30))
-
-    simulate(scenario)
+    await world.live(patience=minutes(30), beside=away)

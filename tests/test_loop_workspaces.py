@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import anyio
 import pytest
 
 from ashep.core.facts.delivery import TreePrepared, TreeSealed
@@ -10,8 +9,10 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import WorkOptions
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.loop_world import Points, World, simulate
-from tests.test_loop import some, until, with_person
+from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, some
+from tests.test_loop import until, with_person
+
+pytestmark = pytest.mark.virtual
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: branch}\n"
 
@@ -34,96 +35,62 @@ def apart(folder: Path, issues: int = 1) -> World:
 async def holds_what_was_worked(world: World) -> None:
     """Each branch has one commit of each run that wrote, and the last of them stands; the shared tree is as it was."""
     world.check_done()
-    assert world.workspaces is not None
     assert dict((await world.tree.read()).dirty).keys() == {"calc.py"}
     for issue in world.issues():
         wrote = [fact.run for fact in world.bodies(RunPlanned) if fact.issue == issue and fact.access == "write"]
         base = next(fact.base for fact in world.bodies(TreePrepared) if fact.issue == issue)
-        changes = await world.workspaces.changes(branch_of(issue), base)
+        changes = await world.own_trees.changes(branch_of(issue), base)
         assert [commit.subject for commit in changes.commits] == [f"{issue}: what {run} left" for run in wrote]
         sealed = [fact for fact in world.bodies(TreeSealed) if fact.issue == issue][-1]
-        assert world.workspaces.files(sealed.head)["calc.py"] == wrote[-1]
+        assert world.own_trees.files(sealed.head)["calc.py"] == wrote[-1]
         assert sealed.commits == tuple(commit.sha for commit in changes.commits)
 
 
-def test_three_issues_at_once_stay_apart(folder: Path) -> None:
-    async def scenario() -> None:
-        world = apart(folder, issues=3)
-        await with_person(world)
-        await holds_what_was_worked(world)
-        planned = [fact for fact in world.bodies(RunPlanned) if fact.phase == "implement" and fact.visit == 1]
-        assert sorted(fact.slot for fact in planned) == [0, 1, 2]
-
-    simulate(scenario)
+async def test_three_issues_at_once_stay_apart(folder: Path) -> None:
+    world = apart(folder, issues=3)
+    await with_person(world)
+    await holds_what_was_worked(world)
+    planned = [fact for fact in world.bodies(RunPlanned) if fact.phase == "implement" and fact.visit == 1]
+    assert sorted(fact.slot for fact in planned) == [0, 1, 2]
 
 
-def crossed(folder: Path) -> Points:
-    """The points of an undisturbed life."""
-    points = Points()
-
-    async def scenario() -> None:
-        world = apart(folder)
-        await with_person(world, points)
-        await holds_what_was_worked(world)
-
-    simulate(scenario)
-    return points
+async def lived(folder: Path, points: Points) -> None:
+    """A life through which what was worked is held, whatever happens at its points."""
+    world = apart(folder)
+    await world.live_on(points, world.person)
+    await holds_what_was_worked(world)
 
 
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
-    points = crossed(folder / "0")
-    assert {"prepare asked", "prepare done", "seal asked", "seal done"} <= {*points.names}
-    for number in some(points.names, 2):
-
-        async def scenario(number: int = number) -> None:
-            world = apart(folder / str(number))
-            async with anyio.create_task_group() as group:
-                group.start_soon(world.person)
-                if not await world.live(points=Points(number)):
-                    await anyio.sleep(1)
-                    await world.live()
-                group.cancel_scope.cancel()
-            await holds_what_was_worked(world)
-
-        simulate(scenario)
+    names = crossed(lived, folder).names
+    assert {"prepare asked", "prepare done", "seal asked", "seal done"} <= {*names}
+    crash_at_each(lived, folder, some(names, 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["before", "after"])
 def test_a_lost_answer_of_each_kind_of_call(folder: Path, which: str) -> None:
-    points = crossed(folder / "0")
-    for number in some(points.calls, 1):
-
-        async def scenario(number: int = number) -> None:
-            world = apart(folder / str(number))
-            await with_person(world, Points(lose={number: which}))
-            await holds_what_was_worked(world)
-
-        simulate(scenario)
+    lose_each(lived, folder, which)
 
 
-def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_person_says_so(folder: Path) -> None:
-    async def scenario() -> None:
-        world = apart(folder, issues=6)
-        world.outcomes = {}
-        assert world.workspaces is not None
-        issues = list(world.issues())
-        bad, sound = issues[:3], issues[3:]
-        world.workspaces.resisting |= {branch_of(issue) for issue in bad}
-        for _ in range(2):  # and once more after a restart
-            said: list[str] = []
-            assert await until(world, WorkOptions(until_idle=True), said) == 0, said
-            assert [world.stands(issue) for issue in bad] == ["parked"] * 3
-            assert [world.stands(issue) for issue in sound] == ["person"] * 3, "they are asked about what was done"
-        assert world.clock.monotonic() < 900
-        prompts = [fact.run for fact in world.bodies(RunPlanned)]
-        assert len(prompts) == len({*prompts}) == 3 + 3 * 3
-        world.workspaces.resisting.clear()
-        for issue in bad:
-            world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
-        assert await until(world, WorkOptions(until_idle=True), []) == 0
-        assert [world.stands(issue) for issue in bad] == ["person"] * 3
-        assert world.workspaces.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")
-
-    simulate(scenario)
+async def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_person_says_so(folder: Path) -> None:
+    world = apart(folder, issues=6)
+    world.outcomes = {}
+    issues = list(world.issues())
+    bad, sound = issues[:3], issues[3:]
+    world.own_trees.resisting |= {branch_of(issue) for issue in bad}
+    for _ in range(2):  # and once more after a restart
+        said: list[str] = []
+        assert await until(world, WorkOptions(until_idle=True), said) == 0, said
+        assert [world.stands(issue) for issue in bad] == ["parked"] * 3
+        assert [world.stands(issue) for issue in sound] == ["person"] * 3, "they are asked about what was done"
+    assert world.clock.monotonic() < 900
+    prompts = [fact.run for fact in world.bodies(RunPlanned)]
+    assert len(prompts) == len({*prompts}) == 3 + 3 * 3
+    world.own_trees.resisting.clear()
+    for issue in bad:
+        world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
+    assert await until(world, WorkOptions(until_idle=True), []) == 0
+    assert [world.stands(issue) for issue in bad] == ["person"] * 3
+    assert world.own_trees.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")

@@ -5,8 +5,8 @@ import pytest
 from ashep.core.delivery.pull_text import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
 from ashep.ports.landing import Forge, NotPushed, PullRequest, Pushed, Remote
-from ashep.simulation.memory.forge import MemoryForge
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from tests.memory import MemoryForge
 
 REQUEST = PullRequest("i1/t-1/1", "ashep/t-1", "main", "Do it (t-1)", f"Done.\n\n{marker('i1/t-1/1')}\n")
 
@@ -52,12 +52,8 @@ async def test_what_people_and_ci_did(site: MemoryForge) -> None:
     site.ends(number, "merged", "anna", "c" * 40)
     state = await site.state(number)
     assert (state.state, state.by, state.merged_as, state.ci, state.failing) == (
-        "merged",
-        "anna",
-        "c" * 40,
-        "failing",
-        ("docs", "lint"),
-    )
+        "merged", "anna", "c" * 40, "failing", ("docs", "lint"),
+    )  # fmt: skip
     assert [(one.kind, one.by) for one in state.said] == [("comment", "anna"), ("approved", "bert")]
     with pytest.raises(ForgeRefused):
         await site.state(99)

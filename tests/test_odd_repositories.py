@@ -15,18 +15,10 @@ from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
 
 ONE = "ashep/t-1"
 ALLOWED = ("-c", "protocol.file.allow=always")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture
@@ -59,12 +51,8 @@ def failing(world: GitLandingWorld, *, now: bool = True) -> None:
 async def test_what_a_failing_filter_cut_off_is_taken_back(world: GitLandingWorld) -> None:
     world.commit({"a": "a\n", "told": "told\n", "z.dat": "z\n"})
     work: dict[str, str | None] = {
-        "a": "new\n",
-        "told": "new\n",
-        "z.dat": "new\n",
-        "new": "new\n",
-        ".gitattributes": "*.dat filter=odd\n",
-    }
+        "a": "new\n", "told": "new\n", "z.dat": "new\n", "new": "new\n", ".gitattributes": "*.dat filter=odd\n",
+    }  # fmt: skip
     world.work(ONE, work)
     world.git("update-index", "--assume-unchanged", "told")
     made = await ready(world)

@@ -89,17 +89,13 @@ async def test_a_reader_cannot_write_edit_or_run_bash(real_world: RealWorld) -> 
     (there / "kept.txt").write_text("kept\n")
     before = sorted(os.listdir(there))
     answers = await tried(
-        real_world,
-        "read",
-        bash("git log; touch new"),
-        bash("cat kept.txt | grep k > new"),
-        bash("> new"),
+        real_world, "read", bash("git log; touch new"), bash("cat kept.txt | grep k > new"), bash("> new"),
         Call("write", {"filePath": str(there / "new"), "content": "x"}),
         Call("edit", {"filePath": str(there / "kept.txt"), "oldString": "kept", "newString": "lost"}),
         Call("apply_patch", {"patchText": "*** Begin Patch\n*** Add File: new\n+x\n*** End Patch"}),
         Call("task", {"description": "d", "prompt": "touch new", "subagent_type": "general"}),
         Call("read", {"filePath": str(there / "kept.txt")}),
-    )
+    )  # fmt: skip
     assert all("unavailable tool" in answer for answer in answers[:-1])
     assert "kept" in answers[-1]
     assert sorted(os.listdir(there)) == before
@@ -170,9 +166,7 @@ async def test_where_a_tool_is_asked_about_there_is_no_subagent(real_world: Real
 @pytest.mark.real
 async def test_a_writer_may_work_and_look_at_issues(real_world: RealWorld) -> None:
     answers = await tried(
-        real_world,
-        "write",
-        *map(bash, ("echo hi > made", "bd show x-1", "bd list", "bd ready", "ashep verify x-1")),
+        real_world, "write", *map(bash, ("echo hi > made", "bd show x-1", "bd list", "bd ready", "ashep verify x-1"))
     )
     assert (real_world.directory / "made").read_text() == "hi\n"
     assert not any("rule" in answer for answer in answers)

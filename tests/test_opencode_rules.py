@@ -74,17 +74,8 @@ DEFAULTS = [
 ]  # fmt: skip
 
 TOOLS = (
-    "bash",
-    "edit",
-    "read",
-    "task",
-    "question",
-    "webfetch",
-    "mcp_a",
-    "mcp_a_write",
-    "other_write",
-    "external_directory",
-)
+    "bash", "edit", "read", "task", "question", "webfetch", "mcp_a", "mcp_a_write", "other_write", "external_directory",
+)  # fmt: skip
 PERMISSIONS = (*TOOLS, "*", "mcp_*", "*_write", "mcp_a*", "?cp_a", "b*")
 PATTERNS = (
     "*", "bd *", "bd show *", "bd help *", "npm *", "npm test *", "* --force*", "npm", "*.env", "src/*", "?", "general",

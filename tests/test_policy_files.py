@@ -84,59 +84,33 @@ def test_policies_yaml_need_hold_none_where_the_folder_does(folder: Path, text: 
     assert list(load(folder).policies.policies) == ["only"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        (
-            "b.yaml",
-            "policies:\n  quick: [plan]\n",
-            ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:65; rename"],
-        ),
-        (
-            "standard.yaml",
-            "[plan]\n",
-            ["policies/standard.yaml:1: there is a policy standard already, in policies.yaml:11; rename"],
-        ),
-        (
-            "b.yaml",
-            "default_policy: b\npolicies:\n  b: {match: null, phases: [plan]}\n",
-            ["policies/b.yaml:1: default_policy: belongs into policies.yaml; move it there"],
-        ),
-        (
-            "b.yaml",
-            "agents: b\npolicies:\n  b: {match: null, phases: [plan]}\n",
-            ["policies/b.yaml:1: agents: unknown key; expected one of version, policies"],
-        ),
-        ("b.yaml", "policies: [b]\n", ["policies/b.yaml:1: policies: expected a mapping of policies"]),
-        ("b.yaml", "word\n", ["policies/b.yaml:1: expected a policy, or a mapping with `policies`"]),
-        ("b.yaml", "", ["policies/b.yaml:1: the file is empty; `ashep init` writes a complete one"]),
-        ("b.yaml", "version: 2\nphases: [plan]\n", ["policies/b.yaml:1: version: expected 1, the only version"]),
-        (
-            "b b.yaml",
-            "[plan]\n",
-            ["policies/b b.yaml: the file's name is the policy's: a letter, then"],
-        ),
-        ("b.yml", "[plan]\n", ["policies/b.yml: only files that end in .yaml are read; rename it"]),
-        (
-            "b.yaml",
-            "match: null\nphases:\n  - name: plan\n    timeot: 5m\n  - name: doc\n    timeout: 5\n",
-            [
-                "policies/b.yaml:4: phases[0].timeot: unknown key; did you mean timeout?",
-                "policies/b.yaml:6: phases[1].timeout: expected a duration such as",
-            ],
-        ),
-        (
-            "b.yaml",
-            "match: null\nphases:\n  - name: plan\n    next: {success: dok}\n  - doc\n",
-            ["policies/b.yaml:4: phases[0].next.success: this policy has no phase dok; did you mean doc?"],
-        ),
-        (
-            "b.yaml",
-            "policies:\n  b:\n    match: null\n    phases:\n      - doc\n      - plan\n      - knit\n",
-            ["policies/b.yaml:7: policies.b.phases[2]: no agent in agents.yaml has the capability knit"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "expected"), [
+    ("b.yaml", "policies:\n  quick: [plan]\n",
+     ["policies/b.yaml:2: policies.quick: there is a policy quick already, in policies.yaml:65; rename"]),
+    ("standard.yaml", "[plan]\n",
+     ["policies/standard.yaml:1: there is a policy standard already, in policies.yaml:11; rename"]),
+    ("b.yaml", "default_policy: b\npolicies:\n  b: {match: null, phases: [plan]}\n",
+     ["policies/b.yaml:1: default_policy: belongs into policies.yaml; move it there"]),
+    ("b.yaml", "agents: b\npolicies:\n  b: {match: null, phases: [plan]}\n",
+     ["policies/b.yaml:1: agents: unknown key; expected one of version, policies"]),
+    ("b.yaml", "policies: [b]\n", ["policies/b.yaml:1: policies: expected a mapping of policies"]),
+    ("b.yaml", "word\n", ["policies/b.yaml:1: expected a policy, or a mapping with `policies`"]),
+    ("b.yaml", "", ["policies/b.yaml:1: the file is empty; `ashep init` writes a complete one"]),
+    ("b.yaml", "version: 2\nphases: [plan]\n", ["policies/b.yaml:1: version: expected 1, the only version"]),
+    ("b b.yaml", "[plan]\n", ["policies/b b.yaml: the file's name is the policy's: a letter, then"]),
+    ("b.yml", "[plan]\n", ["policies/b.yml: only files that end in .yaml are read; rename it"]),
+    (
+        "b.yaml", "match: null\nphases:\n  - name: plan\n    timeot: 5m\n  - name: doc\n    timeout: 5\n",
+        [
+            "policies/b.yaml:4: phases[0].timeot: unknown key; did you mean timeout?",
+            "policies/b.yaml:6: phases[1].timeout: expected a duration such as",
+        ],
+    ),
+    ("b.yaml", "match: null\nphases:\n  - name: plan\n    next: {success: dok}\n  - doc\n",
+     ["policies/b.yaml:4: phases[0].next.success: this policy has no phase dok; did you mean doc?"]),
+    ("b.yaml", "policies:\n  b:\n    match: null\n    phases:\n      - doc\n      - plan\n      - knit\n",
+     ["policies/b.yaml:7: policies.b.phases[2]: no agent in agents.yaml has the capability knit"]),
+])  # fmt: skip
 def test_a_mistake_in_the_folder_is_told_with_its_file(folder: Path, name: str, text: str, expected: list[str]) -> None:
     (folder / "policies" / name).write_text(text)
     assert_begins(said(folder), expected)
@@ -251,33 +225,22 @@ def test_each_preset_can_be_extended(tmp_path: Path, name: str) -> None:
     jsonschema.validate(nodes.read(text)[0].plain(), schemas.schema("policies"))
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ("x: {extends: bas}", ["12: policies.x.extends: there is no policy bas; did you mean base?"]),
-        (
-            "x: {extends: 'preset:planed'}",
-            ["12: policies.x.extends: there is no policy preset:planed; did you mean preset:planned"],
-        ),
-        ("x: {extends: x}", ["12: policies.x.extends: x extends x; take one of them out"]),
-        (
-            "x: {extends: y}\n  y: {extends: z}\n  z: {extends: x}\n  w: {extends: y}",
-            ["14: policies.z.extends: x extends y extends z extends x; take one of them out"],
-        ),
-        (
-            "x: {extends: base, remove: [revew]}",
-            ["12: policies.x.remove[0]: base has no phase revew; did you mean review?"],
-        ),
-        ("x: {extends: base, remove: review}", ["12: policies.x.remove: expected a list of phases"]),
-        ("x: {extends: 5}", ["12: policies.x.extends: expected the name of a policy, found the number 5"]),
-        ("x: {extends: base, phases: implement}", ["12: policies.x.phases: expected a list, found 'implement'"]),
-        (
-            "x:\n    extends: base\n    phases: [{name: review, timeot: 5m}]",
-            ["14: policies.x.phases[0].timeot: unknown key; did you mean timeout?"],
-        ),
-        ("x: {extends: base, match: null}", []),
-    ],
-)
+@pytest.mark.parametrize(("more", "expected"), [
+    ("x: {extends: bas}", ["12: policies.x.extends: there is no policy bas; did you mean base?"]),
+    ("x: {extends: 'preset:planed'}",
+     ["12: policies.x.extends: there is no policy preset:planed; did you mean preset:planned"]),
+    ("x: {extends: x}", ["12: policies.x.extends: x extends x; take one of them out"]),
+    ("x: {extends: y}\n  y: {extends: z}\n  z: {extends: x}\n  w: {extends: y}",
+     ["14: policies.z.extends: x extends y extends z extends x; take one of them out"]),
+    ("x: {extends: base, remove: [revew]}",
+     ["12: policies.x.remove[0]: base has no phase revew; did you mean review?"]),
+    ("x: {extends: base, remove: review}", ["12: policies.x.remove: expected a list of phases"]),
+    ("x: {extends: 5}", ["12: policies.x.extends: expected the name of a policy, found the number 5"]),
+    ("x: {extends: base, phases: implement}", ["12: policies.x.phases: expected a list, found 'implement'"]),
+    ("x:\n    extends: base\n    phases: [{name: review, timeot: 5m}]",
+     ["14: policies.x.phases[0].timeot: unknown key; did you mean timeout?"]),
+    ("x: {extends: base, match: null}", []),
+])  # fmt: skip
 def test_a_mistake_is_told_where_it_was_written(more: str, expected: list[str]) -> None:
     try:
         policies(f"{BASE}  {more}\n")

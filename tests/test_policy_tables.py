@@ -90,22 +90,19 @@ def test_notes_about_several_files_say_which_one_they_mean(ashep: Any) -> None:
     assert {*told["notes"][0]} == {"kind", "key", "line", "why", "file"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("import", "gone.json"), "gone.json: there is no such file"),
-        (("import", "x.txt"), "x.txt: its form is not known; expected"),
-        (("import", "bad.json"), "bad.json:1: not valid JSON: Expecting value, column 1"),
-        (("import", "bin.json"), "bin.json:1: not UTF-8 text (byte 0xff); save the file as UTF-8"),
-        (("import", "t.json", "--name", "no name"), "--name no name: expected a letter, then letters, digits, _ or -"),
-        (("import", "t.yaml", "--name", "x"), "--name goes with a transition table or a workflow; other files say how"),
-        (("import", "t.yaml"), "t.yaml:1: neither policies, agents nor a configuration of webboty/agent-shepherd"),
-        (("import", "t.md"), "t.md:1: the front matter has no end: a line with --- alone"),
-        (("import", "."), "there is none of policies.yaml, agents.yaml, config.yaml in it"),
-        (("export", "nope"), "there is no policy nope; there are standard, quick"),
-        (("export", "--format", "xml"), "--format xml: it is one of transitions, state-schema"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("import", "gone.json"), "gone.json: there is no such file"),
+    (("import", "x.txt"), "x.txt: its form is not known; expected"),
+    (("import", "bad.json"), "bad.json:1: not valid JSON: Expecting value, column 1"),
+    (("import", "bin.json"), "bin.json:1: not UTF-8 text (byte 0xff); save the file as UTF-8"),
+    (("import", "t.json", "--name", "no name"), "--name no name: expected a letter, then letters, digits, _ or -"),
+    (("import", "t.yaml", "--name", "x"), "--name goes with a transition table or a workflow; other files say how"),
+    (("import", "t.yaml"), "t.yaml:1: neither policies, agents nor a configuration of webboty/agent-shepherd"),
+    (("import", "t.md"), "t.md:1: the front matter has no end: a line with --- alone"),
+    (("import", "."), "there is none of policies.yaml, agents.yaml, config.yaml in it"),
+    (("export", "nope"), "there is no policy nope; there are standard, quick"),
+    (("export", "--format", "xml"), "--format xml: it is one of transitions, state-schema"),
+])  # fmt: skip
 def test_a_mistake_is_one_line_and_writes_nothing(
     arguments: tuple[str, ...], said: str, ashep: Any, tmp_path: Path
 ) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 
@@ -60,10 +59,10 @@ def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:app
 
     async def scenario() -> None:
         issue = world.tracker.add("one")
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person, answers)
-            await world.live(lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels)
-            group.cancel_scope.cancel()
+        await world.live(
+            lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels,
+            beside=lambda: world.person(answers),
+        )
         ran, asked = ([fact.phase for fact in world.bodies(kind)] for kind in (RunPlanned, PersonAsked))
         lives.append(Lived(ran, asked, [fact.code for fact in world.bodies(IssueParked)]))
         if not lives[0].parked:
@@ -84,14 +83,12 @@ def said(**verdicts: Any) -> Script:
 def test_standard_lives_to_its_end(folder: Path) -> None:
     script = said(review=["needs_changes", "approve"], arbitrate=["needs_work", "pass"])
     lived = live(folder, "standard", script)
-    assert lived.ran == ["implement", "review", "arbitrate"] * 2
-    assert lived.asked == ["human_review"]
+    assert (lived.ran, lived.asked) == (["implement", "review", "arbitrate"] * 2, ["human_review"])
 
 
 def test_quick_lives_to_its_end(folder: Path) -> None:
     lived = live(folder, "quick", {})
-    assert lived.ran == ["implement"]
-    assert lived.asked == ["human_review"]
+    assert (lived.ran, lived.asked) == (["implement"], ["human_review"])
 
 
 def test_planned_lives_to_its_end(folder: Path) -> None:
@@ -117,8 +114,7 @@ def test_multi_tier_waits_for_a_person_where_a_tier_is_blocked_and_leaves_no_tie
     words[tier.replace("-", "_")].insert(0, "blocked")
     lived = live(folder, "multi-tier", said(**words), answers=answer)
     tiers = ["planner", "implementer", "code-reviewer"]
-    assert lived.ran == [*tiers[: tiers.index(tier) + 1], *tiers]
-    assert lived.asked == ["blocked"]
+    assert (lived.ran, lived.asked) == ([*tiers[: tiers.index(tier) + 1], *tiers], ["blocked"])
 
 
 def test_bmad_story_lives_to_its_end_and_its_arbiter_always_runs(folder: Path) -> None:
@@ -130,8 +126,7 @@ def test_bmad_story_lives_to_its_end_and_its_arbiter_always_runs(folder: Path) -
 
 def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> None:
     lived = live(folder, "bmad-story", said(reviewer=["approve"], arbiter=["needs_work"]))
-    assert lived.ran == ["developer", "reviewer", "arbiter"] * 3
-    assert lived.parked == ["max_visits"]
+    assert (lived.ran, lived.parked) == (["developer", "reviewer", "arbiter"] * 3, ["max_visits"])
 
 
 WRITERS = {

@@ -36,16 +36,13 @@ def test_the_suites_for_users_know_nothing_of_promises() -> None:
     assert [str(path) for path in paths if "mark.promise" in path.read_text()] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ('@pytest.mark.promise("G1")\ndef helper(): ...\n', "is no test"),
-        ('ONE = pytest.mark.promise("G1")\n', "a mark is not at a test"),
-        ("@pytest.mark.promise(ONE)\ndef test_one(): ...\n", "no plain words"),
-        ("@pytest.mark.promise()\ndef test_one(): ...\n", "no plain words"),
-        ('PROVES: dict[str, tuple[str, ...]] = {"test_one": ("G1",)}\n', "what it does not collect"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), [
+    ('@pytest.mark.promise("G1")\ndef helper(): ...\n', "is no test"),
+    ('ONE = pytest.mark.promise("G1")\n', "a mark is not at a test"),
+    ("@pytest.mark.promise(ONE)\ndef test_one(): ...\n", "no plain words"),
+    ("@pytest.mark.promise()\ndef test_one(): ...\n", "no plain words"),
+    ('PROVES: dict[str, tuple[str, ...]] = {"test_one": ("G1",)}\n', "what it does not collect"),
+])  # fmt: skip
 def test_a_mark_that_proves_nothing_is_refused(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text(text)

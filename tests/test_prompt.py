@@ -35,51 +35,30 @@ REVIEW = Phase(name="review", access="read", verdicts=("approve", "needs_changes
 ARBITRATE = Phase(name="arbitrate", access="read", verdicts=("pass", "needs_work"))
 
 TALK = Report(
-    "ag-1/implement.1.1",
-    "implement",
-    "builder",
-    "succeeded",
-    "the builder's reason",
+    "ag-1/implement.1.1", "implement", "builder", "succeeded", "the builder's reason",
     Outcome(result="success", summary="the builder's talk", pointers=("src/made.py:7",)),
-)
+)  # fmt: skip
 FINDINGS = Report(
-    "ag-1/review.1.1",
-    "review",
-    "critic",
-    "succeeded",
-    "",
+    "ag-1/review.1.1", "review", "critic", "succeeded", "",
     Outcome(result="success", verdict="needs_changes", summary="the critic's findings", pointers=("src/made.py:9",)),
-)
+)  # fmt: skip
 TEXT = IssueText(
-    title="the title",
-    description="the description",
-    design="the design",
-    acceptance="the criteria",
-    notes="the notes",
+    title="the title", description="the description", design="the design", acceptance="the criteria", notes="the notes",
     dependencies=(
         Dependency("ag-2", "blocks", "second", "closed"),
         Dependency("ag-3", "parent-child", "third", "open"),
         Dependency("ag-4", "related"),
         Dependency("ag-5", "discovered-from", "fifth", "open"),
     ),
-)
+)  # fmt: skip
 CHANGES = Changes((Commit("0123abcd", "the subject"),), " made.py | 3 +++", ("left/over.py",), "+the patch")
 
 
 def brief(phase: Phase = IMPLEMENT, kind: Kind = "task", run: str = "", **more: object) -> Brief:
     made = Brief(
-        run=run or f"ag-1/{phase.name}.1.1",
-        kind=kind,
-        issue="ag-1",
-        phase=phase,
-        policy="standard",
-        visit=1,
-        attempt=1,
-        agent="builder",
-        text=TEXT,
-        secret=SECRET,
-        writes=phase.writes,
-    )
+        run=run or f"ag-1/{phase.name}.1.1", kind=kind, issue="ag-1", phase=phase, policy="standard", visit=1,
+        attempt=1, agent="builder", text=TEXT, secret=SECRET, writes=phase.writes,
+    )  # fmt: skip
     return replace(made, **more)  # pyright: ignore[reportArgumentType] -- tests say what they change
 
 
@@ -284,13 +263,10 @@ def test_a_first_run_is_not_told_of_others() -> None:
 
 
 EVIDENCE = Evidence(
-    "c" * 40,
-    "d" * 40,
-    (CheckResult("tests", "failed", "expected 0,\nfound 1", 3), CheckResult("lint", "passed", "fine", 3)),
-    changed=True,
-    isolated=True,
-    log="",
-)
+    "c" * 40, "d" * 40,
+    (CheckResult("tests", "failed", "expected 0,\nfound 1", 3), CheckResult("lint", "passed", "fine", 3)), changed=True,
+    isolated=True, log="",
+)  # fmt: skip
 RED = Found(Flaw("checks", "did not hold: tests", "blob"), "tests: failed\nE assert 1 == 2")
 RED_ON_MAIN = replace(RED, flaw=Flaw("checks", "did not hold: tests", "blob", "main"))
 CONFLICT = Found(Flaw("conflict", "contradicts main in a.py", "blob", "main"), "both changed a.py")
@@ -498,19 +474,15 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
     text = f"{MARK}{text}{MARK}"
     outcome = Outcome.model_construct(result="success", summary=text, verdict="approve", pointers=(text,))
     made = brief(
-        IMPLEMENT if writes else REVIEW,
-        kind,
-        run="ag-1/implement.1.1",
+        IMPLEMENT if writes else REVIEW, kind, run="ag-1/implement.1.1",
         text=IssueText(text, text, text, text, text, (Dependency(text, text, text, text),)),
         reports=(replace(FINDINGS, outcome=outcome), replace(FINDINGS, phase="implement", outcome=None, why=text)),
-        comments=(Comment("1", text, text, AT),),
-        changes=Changes((Commit(text, text),), text, (text,), text),
+        comments=(Comment("1", text, text, AT),), changes=Changes((Commit(text, text),), text, (text,), text),
         found=Found(
-            Flaw("checks", text, "", "main"), text, replace(EVIDENCE, results=(CheckResult(text, "failed", text, 1),))
+            Flaw("checks", text, "", "main"), text, replace(EVIDENCE, results=(CheckResult(text, "failed", text, 1),)),
         ),
-        wrong=text,
-        transcript=text,
-    )
+        wrong=text, transcript=text,
+    )  # fmt: skip
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
     found = (2 if writes else 1) if kind in ("task", "resume") else 0
@@ -642,8 +614,7 @@ def test_a_broken_template_is_an_error_with_file_and_line(name: str, tmp_path: P
     comment = Comment("1", "a", "b", AT)
     with pytest.raises(ConfigError) as caught:
         render(brief(reports=(TALK,), comments=(comment,)), tmp_path)
-    assert caught.value.file == str(file)
-    assert caught.value.line == line
+    assert (caught.value.file, caught.value.line) == (str(file), line)
     assert message in caught.value.message
     assert caught.value.message
     assert "\n" not in str(caught.value)
@@ -722,14 +693,9 @@ def test_check_names_every_broken_template_once(tmp_path: Path) -> None:
     (tmp_path / "implement.j2").write_text("x")
     found = {(Path(error.file).name, error.line) for error in check_overrides(tmp_path, [IMPLEMENT, REVIEW, ARBITRATE])}
     assert found == {
-        ("implement.md.j2", 2),
-        ("review.md.j2", 1),
-        ("extract.md.j2", 1),
-        ("_unused.md.j2", 1),
-        ("_work.md.j2", 1),
-        ("revue.md.j2", None),
-        ("implement.j2", None),
-    }
+        ("implement.md.j2", 2), ("review.md.j2", 1), ("extract.md.j2", 1), ("_unused.md.j2", 1), ("_work.md.j2", 1),
+        ("revue.md.j2", None), ("implement.j2", None),
+    }  # fmt: skip
     assert len(check_overrides(tmp_path, [IMPLEMENT, REVIEW, ARBITRATE])) == len(found)
     assert "revue.md.j2" not in {Path(error.file).name for error in check_overrides(tmp_path)}
 

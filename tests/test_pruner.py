@@ -26,7 +26,6 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import OwnTree, Work
 from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.world import World as Known
-from ashep.daemon import pruner
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import prune, snapshots
 from ashep.journal.archive import aged, archive_aged, archived, look
@@ -77,12 +76,9 @@ def measured(world: World) -> Size:
     with closing(sqlite3.connect(state / NAME)) as database:
         rows = sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("facts", "runs"))
     return Size(
-        sum(path.stat().st_size for path in journal_files(state / "journal")),
-        len([*state.glob("blobs/*/*")]),
-        rows,
-        len((world.folder / "runs.jsonl").read_bytes().splitlines()),
-        (state / NAME).stat().st_size,
-    )
+        sum(path.stat().st_size for path in journal_files(state / "journal")), len([*state.glob("blobs/*/*")]), rows,
+        len((world.folder / "runs.jsonl").read_bytes().splitlines()), (state / NAME).stat().st_size,
+    )  # fmt: skip
 
 
 class Week:
@@ -112,8 +108,7 @@ class Week:
             if day == 4:
                 assert world.stands(self.stuck) in ("person", "parked")
                 world.tracker.person_sets(self.stuck, "pat", status="closed")
-                assert world.workspaces is not None
-                await world.workspaces.remove(branch_of(self.stuck), forget=True)
+                await world.own_trees.remove(branch_of(self.stuck), forget=True)
 
     def look(self) -> None:
         """Nothing that is young is missing, and nothing of what is open, nor a text that a record names."""
@@ -154,10 +149,7 @@ def week(folder: Path) -> None:
 
     async def scenario() -> None:
         seen = Week(folder)
-        async with anyio.create_task_group() as group:
-            group.start_soon(seen.come_in)
-            await seen.world.live(lambda: len(seen.sizes) == DAYS, patience=(DAYS + 2) * DAY)
-            group.cancel_scope.cancel()
+        await seen.world.live(lambda: len(seen.sizes) == DAYS, patience=(DAYS + 2) * DAY, beside=seen.come_in)
         seen.compare()
         seen.world.check()  # it is derived again, and audited, from where the journal begins
 
@@ -351,7 +343,10 @@ def test_files_that_are_old_are_told_by_the_time_of_the_next_one(state: Path) ->
     assert one.following == int(names[3].removesuffix(".jsonl"))
 
 
-def test_what_cannot_be_deleted_is_said_once_and_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.virtual
+async def test_what_cannot_be_deleted_is_said_once_and_tried_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, tries = prune.stand_in, list[str]()
 
     def fails_twice(place: Path, last: str) -> None:
@@ -360,17 +355,14 @@ def test_what_cannot_be_deleted_is_said_once_and_tried_again(folder: Path, monke
             raise DiskFailed("the disk is read-only")
         real(place, last)
 
-    async def scenario() -> None:
-        world = landing_world(folder, Hands(lambda issue: (f"{issue}.py",)), config=CONFIG)
-        world.sizes = Sizes(file=4096, keep=KEEP)
-        world.tracker.add("the only one")
-        monkeypatch.setattr(pruner, "stand_in", fails_twice)
-        await world.live(lambda: bool(world.said) and "are deleted" in world.said[-1], patience=9 * DAY)
-        assert [line.split(":")[0] for line in world.said] == [
-            "what is older than journal.keep could not be deleted",
-            world.said[-1].split(":")[0],
-        ]
-        assert tries[0] == tries[1] == tries[2]
-        world.check()
-
-    simulate(scenario)
+    world = landing_world(folder, Hands(lambda issue: (f"{issue}.py",)), config=CONFIG)
+    world.sizes = Sizes(file=4096, keep=KEEP)
+    world.tracker.add("the only one")
+    monkeypatch.setattr(prune, "stand_in", fails_twice)
+    await world.live(lambda: bool(world.said) and "are deleted" in world.said[-1], patience=9 * DAY)
+    assert [line.split(":")[0] for line in world.said] == [
+        "what is older than journal.keep could not be deleted",
+        world.said[-1].split(":")[0],
+    ]
+    assert tries[0] == tries[1] == tries[2]
+    world.check()

@@ -64,34 +64,28 @@ async def test_what_is_not_tried_again_ends_the_turn(real_world: RealWorld, stat
     assert turn.refused == Refusal(kind, "no")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "refusal"),
-    [
-        ("APIError", {"message": "bad", "statusCode": 400}, None),
-        ("APIError", {"message": "bad"}, None),
-        ("MessageAbortedError", {"message": "Aborted", "statusCode": 401}, None),
-        ("ProviderAuthError", {"providerID": "x", "message": "no key"}, Refusal("unauthorized", "no key")),
-        ("APIError", {"statusCode": 500}, Refusal("down", "APIError")),
-        (
-            "APIError",
-            {"message": "quota", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}},
-            Refusal("limited", "quota", timedelta(hours=2)),
-        ),
-        (
-            "APIError",
-            {
-                "message": "quota",
-                "statusCode": 429,
-                "responseHeaders": {
-                    "retry-after": "Sun, 22 Nov 2026 07:10:00 GMT",
-                    "date": "Sun, 22 Nov 2026 07:00:00 GMT",
-                },
+@pytest.mark.parametrize(("name", "data", "refusal"), [
+    ("APIError", {"message": "bad", "statusCode": 400}, None),
+    ("APIError", {"message": "bad"}, None),
+    ("MessageAbortedError", {"message": "Aborted", "statusCode": 401}, None),
+    ("ProviderAuthError", {"providerID": "x", "message": "no key"}, Refusal("unauthorized", "no key")),
+    ("APIError", {"statusCode": 500}, Refusal("down", "APIError")),
+    ("APIError", {"message": "quota", "statusCode": 429, "responseHeaders": {"retry-after": "7200"}},
+     Refusal("limited", "quota", timedelta(hours=2))),
+    (
+        "APIError",
+        {
+            "message": "quota",
+            "statusCode": 429,
+            "responseHeaders": {
+                "retry-after": "Sun, 22 Nov 2026 07:10:00 GMT",
+                "date": "Sun, 22 Nov 2026 07:00:00 GMT",
             },
-            Refusal("limited", "quota", timedelta(minutes=10)),
-        ),
-        ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": "odd"}, Refusal("limited", "q")),
-    ],
-)
+        },
+        Refusal("limited", "quota", timedelta(minutes=10)),
+    ),
+    ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": "odd"}, Refusal("limited", "q")),
+])  # fmt: skip
 def test_an_error_is_a_refusal_or_none(name: str, data: dict[str, Any], refusal: Refusal | None) -> None:
     assert of_error(Failure(name=name, data=data)) == refusal
 

@@ -20,66 +20,59 @@ from ashep.daemon.reload import Reload
 from ashep.journal.blobs import Blobs
 from ashep.prompt import files
 from ashep.store.tables import edit_json
-from tests.loop_world import World, minutes, policy, simulate
+from tests.loop_world import World, minutes, policy
 
 LOOK = policy({"name": "look", "capabilities": ["review"]})
 CHECK = policy({"name": "check", "capabilities": ["review"]})
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("F6")
-def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=LOOK)
-        said: list[str] = []
-        async with world.living() as running:
-            reload = Reload(tmp_path, running.shepherd, said.append)
-            await anyio.sleep(1)
-            start = len(world.bodies(Adopted))
+async def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=LOOK)
+    said: list[str] = []
+    async with world.living() as running:
+        reload = Reload(tmp_path, running.shepherd, said.append)
+        await anyio.sleep(1)
+        start = len(world.bodies(Adopted))
+        await reload.again()
+        assert said == []
+        (tmp_path / "policies.yaml").write_text("version: 1\npolicies: {x: [nonsense}\n")
+        for _ in range(3):
             await reload.again()
-            assert said == []
-            (tmp_path / "policies.yaml").write_text("version: 1\npolicies: {x: [nonsense}\n")
-            for _ in range(3):
-                await reload.again()
-            assert said[-1] == "the configuration stays as it was"
-            assert len(said) == 2
-            assert "policies.yaml:2" in said[0]
-            assert len(world.bodies(Adopted)) == start
-            (tmp_path / "policies.yaml").write_text(CHECK)
-            await reload.again()
-            assert said[2:] == ["read again, and in force now: policies"]
-            world.tracker.add("first")
-            await anyio.sleep(minutes(1))
-            assert [fact.phase for fact in world.bodies(RunPlanned)] == ["check"]
-            assert len(world.bodies(Adopted)) == start + 1
-
-    simulate(scenario)
+        assert said[-1] == "the configuration stays as it was"
+        assert len(said) == 2
+        assert "policies.yaml:2" in said[0]
+        assert len(world.bodies(Adopted)) == start
+        (tmp_path / "policies.yaml").write_text(CHECK)
+        await reload.again()
+        assert said[2:] == ["read again, and in force now: policies"]
+        world.tracker.add("first")
+        await anyio.sleep(minutes(1))
+        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["check"]
+        assert len(world.bodies(Adopted)) == start + 1
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("F6")
-def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path, policies=LOOK)
-        said: list[str] = []
-        async with world.living() as running:
-            reload = Reload(tmp_path, running.shepherd, said.append)
+async def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) -> None:
+    world = World(tmp_path, policies=LOOK)
+    said: list[str] = []
+    async with world.living() as running:
+        reload = Reload(tmp_path, running.shepherd, said.append)
+        await anyio.sleep(1)
+        quiet = '{at: "* * * * *", lasts: 1h, name: always}'
+        text = f"tracker: {{timeout: 7s}}\nworker: {{max_concurrent_runs: 1, quiet_hours: [{quiet}]}}\n"
+        text += "budgets: {warn_at: 0.5}\n"
+        (tmp_path / "config.yaml").write_text(text)
+        for _ in range(2):
+            await reload.again()
             await anyio.sleep(1)
-            quiet = '{at: "* * * * *", lasts: 1h, name: always}'
-            text = f"tracker: {{timeout: 7s}}\nworker: {{max_concurrent_runs: 1, quiet_hours: [{quiet}]}}\n"
-            text += "budgets: {warn_at: 0.5}\n"
-            (tmp_path / "config.yaml").write_text(text)
-            for _ in range(2):
-                await reload.again()
-                await anyio.sleep(1)
-            assert said == [
-                "read again, and in force now: settings",
-                "config.yaml: tracker will count from the next start",
-            ]
-            settings = world.world.settings
-            assert (settings.worker.max_concurrent_runs, settings.tracker.timeout.seconds) == (1, 30)
-            assert settings.budgets.warn_at == 0.5
-            assert [fact.why for fact in world.bodies(WorkPaused)] == ["always"]
-
-    simulate(scenario)
+        assert said == ["read again, and in force now: settings", "config.yaml: tracker will count from the next start"]
+        settings = world.world.settings
+        assert (settings.worker.max_concurrent_runs, settings.tracker.timeout.seconds) == (1, 30)
+        assert settings.budgets.warn_at == 0.5
+        assert [fact.why for fact in world.bodies(WorkPaused)] == ["always"]
 
 
 class Edited:
@@ -110,114 +103,106 @@ class Edited:
         return [one.text for session in sessions for one in session.messages if one.who == "ashep"]
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("F6")
-def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=LOOK)
-        async with world.living() as running:
-            edited = Edited(world, running)
-            await anyio.sleep(1)
-            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
-            assert [fact.problems for fact in world.bodies(EditRefused)] == [tuple(edited.said[:-1])]
-            assert "policies.yaml:2: policies.x[0]: no agent" in edited.status()["problems"][0]
-            await edited.reload.again()
-            await anyio.sleep(1)
-            assert len(world.bodies(EditRefused)) == 1
-            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsens]}\n")
-            assert len(world.bodies(EditRefused)) == 2
-            assert not world.bodies(EditMended)
-            await edited.write("policies.yaml", LOOK)
-            assert len(world.bodies(EditMended)) == 1
-            assert edited.status() == {}
-            assert edited.said[-1] == "read again, and nothing is wrong any more: what is in force stays so"
-            await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
-            await edited.write("policies.yaml", CHECK)
-            assert edited.status() == {}
-            assert [type(body).__name__ for body in world.bodies(object)][-2:] == ["Adopted", "EditMended"]
-
-    simulate(scenario)
+async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
+    world = World(folder, policies=LOOK)
+    async with world.living() as running:
+        edited = Edited(world, running)
+        await anyio.sleep(1)
+        await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
+        assert [fact.problems for fact in world.bodies(EditRefused)] == [tuple(edited.said[:-1])]
+        assert "policies.yaml:2: policies.x[0]: no agent" in edited.status()["problems"][0]
+        await edited.reload.again()
+        await anyio.sleep(1)
+        assert len(world.bodies(EditRefused)) == 1
+        await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsens]}\n")
+        assert len(world.bodies(EditRefused)) == 2
+        assert not world.bodies(EditMended)
+        await edited.write("policies.yaml", LOOK)
+        assert len(world.bodies(EditMended)) == 1
+        assert edited.status() == {}
+        assert edited.said[-1] == "read again, and nothing is wrong any more: what is in force stays so"
+        await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
+        await edited.write("policies.yaml", CHECK)
+        assert edited.status() == {}
+        assert [type(body).__name__ for body in world.bodies(object)][-2:] == ["Adopted", "EditMended"]
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("F6")
-def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=LOOK)
-        async with world.living() as running:
-            edited = Edited(world, running)
-            await anyio.sleep(1)
-            await edited.write(
-                "policies/docs.yaml", "match: {types: [epic]}\nphases: [{name: doc, capabilities: [review]}]\n"
-            )
-            assert edited.said == ["read again, and in force now: policies"]
-            kept = world.bodies(Adopted)[-1]
-            assert "docs" in Policies.model_validate_json(kept.content).policies
-            assert "# --- docs.yaml ---" in Blobs(world.folder / "state" / "blobs").text(kept.text)
-            world.tracker.add("an epic", type="epic")
-            await anyio.sleep(minutes(1))
-            assert [fact.phase for fact in world.bodies(RunPlanned)] == ["doc"]
-            await edited.write("policies/docs.yaml", "phases: [doc, {}]")
-            assert "policies/docs.yaml:1: phases[1].name: this key is missing" in edited.said[1]
-
-    simulate(scenario)
+async def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
+    world = World(folder, policies=LOOK)
+    async with world.living() as running:
+        edited = Edited(world, running)
+        await anyio.sleep(1)
+        await edited.write(
+            "policies/docs.yaml", "match: {types: [epic]}\nphases: [{name: doc, capabilities: [review]}]\n"
+        )
+        assert edited.said == ["read again, and in force now: policies"]
+        kept = world.bodies(Adopted)[-1]
+        assert "docs" in Policies.model_validate_json(kept.content).policies
+        assert "# --- docs.yaml ---" in Blobs(world.folder / "state" / "blobs").text(kept.text)
+        world.tracker.add("an epic", type="epic")
+        await anyio.sleep(minutes(1))
+        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["doc"]
+        await edited.write("policies/docs.yaml", "phases: [doc, {}]")
+        assert "policies/docs.yaml:1: phases[1].name: this key is missing" in edited.said[1]
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("F6")
-def test_templates_count_from_the_next_prompt_and_a_broken_one_keeps_the_last_good(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=LOOK)
-        async with world.living() as running:
-            edited = Edited(world, running)
-            await anyio.sleep(1)
-            await edited.write("prompts/look.md.j2", "First words.")
-            assert edited.said == ["read again, and in force now: prompts"]
-            world.tracker.add("one")
-            await anyio.sleep(minutes(1))
-            assert "First words." in edited.prompts()[-1]
-            await edited.write("prompts/look.md.j2", "Second {{ words")
-            assert "prompts/look.md.j2:1: " in edited.said[1]
-            assert "prompts/look.md.j2:1: " in edited.status()["problems"][0]
-            world.tracker.add("two")
-            await anyio.sleep(minutes(1))
-            assert "First words." in edited.prompts()[-1]
-            await edited.write("prompts/look.md.j2", "Third words.")
-            world.tracker.add("three")
-            await anyio.sleep(minutes(1))
-            assert "Third words." in edited.prompts()[-1]
-            await edited.write("prompts/look.md.j2", None)
-            world.tracker.add("four")
-            await anyio.sleep(minutes(1))
-            assert "words." not in edited.prompts()[-1]
-            assert len(edited.prompts()) == 4
-            kept = [fact.text for fact in world.bodies(Adopted) if fact.kind == "prompts"]
-            assert len(kept) == 3
-            assert kept[-1] == ""
-            assert "Third words." in Blobs(world.folder / "state" / "blobs").text(kept[1])
-
-    simulate(scenario)
+async def test_templates_count_from_the_next_prompt_and_a_broken_one_keeps_the_last_good(folder: Path) -> None:
+    world = World(folder, policies=LOOK)
+    async with world.living() as running:
+        edited = Edited(world, running)
+        await anyio.sleep(1)
+        await edited.write("prompts/look.md.j2", "First words.")
+        assert edited.said == ["read again, and in force now: prompts"]
+        world.tracker.add("one")
+        await anyio.sleep(minutes(1))
+        assert "First words." in edited.prompts()[-1]
+        await edited.write("prompts/look.md.j2", "Second {{ words")
+        assert "prompts/look.md.j2:1: " in edited.said[1]
+        assert "prompts/look.md.j2:1: " in edited.status()["problems"][0]
+        world.tracker.add("two")
+        await anyio.sleep(minutes(1))
+        assert "First words." in edited.prompts()[-1]
+        await edited.write("prompts/look.md.j2", "Third words.")
+        world.tracker.add("three")
+        await anyio.sleep(minutes(1))
+        assert "Third words." in edited.prompts()[-1]
+        await edited.write("prompts/look.md.j2", None)
+        world.tracker.add("four")
+        await anyio.sleep(minutes(1))
+        assert "words." not in edited.prompts()[-1]
+        assert len(edited.prompts()) == 4
+        kept = [fact.text for fact in world.bodies(Adopted) if fact.kind == "prompts"]
+        assert len(kept) == 3
+        assert kept[-1] == ""
+        assert "Third words." in Blobs(world.folder / "state" / "blobs").text(kept[1])
 
 
-def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start(folder: Path) -> None:
-    async def scenario() -> None:
-        world = World(folder, policies=LOOK)
-        async with world.living():
-            pass
-        assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
-        (folder / "prompts").mkdir()
-        (folder / "prompts" / "look.md.j2").write_text("First words.")
-        world.templates = files.read(folder).templates
-        async with world.living():
-            await anyio.sleep(1)
-        assert world.bodies(Adopted)[-1].kind == "prompts"
-        (folder / "prompts" / "look.md.j2").unlink()
-        world.templates = files.read(folder).templates
-        async with world.living():
-            await anyio.sleep(1)
-            assert world.world.files.prompts == ""
-        (folder / "prompts" / "lok.md.j2").write_text("First words.")
-        with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
-            files.read(folder)
-
-    simulate(scenario)
+@pytest.mark.virtual
+async def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not_start(folder: Path) -> None:
+    world = World(folder, policies=LOOK)
+    async with world.living():
+        pass
+    assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "look.md.j2").write_text("First words.")
+    world.templates = files.read(folder).templates
+    async with world.living():
+        await anyio.sleep(1)
+    assert world.bodies(Adopted)[-1].kind == "prompts"
+    (folder / "prompts" / "look.md.j2").unlink()
+    world.templates = files.read(folder).templates
+    async with world.living():
+        await anyio.sleep(1)
+        assert world.world.files.prompts == ""
+    (folder / "prompts" / "lok.md.j2").write_text("First words.")
+    with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
+        files.read(folder)
 
 
 def test_policy_check_tries_the_templates_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,48 +215,43 @@ def test_policy_check_tries_the_templates_too(folder: Path, capsys: pytest.Captu
     assert command(["-C", str(folder.parent), "policy", "check"]) == 0
 
 
-def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> None:
+@pytest.mark.virtual
+async def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> None:
     """Three issues, one at work, one waiting for its turn and one asking, and a policy that renames every phase."""
     old = policy(
         {
-            "name": "look",
-            "capabilities": ["review"],
-            "verdicts": ["good", "bad"],
+            "name": "look", "capabilities": ["review"], "verdicts": ["good", "bad"],
             "next": {"good": "ask", "bad": "close"},
         },
         {"name": "ask", "human": {"ask": "Good?", "approved": "close", "changes_requested": "look"}},
-    )
+    )  # fmt: skip
     new = policy({"name": "check", "capabilities": ["review"]})
-
-    async def scenario() -> None:
-        world = World(folder, policies=old, config="version: 1\nworker: {max_concurrent_runs: 1}\n")
-        world.outcomes = {"look": [{"verdict": "good"}]}
-        async with world.living() as running:
-            edited = Edited(world, running)
-            asking = world.tracker.add("asks")
-            await anyio.sleep(minutes(1))
-            assert world.stands(asking) == "person"
-            working, waiting = world.tracker.add("works"), world.tracker.add("waits")
-            await anyio.sleep(15)
-            assert [world.stands(one) for one in (working, waiting)] == ["running", "time"]
-            await edited.write("policies.yaml", new)
-            assert (world.stands(asking), world.code(asking)) == ("parked", "unknown_phase")
-            assert world.stands(working) == "running"
-            await anyio.sleep(minutes(2))
-            ended = {fact.run: fact.state for fact in world.bodies(RunEnded)}
-            assert ended == dict.fromkeys(
-                (f"{asking}/look.1.1", f"{working}/look.1.1", f"{waiting}/check.1.1"), "succeeded"
-            )
-            assert (world.stands(working), world.code(working)) == ("parked", "unknown_phase")
-            assert world.stands(waiting) == "closed"
-            for one in (asking, working):
-                assert any("has no phase" in text for text in world.comments(one))
-                world.tracker.person_sets(one, "pat", remove_labels=("ashep:parked",))
-            await anyio.sleep(minutes(2))
-            assert {world.stands(one) for one in (asking, working)} == {"closed"}
-        world.check()
-
-    simulate(scenario)
+    world = World(folder, policies=old, config="version: 1\nworker: {max_concurrent_runs: 1}\n")
+    world.outcomes = {"look": [{"verdict": "good"}]}
+    async with world.living() as running:
+        edited = Edited(world, running)
+        asking = world.tracker.add("asks")
+        await anyio.sleep(minutes(1))
+        assert world.stands(asking) == "person"
+        working, waiting = world.tracker.add("works"), world.tracker.add("waits")
+        await anyio.sleep(15)
+        assert [world.stands(one) for one in (working, waiting)] == ["running", "time"]
+        await edited.write("policies.yaml", new)
+        assert (world.stands(asking), world.code(asking)) == ("parked", "unknown_phase")
+        assert world.stands(working) == "running"
+        await anyio.sleep(minutes(2))
+        ended = {fact.run: fact.state for fact in world.bodies(RunEnded)}
+        assert ended == dict.fromkeys(
+            (f"{asking}/look.1.1", f"{working}/look.1.1", f"{waiting}/check.1.1"), "succeeded"
+        )
+        assert (world.stands(working), world.code(working)) == ("parked", "unknown_phase")
+        assert world.stands(waiting) == "closed"
+        for one in (asking, working):
+            assert any("has no phase" in text for text in world.comments(one))
+            world.tracker.person_sets(one, "pat", remove_labels=("ashep:parked",))
+        await anyio.sleep(minutes(2))
+        assert {world.stands(one) for one in (asking, working)} == {"closed"}
+    world.check()
 
 
 class Counting(Reload):
@@ -291,24 +271,22 @@ class Counting(Reload):
                 await anyio.sleep(0.05)
 
 
-def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path)
-        said: list[str] = []
-        async with world.living() as running:
-            reload = Reload(tmp_path, running.shepherd, said.append)
-            await anyio.sleep(1)
-            start = len(world.bodies(Adopted))
-            agents = tmp_path / "agents.yaml"
-            (tmp_path / "config.yaml").write_text("version: 1\nrunners: {mine: {type: 'own:Mine'}}\n")
-            agents.write_text(agents.read_text().replace("type: opencode", "type: mine"))
-            await reload.again()
-            assert said == ["config.yaml: runners, and with them agents.yaml, will count from the next start"]
-            assert len(world.bodies(Adopted)) == start
-            assert world.world.agents is not None
-            assert {agent.runner.type for agent in world.world.agents.agents} == {"opencode"}
-
-    simulate(scenario)
+@pytest.mark.virtual
+async def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    said: list[str] = []
+    async with world.living() as running:
+        reload = Reload(tmp_path, running.shepherd, said.append)
+        await anyio.sleep(1)
+        start = len(world.bodies(Adopted))
+        agents = tmp_path / "agents.yaml"
+        (tmp_path / "config.yaml").write_text("version: 1\nrunners: {mine: {type: 'own:Mine'}}\n")
+        agents.write_text(agents.read_text().replace("type: opencode", "type: mine"))
+        await reload.again()
+        assert said == ["config.yaml: runners, and with them agents.yaml, will count from the next start"]
+        assert len(world.bodies(Adopted)) == start
+        assert world.world.agents is not None
+        assert {agent.runner.type for agent in world.world.agents.agents} == {"opencode"}
 
 
 @pytest.mark.promise("F6")

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.analysis.account import account
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.records import Entry
@@ -234,21 +234,21 @@ def test_a_later_beginning_leaves_out_what_was_before(night: Night) -> None:
 
 def test_the_command_prints_text_markdown_or_json(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
     project = night.state.parent.parent
-    assert look.report(project, since="2000-01-01", as_json=True) == 0
+    assert readers.report(project, since="2000-01-01", as_json=True) == 0
     sections = json.loads(capsys.readouterr().out)["sections"]
     assert {key for lines in sections.values() for line in lines for key in line} == {
         "text", "issue", "at", "seqs", "provider", "runs", "tokens", "cost",
     }  # fmt: skip
-    assert look.report(project, since="2000-01-01") == 0
+    assert readers.report(project, since="2000-01-01") == 0
     text = capsys.readouterr().out
     assert "Closed (2)\n" in text
     assert all(line["text"] in text for lines in sections.values() for line in lines)
-    assert look.report(project, since="2000-01-01", as_markdown=True) == 0
+    assert readers.report(project, since="2000-01-01", as_markdown=True) == 0
     marked = capsys.readouterr().out
     assert "\n## Waits for you (" in marked
     assert marked.count("\n- ") == sum(len(lines) for lines in sections.values())
     with pytest.raises(UsageError):
-        look.report(project, as_json=True, as_markdown=True)
+        readers.report(project, as_json=True, as_markdown=True)
 
 
 def test_foreign_text_cannot_act_in_markdown_and_nothing_is_told_of_nothing(night: Night) -> None:

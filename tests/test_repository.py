@@ -34,12 +34,9 @@ REGISTRIES = [
 def committed() -> list[Path]:
     """List what git knows or would add: a rule must hold before the commit."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
+        check=True, timeout=60,
+    )  # fmt: skip
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
 
 
@@ -95,9 +92,7 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
     }
     package = json.loads((ROOT / "requirements/opencode/package.json").read_text())
     module = re.search(
-        r"^require github\.com/steveyegge/beads v(\S+)$",
-        (ROOT / "requirements/beads/go.mod").read_text(),
-        re.M,
+        r"^require github\.com/steveyegge/beads v(\S+)$", (ROOT / "requirements/beads/go.mod").read_text(), re.M
     )
     assert module is not None
     assert constants["BD_VERSION"] == programs.BD_VERSION == module.group(1)
@@ -221,24 +216,18 @@ PLANTED = {
     "one of types": ("core/state/frozen.py", TYPING.format("ashep.core.state.world", "World"), {"acyclic"}),
     "a fold asks a rule": ("core/state/holds.py", "from ashep.core.issues import routing", {"rooms", "acyclic"}),
     "one that is asked for types": (
-        "core/facts/outcome.py",
-        TYPING.format("ashep.core.state.flow", "Flow"),
-        {"rooms", "acyclic"},
+        "core/facts/outcome.py", TYPING.format("ashep.core.state.flow", "Flow"), {"rooms", "acyclic"},
     ),
     "two rooms beside each other": ("core/impact/paths.py", "from ashep.core.state import holds", {"rooms"}),
     "the journal knows the daemon": (
-        "journal/paths.py",
-        "from ashep.daemon.shepherd import Shepherd",
-        {"layers", "acyclic"},
+        "journal/paths.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic"},
     ),
     "the daemon needs an extra": (
-        "daemon/hours.py",
-        "from ashep.simulation import chances",
-        {"layers", "extras", "acyclic"},
+        "daemon/hours.py", "from ashep.simulation import chances", {"layers", "extras", "acyclic"},
     ),
     "a room that nobody placed": ("core/attic/__init__.py", "", {"rooms"}),
     "a module that nobody placed": ("attic.py", "", {"layers"}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", PLANTED)

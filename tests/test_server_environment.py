@@ -29,15 +29,11 @@ pytestmark = pytest.mark.promise("X13")
 __all__ = ["real_place"]
 
 FORGE = {"type": "github", "repository": "acme/tools", "token_env": "ANTHROPIC_BASE_URL"}
-SETTINGS = Settings.model_validate_json(
-    json.dumps(
-        {
-            "landing": {"mode": "pull_request", "forge": FORGE},
-            "notify": {"targets": [{"apprise_env": "XDG_PEOPLE"}]},
-            "runners": {"opencode": {"environment": ["MY_PROVIDER", "XDG_PEOPLE", "ANTHROPIC_BASE_URL"]}},
-        }
-    )
-)
+SETTINGS = Settings.model_validate_json(json.dumps({
+    "landing": {"mode": "pull_request", "forge": FORGE},
+    "notify": {"targets": [{"apprise_env": "XDG_PEOPLE"}]},
+    "runners": {"opencode": {"environment": ["MY_PROVIDER", "XDG_PEOPLE", "ANTHROPIC_BASE_URL"]}},
+}))  # fmt: skip
 KEPT = {
     "LANG": "C", "LC_ALL": "C", "TZ": "UTC", "HTTPS_PROXY": "http://p", "no_proxy": "x", "SSL_CERT_FILE": "/c",
     "GIT_AUTHOR_NAME": "pat", "GIT_COMMITTER_EMAIL": "p@x", "VIRTUAL_ENV": "/v",

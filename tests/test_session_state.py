@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import jsonschema
 import pytest
 
@@ -15,8 +14,8 @@ from ashep.config import write_starter
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.policies import Phase
 from ashep.interchange.coding import CODING, PRESET
-from ashep.interchange.state import OTHERS, schema_of, session_state
-from ashep.interchange.table import Table
+from ashep.interchange.state import OTHERS, session_state
+from ashep.interchange.table import Table, schema_of
 from ashep.interchange.transitions import table_of
 from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only
@@ -34,10 +33,7 @@ def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) 
 
     async def scenario() -> None:
         issue = world.tracker.add("one")
-        async with anyio.create_task_group() as group:
-            group.start_soon(world.person, "human:approved")
-            await world.live()
-            group.cancel_scope.cancel()
+        await world.live(beside=lambda: world.person("human:approved"))
         told.append(state_of(folder / "state", issue))
 
     write_starter(folder, policies)

@@ -6,7 +6,6 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.clock import ManualClock
 from ashep.core.facts.resources import DaemonStarted, JournalBegun
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.daemon.effects.execute import Effects
@@ -17,6 +16,7 @@ from ashep.journal.log import Journal
 from ashep.simulation.memory.runner import MemoryRunner, Play
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
+from tests.memory import ManualClock
 
 
 @pytest.mark.may_block  # a journal looks how much room there is

@@ -67,25 +67,22 @@ ALL = cast(WORK, JUDGE, ASK)
 
 
 @pytest.mark.promise("F23")
-@pytest.mark.parametrize(
-    ("text", "end", "code", "runs", "questions"),
-    [
-        ("implement: success; review: approve; ask: approved", "closed", "", 2, 1),
-        ("implement: success*; review: needs_changes, approve; ask: approved", "closed", "", 4, 1),
-        ("implement: failed, failed; ask: approved", "closed", "", 2, 1),
-        ("implement: failed, success; review: approve; ask: approved", "closed", "", 3, 1),
-        ("implement: partial, partial", "parked", "attempts", 2, 0),
-        ("implement: no_outcome, timed_out; ask: approved", "closed", "", 2, 1),
-        ("implement: stalled, success; review: approve; ask: approved", "closed", "", 3, 1),
-        ("implement: need_human, approved, success; review: approve; ask: approved", "closed", "", 3, 2),
-        ("implement: need_human, changes_requested, success; review: approve; ask: approved", "closed", "", 3, 2),
-        ("implement: need_human, silence", "parked", "question_deadline", 1, 1),
-        ("implement: success*; review: needs_changes*", "parked", "max_visits", 4, 0),
-        ("implement: success*; review: approve*; ask: changes_requested, approved", "closed", "", 4, 2),
-        ("implement: success; review: approve*; ask: silence, approved", "closed", "", 3, 2),
-        ("implement: success", "waiting", "left_off", 2, 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "end", "code", "runs", "questions"), [
+    ("implement: success; review: approve; ask: approved", "closed", "", 2, 1),
+    ("implement: success*; review: needs_changes, approve; ask: approved", "closed", "", 4, 1),
+    ("implement: failed, failed; ask: approved", "closed", "", 2, 1),
+    ("implement: failed, success; review: approve; ask: approved", "closed", "", 3, 1),
+    ("implement: partial, partial", "parked", "attempts", 2, 0),
+    ("implement: no_outcome, timed_out; ask: approved", "closed", "", 2, 1),
+    ("implement: stalled, success; review: approve; ask: approved", "closed", "", 3, 1),
+    ("implement: need_human, approved, success; review: approve; ask: approved", "closed", "", 3, 2),
+    ("implement: need_human, changes_requested, success; review: approve; ask: approved", "closed", "", 3, 2),
+    ("implement: need_human, silence", "parked", "question_deadline", 1, 1),
+    ("implement: success*; review: needs_changes*", "parked", "max_visits", 4, 0),
+    ("implement: success*; review: approve*; ask: changes_requested, approved", "closed", "", 4, 2),
+    ("implement: success; review: approve*; ask: silence, approved", "closed", "", 3, 2),
+    ("implement: success", "waiting", "left_off", 2, 0),
+])  # fmt: skip
 def test_every_move_leads_where_the_policy_says(text: str, end: str, code: str, runs: int, questions: int) -> None:
     life = lived(ALL, text)
     assert (life.end, life.code, life.runs, life.questions) == (end, code, runs, questions), life
@@ -171,22 +168,19 @@ def test_it_is_the_real_thing_and_can_be_derived_again() -> None:
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("implement: success\n\nreveiw: approve", "3: reveiw: the policy has no phase reveiw; did you mean review?"),
-        ("implement success", "1: expected `phase: move`, found 'implement success'"),
-        ("review: succes", "1: review: there is no move succes; expected one of approve,"),
-        ("ask: success", "1: ask: there is no move success; expected one of approved, changes_requested"),
-        ("review:", "1: review: expected a move, such as `approve`, `approve in 20m` or `approve*`, found ''"),
-        ("review: approve in 5 minutes", "1: review: expected a move, such as"),
-        ("review: approve in 5", "1: review: expected a duration such as 500ms, 30s, 5m, 6h or 7d, found '5'"),
-        ("# x\nreview: approve*; review: approve", "2: review: comes after approve*, which is for ever (line 2)"),
-        ("review/diagnosis: retry", "1: review/diagnosis: a stalled turn of review is not looked into"),
-        ("implement: success\nreview: approved", "2: review: approved is not possible where an agent works"),
-        ("implement: need_human, success", "1: implement: success is not possible where a person is asked"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("implement: success\n\nreveiw: approve", "3: reveiw: the policy has no phase reveiw; did you mean review?"),
+    ("implement success", "1: expected `phase: move`, found 'implement success'"),
+    ("review: succes", "1: review: there is no move succes; expected one of approve,"),
+    ("ask: success", "1: ask: there is no move success; expected one of approved, changes_requested"),
+    ("review:", "1: review: expected a move, such as `approve`, `approve in 20m` or `approve*`, found ''"),
+    ("review: approve in 5 minutes", "1: review: expected a move, such as"),
+    ("review: approve in 5", "1: review: expected a duration such as 500ms, 30s, 5m, 6h or 7d, found '5'"),
+    ("# x\nreview: approve*; review: approve", "2: review: comes after approve*, which is for ever (line 2)"),
+    ("review/diagnosis: retry", "1: review/diagnosis: a stalled turn of review is not looked into"),
+    ("implement: success\nreview: approved", "2: review: approved is not possible where an agent works"),
+    ("implement: need_human, success", "1: implement: success is not possible where a person is asked"),
+])  # fmt: skip
 def test_a_mistake_is_told_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"night.txt:{said}")):
         lived(ALL, text)
@@ -247,18 +241,15 @@ def test_chances_are_kept_and_the_rest_is_shared() -> None:
     assert share(Dice(ALL.rules, Chances(), 1), JUDGE, "run", "needs_changes") == pytest.approx(0.85 * 0.3, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["review.approve"], "--chance review.approve: expected PHASE.MOVE=NUMBER"),
-        (["review.approve=2"], "the number from 0 to 1"),
-        (["reviw.approve=1"], "chances of reviw: the policy has no such phase; did you mean review?"),
-        (["ask.success=1"], "chances of ask: there is no move success"),
-        (["*.aprove=1"], "chances of *: there is no move aprove; did you mean approve"),
-        (["review.approve=0.7", "review.needs_changes=0.7"], "the chances of review add up to 1.4"),
-        (["ask.approved=0.1", "ask.changes_requested=0.1", "ask.silence=0.1"], "the chances of ask add up to 0.3"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["review.approve"], "--chance review.approve: expected PHASE.MOVE=NUMBER"),
+    (["review.approve=2"], "the number from 0 to 1"),
+    (["reviw.approve=1"], "chances of reviw: the policy has no such phase; did you mean review?"),
+    (["ask.success=1"], "chances of ask: there is no move success"),
+    (["*.aprove=1"], "chances of *: there is no move aprove; did you mean approve"),
+    (["review.approve=0.7", "review.needs_changes=0.7"], "the chances of review add up to 1.4"),
+    (["ask.approved=0.1", "ask.changes_requested=0.1", "ask.silence=0.1"], "the chances of ask add up to 0.3"),
+])  # fmt: skip
 def test_chances_that_cannot_be_are_refused(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         Dice(ALL.rules, Chances().but(words), 1)
@@ -401,11 +392,8 @@ def typed(folder: Path, text: str) -> tuple[int, str]:
     ours, theirs = pty.openpty()
     argv = (sys.executable, "-m", "ashep", "policy", "simulate", "quick")
     streams: dict[str, Any] = {
-        "stdin": theirs,
-        "stdout": theirs,
-        "stderr": theirs,
-        "env": os.environ | {"NO_COLOR": "1"},
-    }
+        "stdin": theirs, "stdout": theirs, "stderr": theirs, "env": os.environ | {"NO_COLOR": "1"},
+    }  # fmt: skip
     with subprocess.Popen(argv, cwd=folder, start_new_session=True, **streams) as process:
         os.close(theirs)
         shown, sent, limit = b"", False, time.monotonic() + 60

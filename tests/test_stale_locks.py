@@ -26,20 +26,12 @@ from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.conformance.landings import GitLandingWorld, put
 from tests.loop_hands import CONFIG
-from tests.loop_world import Points, World, policy, said, simulate
+from tests.loop_world import Points, World, policy, said
 
-pytestmark = [pytest.mark.real, pytest.mark.promise("Z2")]
+pytestmark = [pytest.mark.real, pytest.mark.promise("Z2"), pytest.mark.usefixtures("git_alone")]
 
 ONE, RUN = "ashep/t-1", "t-1/implement.1.1"
 ENDS = ("closed", "parked", "person")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture
@@ -232,22 +224,19 @@ class OnGit(World):
         return Play(said("implement"), delay=4.0)
 
 
-def test_a_lock_that_one_agent_left_parks_nobody(
+@pytest.mark.virtual
+async def test_a_lock_that_one_agent_left_parks_nobody(
     folder: Path, world: GitLandingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ashep.simulation.virtual.THREAD", 120.0)  # of a machine with other things to do
-
-    async def scenario() -> None:
-        night = OnGit(folder, world)
-        issues = [night.tracker.add(f"issue {number}") for number in range(4)]
-        await night.live(lambda: all(one in night.world.flows and night.stands(one) in ENDS for one in issues))
-        assert {one: night.stands(one) for one in issues} == dict.fromkeys(issues, "closed"), night.state()
-        assert {fact.issue for fact in night.bodies(WorkLanded)} == {*issues}
-        assert not night.bodies(EffectFailed)
-        held = world.files("main")
-        assert {one: held.get(f"{one}.txt") for one in issues} == {one: f"{one}\n" for one in issues}
-        lock = world.top / ".git" / "packed-refs.lock"
-        assert lock.exists(), "it is young: whose it is has not been found out"
-        assert all(any(str(lock) in text for text in night.comments(one)) for one in issues)
-
-    simulate(scenario)
+    night = OnGit(folder, world)
+    issues = [night.tracker.add(f"issue {number}") for number in range(4)]
+    await night.live(lambda: all(one in night.world.flows and night.stands(one) in ENDS for one in issues))
+    assert {one: night.stands(one) for one in issues} == dict.fromkeys(issues, "closed"), night.state()
+    assert {fact.issue for fact in night.bodies(WorkLanded)} == {*issues}
+    assert not night.bodies(EffectFailed)
+    held = world.files("main")
+    assert {one: held.get(f"{one}.txt") for one in issues} == {one: f"{one}\n" for one in issues}
+    lock = world.top / ".git" / "packed-refs.lock"
+    assert lock.exists(), "it is young: whose it is has not been found out"
+    assert all(any(str(lock) in text for text in night.comments(one)) for one in issues)

@@ -151,10 +151,8 @@ def test_a_success_that_was_not_believed_is_no_success_in_the_log(state: Path, j
     """Its line was written before it was looked into."""
     draw(state, journal)
     path, seq, why = (
-        state.parent / "runs.jsonl",
-        journal.position.seq,
-        "implement says success, but tests does not pass",
-    )
+        state.parent / "runs.jsonl", journal.position.seq, "implement says success, but tests does not pass",
+    )  # fmt: skip
     again = RetryScheduled("demo-1", "implement", 0, T0, why, disbelieved=RUN)
     journal.append_now([Entry(seq + 1, T0 + timedelta(days=400), again)])
     draw(state, journal)
@@ -250,8 +248,7 @@ def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal
 
 @pytest.mark.parametrize("with_world", [True, False])
 @pytest.mark.parametrize(
-    "behind",
-    [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)],
+    "behind", [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)]
 )
 def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: bool) -> None:
     journal = Journal.open(state, T0)
@@ -317,15 +314,12 @@ def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.promise("V1")
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(path.read_bytes()[:-7]),
-        lambda path: path.write_bytes(path.read_bytes() * 2),
-        lambda path: path.write_bytes(path.read_bytes().replace(b"lost", b"lust")),
-    ],
-)
+@pytest.mark.parametrize("spoil", [
+    lambda path: path.unlink(),
+    lambda path: path.write_bytes(path.read_bytes()[:-7]),
+    lambda path: path.write_bytes(path.read_bytes() * 2),
+    lambda path: path.write_bytes(path.read_bytes().replace(b"lost", b"lust")),
+])  # fmt: skip
 def test_a_spoilt_run_log_is_drawn_the_same_again(state: Path, journal: Journal, spoil: Callable[[Path], Any]) -> None:
     draw(state, journal)
     path = state.parent / "runs.jsonl"

@@ -83,15 +83,12 @@ async def test_an_agent_that_fails_is_told() -> None:
         await proposed(Play(error="APIError: no credit"))
 
 
-@pytest.mark.parametrize(
-    ("agents", "chosen"),
-    [
-        ([], None),
-        ([{"id": "ann", "capabilities": ("plan",), "is_human": True}], None),
-        ([{"id": "b", "capabilities": ("implement",)}, {"id": "r", "capabilities": ("review",)}], "r"),
-        ([{"id": "b", "capabilities": ("plan",)}, {"id": "a", "capabilities": ("plan",), "priority": 1}], "a"),
-    ],
-)
+@pytest.mark.parametrize(("agents", "chosen"), [
+    ([], None),
+    ([{"id": "ann", "capabilities": ("plan",), "is_human": True}], None),
+    ([{"id": "b", "capabilities": ("implement",)}, {"id": "r", "capabilities": ("review",)}], "r"),
+    ([{"id": "b", "capabilities": ("plan",)}, {"id": "a", "capabilities": ("plan",), "priority": 1}], "a"),
+])  # fmt: skip
 def test_who_is_asked(agents: list[dict[str, Any]], chosen: str | None) -> None:
     registry = Agents.model_construct(version=1, agents=tuple(Agent(**one) for one in agents))
     found = adviser(registry)

@@ -50,8 +50,7 @@ def added(text: str, *server: ServerAgent) -> SyncResult:
 def test_the_starter_file_gets_what_is_new() -> None:
     text = starter("agents.yaml")
     result = sync(text, SERVER, MODELS, Model("acme", "large"))
-    assert result.added == ("explore", "general")
-    assert result.vanished == ()
+    assert (result.added, result.vanished) == (("explore", "general"), ())
     before, after = text.split("\n  # A person:")
     entries = f"""
     # {GUESSED}
@@ -125,20 +124,17 @@ agents:
 
 
 @pytest.mark.promise("F4")
-@pytest.mark.parametrize(
-    "text",
-    [
-        SMALL,
-        SMALL.rstrip("\n"),
-        SMALL.replace("\n", "\r\n"),
-        "version: 1\nagents:\n- id: a\n  capabilities: [x]   # why\n\n\n",
-        "agents:\n    -   id: a   # spaced\n        capabilities:\n          - x\n\n# between\nversion: 1 # last\n",
-        "agents:\n  - {id: a, capabilities: [x]} # flow\nversion: 1\n",
-        "agents:\n  - {id: a,\n     capabilities: [x]}\nversion: 1\n",
-        SMALL + "    runner:\n      agent_slug: >-\n        folded\n\n",
-        "\ufeff" + SMALL,
-    ],
-)
+@pytest.mark.parametrize("text", [
+    SMALL,
+    SMALL.rstrip("\n"),
+    SMALL.replace("\n", "\r\n"),
+    "version: 1\nagents:\n- id: a\n  capabilities: [x]   # why\n\n\n",
+    "agents:\n    -   id: a   # spaced\n        capabilities:\n          - x\n\n# between\nversion: 1 # last\n",
+    "agents:\n  - {id: a, capabilities: [x]} # flow\nversion: 1\n",
+    "agents:\n  - {id: a,\n     capabilities: [x]}\nversion: 1\n",
+    SMALL + "    runner:\n      agent_slug: >-\n        folded\n\n",
+    "\ufeff" + SMALL,
+])  # fmt: skip
 def test_what_a_person_wrote_stays_byte_for_byte(text: str) -> None:
     result = added(text, BUILD)
     assert result.added == ("build",)
@@ -193,14 +189,11 @@ NONEMPTY = TEXTS.filter(bool)
 SERVERS = st.lists(
     st.builds(
         ServerAgent,
-        TEXTS | st.sampled_from(["null", "on", "1", "a: b", "- x", "{", "#", "0?", "1:2", "\ufeff", "\x85"]),
-        MODES,
-        st.booleans(),
-        st.booleans(),
-        st.none() | st.builds(Model, NONEMPTY, NONEMPTY),
+        TEXTS | st.sampled_from(["null", "on", "1", "a: b", "- x", "{", "#", "0?", "1:2", "\ufeff", "\x85"]), MODES,
+        st.booleans(), st.booleans(), st.none() | st.builds(Model, NONEMPTY, NONEMPTY),
     ),
     max_size=3,
-)
+)  # fmt: skip
 FILES = st.sampled_from([starter("agents.yaml"), SMALL, "version: 1\nagents: [{id: a, capabilities: [x]}]\n"])
 
 

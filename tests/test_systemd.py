@@ -72,17 +72,14 @@ def test_nobody_waits_for_a_manager_that_does_not_read(tmp_path: Path) -> None:
     systemd.close()
 
 
-@pytest.mark.parametrize(
-    ("environ", "listens", "watchdog"),
-    [
-        ({}, False, None),
-        ({"WATCHDOG_USEC": "1000000"}, False, None),
-        ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}, True, None),
-        ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "soon"}, True, None),
-        ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "0"}, True, None),
-        ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "2000000"}, True, 2.0),
-    ],
-)
+@pytest.mark.parametrize(("environ", "listens", "watchdog"), [
+    ({}, False, None),
+    ({"WATCHDOG_USEC": "1000000"}, False, None),
+    ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}, True, None),
+    ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "soon"}, True, None),
+    ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "0"}, True, None),
+    ({"NOTIFY_SOCKET": "/nowhere/notify", "WATCHDOG_USEC": "2000000"}, True, 2.0),
+])  # fmt: skip
 def test_who_is_told_and_who_waits(environ: dict[str, str], listens: bool, watchdog: float | None) -> None:
     systemd = Systemd.of(environ)
     assert (systemd.listens, systemd.watchdog) == (listens, watchdog)

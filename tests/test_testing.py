@@ -107,25 +107,22 @@ class Chatty(MemoryTracker):
             await self._database.changed.wait()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "test"),
-    [
-        (Nameless, trackers.test_changes_name_who_made_them),
-        (Stealing, trackers.test_one_of_two_actors_holds_an_issue),
-        (Unguarded, trackers.test_a_guard_that_trips_writes_nothing),
-        (Unguarded, trackers.test_a_person_who_closes_first_is_not_overwritten),
-        (HalfWriting, trackers.test_an_update_writes_all_of_it),
-        (Guessing, trackers.test_only_an_issue_of_exactly_this_id_is_read),
-        (Everything, trackers.test_children_of_a_blocked_parent_are_not_ready),
-        (Forgetting, trackers.test_a_look_shows_every_issue_that_is_not_closed),
-        (Unmarked, trackers.test_a_comment_arrives_whole_and_ends_with_its_marker),
-        (Gullible, trackers.test_a_marker_that_a_person_quotes_is_none),
-        (Twice, trackers.test_an_issue_is_created_once),
-        (Overwriting, trackers.test_what_cannot_be_created_is_refused),
-        (Immortal, trackers.test_a_heartbeat_renews_a_lease_and_is_refused_to_who_has_none),
-        (Chatty, trackers.test_a_hint_comes_for_what_others_write_and_not_for_ours),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "test"), [
+    (Nameless, trackers.test_changes_name_who_made_them),
+    (Stealing, trackers.test_one_of_two_actors_holds_an_issue),
+    (Unguarded, trackers.test_a_guard_that_trips_writes_nothing),
+    (Unguarded, trackers.test_a_person_who_closes_first_is_not_overwritten),
+    (HalfWriting, trackers.test_an_update_writes_all_of_it),
+    (Guessing, trackers.test_only_an_issue_of_exactly_this_id_is_read),
+    (Everything, trackers.test_children_of_a_blocked_parent_are_not_ready),
+    (Forgetting, trackers.test_a_look_shows_every_issue_that_is_not_closed),
+    (Unmarked, trackers.test_a_comment_arrives_whole_and_ends_with_its_marker),
+    (Gullible, trackers.test_a_marker_that_a_person_quotes_is_none),
+    (Twice, trackers.test_an_issue_is_created_once),
+    (Overwriting, trackers.test_what_cannot_be_created_is_refused),
+    (Immortal, trackers.test_a_heartbeat_renews_a_lease_and_is_refused_to_who_has_none),
+    (Chatty, trackers.test_a_hint_comes_for_what_others_write_and_not_for_ours),
+])  # fmt: skip
 async def test_a_tracker_with_a_mistake_fails_the_test_that_stands_for_it(
     wrong: type[MemoryTracker], test: Any
 ) -> None:
@@ -221,24 +218,21 @@ class Reborn(MemoryRunner):
         return "always the same"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "test"),
-    [
-        (Eager, runners.test_before_the_start_nothing_answers),
-        (Repeating, runners.test_a_prompt_sent_again_starts_nothing_new),
-        (Newest, runners.test_a_session_is_found_by_its_key),
-        (Lazy, runners.test_an_abort_is_seen_to_have_stopped_the_turn),
-        (Blind, runners.test_a_persons_message_ends_our_turn),
-        (Suspicious, runners.test_another_prompt_of_ours_is_no_person),
-        (Lavish, runners.test_each_turn_of_a_session_has_its_own_tokens),
-        (Stubborn, runners.test_the_catalog_lists_what_can_be_chosen),
-        (Beginning, runners.test_the_transcript_is_the_tail_of_the_text),
-        (Deaf, runners.test_a_question_is_answered_with_any_text_and_the_turn_goes_on),
-        (Nervous, runners.test_a_text_that_drips_in_is_a_sign_of_life),
-        (Unconnected, runners.test_signs_tell_of_our_session_and_of_a_reconnect),
-        (Reborn, runners.test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "test"), [
+    (Eager, runners.test_before_the_start_nothing_answers),
+    (Repeating, runners.test_a_prompt_sent_again_starts_nothing_new),
+    (Newest, runners.test_a_session_is_found_by_its_key),
+    (Lazy, runners.test_an_abort_is_seen_to_have_stopped_the_turn),
+    (Blind, runners.test_a_persons_message_ends_our_turn),
+    (Suspicious, runners.test_another_prompt_of_ours_is_no_person),
+    (Lavish, runners.test_each_turn_of_a_session_has_its_own_tokens),
+    (Stubborn, runners.test_the_catalog_lists_what_can_be_chosen),
+    (Beginning, runners.test_the_transcript_is_the_tail_of_the_text),
+    (Deaf, runners.test_a_question_is_answered_with_any_text_and_the_turn_goes_on),
+    (Nervous, runners.test_a_text_that_drips_in_is_a_sign_of_life),
+    (Unconnected, runners.test_signs_tell_of_our_session_and_of_a_reconnect),
+    (Reborn, runners.test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more),
+])  # fmt: skip
 @pytest.mark.slow
 async def test_a_runner_with_a_mistake_fails_the_test_that_stands_for_it(wrong: type[MemoryRunner], test: Any) -> None:
     world = Agents()

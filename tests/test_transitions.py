@@ -19,8 +19,7 @@ from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.interchange.coding import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from ashep.interchange.naming import Place, States
-from ashep.interchange.state import schema_of
-from ashep.interchange.table import Row, Table, read_table
+from ashep.interchange.table import Row, Table, read_table, schema_of
 from ashep.interchange.transitions import imported, table_of
 from tests.core.playbook import Playbook
 from tests.full import amount

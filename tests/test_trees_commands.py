@@ -297,16 +297,13 @@ def test_a_command_that_is_called_in_a_tree_is_meant_for_the_project(
         assert json.loads(capsys.readouterr().out)["trees"][0]["issue"] == "t-1"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("worker: {setup: [{}]}", "either `files` or `run`"),
-        ("worker: {setup: [{files: [a], run: [b]}]}", "either `files` or `run`"),
-        ("worker: {setup: [{files: [../a]}]}", "a pattern below the project's folder"),
-        ("worker: {setup: [{files: [/etc/passwd]}]}", "a pattern below the project's folder"),
-        ("worker: {disk_floor: 7}", "a size such as"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), [
+    ("worker: {setup: [{}]}", "either `files` or `run`"),
+    ("worker: {setup: [{files: [a], run: [b]}]}", "either `files` or `run`"),
+    ("worker: {setup: [{files: [../a]}]}", "a pattern below the project's folder"),
+    ("worker: {setup: [{files: [/etc/passwd]}]}", "a pattern below the project's folder"),
+    ("worker: {disk_floor: 7}", "a size such as"),
+])  # fmt: skip
 def test_a_bad_setting_is_told(world: GitWorkspacesWorld, ashep: Call, line: str, said: str) -> None:
     (world.top / ".agent-shepherd/config.yaml").write_text(f"version: 1\n{line}\n")
     code, _, err = ashep()

@@ -71,10 +71,8 @@ EVERYTHING: list[Deed] = [
 @settings(
     max_examples=_STATES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    phases=[Phase.explicit, Phase.generate] if _STATES <= 50 else list(Phase),
-    database=None,
-    print_blob=True,
-)
+    phases=[Phase.explicit, Phase.generate] if _STATES <= 50 else list(Phase), database=None, print_blob=True,
+)  # fmt: skip
 @given(
     st.lists(st.tuples(st.sampled_from(ACTS), st.sampled_from(NAMES)), min_size=1, max_size=25),
     st.sampled_from([["remove"], ["forget"], ["restore", "remove"], ["seal", "remove"], ["seal", "forget"]]),
@@ -93,15 +91,12 @@ def test_nothing_is_lost(deeds: list[Deed], ends: list[str]) -> None:
 
 
 @pytest.mark.promise("I3")
-@pytest.mark.parametrize(
-    ("part", "deeds"),
-    [
-        ("_save_index", [("write", "a.txt"), ("stage", "a.txt"), ("write", "a.txt")]),
-        ("_save_files", [("write", "new\nline")]),
-        ("_save_commits", [("write", "a.txt"), ("stash", "a.txt"), ("write", "a.txt"), ("stash", "a.txt")]),
-        ("_save_commits", [("write", "a.txt"), ("commit all", "a.txt"), ("amend", "a.txt")]),
-    ],
-)
+@pytest.mark.parametrize(("part", "deeds"), [
+    ("_save_index", [("write", "a.txt"), ("stage", "a.txt"), ("write", "a.txt")]),
+    ("_save_files", [("write", "new\nline")]),
+    ("_save_commits", [("write", "a.txt"), ("stash", "a.txt"), ("write", "a.txt"), ("stash", "a.txt")]),
+    ("_save_commits", [("write", "a.txt"), ("commit all", "a.txt"), ("amend", "a.txt")]),
+])  # fmt: skip
 def test_a_save_that_leaves_something_out_is_found(
     part: str, deeds: list[Deed], monkeypatch: pytest.MonkeyPatch
 ) -> None:

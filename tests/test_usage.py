@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.state.run import used
 from ashep.errors import UsageError
@@ -108,7 +108,7 @@ def test_what_a_turn_used_stays_used_and_is_counted_once() -> None:
 
 
 def test_the_command_prints_a_table_with_a_total_or_json(lived: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert look.usage(lived.folder.parent, by="issue") == 0
+    assert readers.usage(lived.folder.parent, by="issue") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["ISSUE", "RUNS", "TOKENS", "COST"],
@@ -116,24 +116,21 @@ def test_the_command_prints_a_table_with_a_total_or_json(lived: World, capsys: p
         ["t-1", "2", "200", "0.0020"],
         ["total", "5", "500", "0.0050"],
     ]
-    assert look.usage(lived.folder.parent, by="agent", since="2999-01-01", as_json=True) == 0
+    assert readers.usage(lived.folder.parent, by="agent", since="2999-01-01", as_json=True) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["by"], printed["rows"], printed["total"]["runs"]) == ("agent", [], 0)
     assert printed["since"].startswith(("2998-12-31T", "2999-01-01T"))
     for by, since in (("colour", None), ("day", "soon"), ("day", "25:00")):
         with pytest.raises(UsageError):
-            look.usage(lived.folder.parent, by=by, since=since)
+            readers.usage(lived.folder.parent, by=by, since=since)
 
 
-@pytest.mark.parametrize(
-    ("text", "then"),
-    [
-        ("2h", NOW - timedelta(hours=2)),
-        ("90m", NOW - timedelta(minutes=90)),
-        ("7d", NOW - timedelta(days=7)),
-        ("2026-05-03T18:00:00Z", NOW - timedelta(hours=18)),
-    ],
-)
+@pytest.mark.parametrize(("text", "then"), [
+    ("2h", NOW - timedelta(hours=2)),
+    ("90m", NOW - timedelta(minutes=90)),
+    ("7d", NOW - timedelta(days=7)),
+    ("2026-05-03T18:00:00Z", NOW - timedelta(hours=18)),
+])  # fmt: skip
 def test_times_since(text: str, then: datetime) -> None:
     assert moment(text, NOW) == then
 

@@ -118,10 +118,8 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
         body = {"blocked_by": ["t-2"]}
         found = story._dependencies(database, body, words)
     assert [(edge["issue"], edge["type"]) for edge in found] == [
-        ("t-2", "blocks"),
-        ("t-2", "discovered-from"),
-        ("x-9", "related"),
-    ]
+        ("t-2", "blocks"), ("t-2", "discovered-from"), ("x-9", "related"),
+    ]  # fmt: skip
     assert found[2]["state"] is None
 
 
@@ -157,11 +155,8 @@ def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         (pause,) = standing.status(database, STOPPED)["daemon"]["pauses"]
     assert (pause["by"], pause["why"], pause["provider"], pause["drain"]) == (
-        "the configuration",
-        "nights",
-        None,
-        False,
-    )
+        "the configuration", "nights", None, False,
+    )  # fmt: skip
     assert datetime.fromisoformat(pause["until"]) == T0 + timedelta(hours=8)
     seen = {"daemon": {"pauses": [pause, pause | {"by": "ann", "why": "", "until": None, "provider": "acme"}]}}
     assert standing.paused(seen, lambda at: at[11:16]) == (
@@ -180,7 +175,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
             database.row_factory = sqlite3.Row
             database.execute("CREATE TABLE meta (key, value)")
             database.execute("INSERT INTO meta VALUES ('server', ?)", [server_json(folded(entries))])
-            return standing.server({"daemon": {"server": standing.server_state(database)}}, now)
+            return standing.server({"daemon": {"server": standing.of_daemon(database, "server")}}, now)
 
     assert said() == []
     away = RunnerSeen("away", "no answer")
@@ -215,7 +210,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
             database.row_factory = sqlite3.Row
             database.execute("CREATE TABLE meta (key, value)")
             database.execute("INSERT INTO meta VALUES ('edit', ?)", [edit_json(folded(entries))])
-            return standing.edits({"daemon": {"edit": standing.edit(database)}}, now)
+            return standing.edits({"daemon": {"edit": standing.of_daemon(database, "edit")}}, now)
 
     assert said() == []
     refused = EditRefused(("policies.yaml:3: x: wrong", "policies.yaml:4: y: wrong"), 1)
@@ -280,19 +275,16 @@ def test_limits_that_were_passed_are_told_until_their_time_is_over(told: Path) -
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("t-2 holds the work tree", f"{ANOTHER} holds the work tree"),
-        ("it depends on t-2, t-1.1.", f"it depends on {ANOTHER}, {ANOTHER}."),
-        ("t-1/review.1.1 by critic", "t-1/review.1.1 by critic"),
-        ("t-2/review.1.1 by critic", f"{ANOTHER}/review.1.1 by critic"),
-        ("see t-1 and t-20 and at-2", "see t-1 and t-20 and at-2"),
-        ("a-b-t-2-c", f"a-b-{ANOTHER}-c"),
-        ("(t-2)", f"({ANOTHER})"),
-        ("alone", ANOTHER),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), [
+    ("t-2 holds the work tree", f"{ANOTHER} holds the work tree"),
+    ("it depends on t-2, t-1.1.", f"it depends on {ANOTHER}, {ANOTHER}."),
+    ("t-1/review.1.1 by critic", "t-1/review.1.1 by critic"),
+    ("t-2/review.1.1 by critic", f"{ANOTHER}/review.1.1 by critic"),
+    ("see t-1 and t-20 and at-2", "see t-1 and t-20 and at-2"),
+    ("a-b-t-2-c", f"a-b-{ANOTHER}-c"),
+    ("(t-2)", f"({ANOTHER})"),
+    ("alone", ANOTHER),
+])  # fmt: skip
 def test_ids_of_others_are_hidden(text: str, told: str) -> None:
     assert Names({"t-1", "t-2", "t-1.1", "alone"}).hide(text, "t-1") == told
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.cli.journal_reader import Reading
-from ashep.cli.reading import look
+from ashep.cli.reading import readers
 from ashep.core.delivery.notes import notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
@@ -31,19 +31,17 @@ from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\n"
-POLICY = policy(
-    {
-        "name": "implement",
-        "capabilities": ["implement"],
-        "access": "write",
-        "verify": {"max_attempts": 1},
-        "checks": [
-            {"id": "made", "type": "file_exists", "description": "It is better", "verify": {"path": "calc.py"}},
-            {"id": "better", "type": "file_exists", "verify": {"path": "t-2.py", "contains": ["better"]}},
-        ],
-        "next": {"success": "close"},
-    }
-)
+POLICY = policy({
+    "name": "implement",
+    "capabilities": ["implement"],
+    "access": "write",
+    "verify": {"max_attempts": 1},
+    "checks": [
+        {"id": "made", "type": "file_exists", "description": "It is better", "verify": {"path": "calc.py"}},
+        {"id": "better", "type": "file_exists", "verify": {"path": "t-2.py", "contains": ["better"]}},
+    ],
+    "next": {"success": "close"},
+})  # fmt: skip
 STOPPED: dict[str, Any] = {"running": False}
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FLOW = Flow(Issue("t-1", "title", "open", "task", 2, AT))
@@ -52,10 +50,9 @@ EVIDENCE = Evidence("c" * 40, "7" * 40, (CheckResult("made", "passed", "as expec
 
 def plays(world: World, asked: Prompted) -> Play:
     issue = asked.key.split(":", 1)[1].partition("/")[0]
-    assert world.workspaces is not None
-    world.workspaces.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
+    world.own_trees.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
     if issue == "t-3":
-        world.landing = world.landing or MemoryLanding(world.workspaces)
+        world.landing = world.landing or MemoryLanding(world.own_trees)
         world.landing.refuses = Refused("dirty", "main is checked out, and calc.py was changed there")
     return Play(text=said("implement"), delay=world.delay)
 
@@ -92,9 +89,9 @@ def over(world: World, name: str) -> bool:
 
 def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], dict[str, Any]]:
     project = state.parent.parent
-    assert look.why(project, issue=issue) == 0
+    assert readers.why(project, issue=issue) == 0
     text = capsys.readouterr().out
-    assert look.why(project, issue=issue, as_json=True) == 0
+    assert readers.why(project, issue=issue, as_json=True) == 0
     return text.splitlines(), json.loads(capsys.readouterr().out)
 
 
@@ -160,11 +157,8 @@ def test_the_report_counts_what_was_closed_by_its_proof(lived: Path) -> None:
     lines = {line["issue"]: line for line in told["sections"]["closed"]}
     assert "; a person let pass: better; its work landed on main as " in lines["t-1"]["text"]
     assert [kinds[seq] for seq in lines["t-2"]["seqs"]] == [
-        "IssueFinished",
-        "WorkVerified",
-        "WorkLanded",
-        "IssueClosed",
-    ]
+        "IssueFinished", "WorkVerified", "WorkLanded", "IssueClosed",
+    ]  # fmt: skip
 
 
 @pytest.mark.promise("W5")
@@ -272,31 +266,29 @@ def test_each_step_of_landing_has_its_word() -> None:
     assert said(replace(at, work=replace(at.work, landing=Landing(7, "", verify=True)))) == "stays on its branch, at "
 
 
-def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folder: Path) -> None:
-    async def scenario() -> None:
-        world, points = World(folder, config=CONFIG, policies=POLICY), Points()
-        world.workspaces = MemoryWorkspaces({"calc.py": "1"})
-        world.answer = plays
-        issue = world.tracker.add("issue 2", id="t-2")
-        await world.live(lambda: over(world, issue), points)
-        found, landed = world.bodies(WorkVerified)[-1], world.bodies(WorkLanded)[-1]
-        notes = world.tracker.metadata(issue)
-        assert notes["verification_status"] == "passing"
-        said = {"commit": found.commit, "tree": found.tree, "passed": 2, "failed": 0, "skipped": 0}
-        noted = notes["verification"]
-        assert isinstance(noted, dict)
-        assert {key: noted[key] for key in (*said, "failures", "waived")} == {**said, "failures": [], "waived": []}
-        assert notes["landed"] == {"onto": "main", "commit": landed.commit}
-        assert notes["impact_flags"] == []
-        assert notes["ticket_files"] == {"created": ["t-2.py"], "modified": [], "deleted": [], "more": 0}
-        log = notes["verification_log"]
-        assert isinstance(log, list)
-        assert [(one["n"], one["commit"], one["passed"]) for one in log if isinstance(one, dict)] == [
-            (1, world.bodies(WorkVerified)[0].commit, 2), (2, found.commit, 2)
-        ]  # fmt: skip
-        assert points.calls.count("update") == 1, "the close alone"
-
-    simulate(scenario)
+@pytest.mark.virtual
+async def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own(folder: Path) -> None:
+    world, points = World(folder, config=CONFIG, policies=POLICY), Points()
+    world.workspaces = MemoryWorkspaces({"calc.py": "1"})
+    world.answer = plays
+    issue = world.tracker.add("issue 2", id="t-2")
+    await world.live(lambda: over(world, issue), points)
+    found, landed = world.bodies(WorkVerified)[-1], world.bodies(WorkLanded)[-1]
+    notes = world.tracker.metadata(issue)
+    assert notes["verification_status"] == "passing"
+    said = {"commit": found.commit, "tree": found.tree, "passed": 2, "failed": 0, "skipped": 0}
+    noted = notes["verification"]
+    assert isinstance(noted, dict)
+    assert {key: noted[key] for key in (*said, "failures", "waived")} == {**said, "failures": [], "waived": []}
+    assert notes["landed"] == {"onto": "main", "commit": landed.commit}
+    assert notes["impact_flags"] == []
+    assert notes["ticket_files"] == {"created": ["t-2.py"], "modified": [], "deleted": [], "more": 0}
+    log = notes["verification_log"]
+    assert isinstance(log, list)
+    assert [(one["n"], one["commit"], one["passed"]) for one in log if isinstance(one, dict)] == [
+        (1, world.bodies(WorkVerified)[0].commit, 2), (2, found.commit, 2)
+    ]  # fmt: skip
+    assert points.calls.count("update") == 1, "the close alone"
 
 
 def test_what_stands_on_a_closed_issue_is_short_and_true_of_what_was_not_checked() -> None:

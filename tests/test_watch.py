@@ -32,7 +32,7 @@ from ashep.errors import RunnerUnavailable
 from ashep.simulation.memory.runner import Play
 from ashep.views import standing, watching
 from tests.core import given
-from tests.loop_world import World, minutes, policy, simulate
+from tests.loop_world import World, minutes, policy
 from tests.recorded import Recorded, draw
 
 WIDE = (40, 120)
@@ -257,27 +257,25 @@ def test_a_page_says_that_an_edit_is_not_in_force() -> None:
 # --- how alive ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.virtual
 @pytest.mark.promise("L10")
-def test_the_daemon_says_how_alive_its_runs_are(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        world = World(tmp_path / "p", policies=policy({"name": "check", "capabilities": ["review"], "timeout": "3h"}))
-        world.tracker.add("first")
-        world.answer = lambda _, asked: Play(pulse=None, tool="bash", delay=9000.0)
-        async with world.living() as running:
-            signs = LiveSigns(running.shepherd, running.worker._shepherd._effects.runner, world.clock)
-            control = Control(running.shepherd, signs.read)
-            assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
-            await anyio.sleep(minutes(10))
-            told = await control.answer(b'{"do": "watch"}')
-            (run,) = told["runs"]
-            assert told["signs"][run]["tool"] == "bash"
-            assert 500 < told["signs"][run]["quiet"] <= 600
-            again = await control.answer(b'{"do": "watch"}')
-            assert again["signs"] == told["signs"], "it is not asked at once again"
-            world.runner.fault = lambda method, _: RunnerUnavailable("away") if method == "life" else None
-            await anyio.sleep(5)
-            assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
-            plain = await Control(running.shepherd).answer(b'{"do": "watch"}')
-            assert plain["runs"] == [run]
-
-    simulate(scenario)
+async def test_the_daemon_says_how_alive_its_runs_are(tmp_path: Path) -> None:
+    world = World(tmp_path / "p", policies=policy({"name": "check", "capabilities": ["review"], "timeout": "3h"}))
+    world.tracker.add("first")
+    world.answer = lambda _, asked: Play(pulse=None, tool="bash", delay=9000.0)
+    async with world.living() as running:
+        signs = LiveSigns(running.shepherd, running.worker._shepherd._effects.runner, world.clock)
+        control = Control(running.shepherd, signs.read)
+        assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
+        await anyio.sleep(minutes(10))
+        told = await control.answer(b'{"do": "watch"}')
+        (run,) = told["runs"]
+        assert told["signs"][run]["tool"] == "bash"
+        assert 500 < told["signs"][run]["quiet"] <= 600
+        again = await control.answer(b'{"do": "watch"}')
+        assert again["signs"] == told["signs"], "it is not asked at once again"
+        world.runner.fault = lambda method, _: RunnerUnavailable("away") if method == "life" else None
+        await anyio.sleep(5)
+        assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
+        plain = await Control(running.shepherd).answer(b'{"do": "watch"}')
+        assert plain["runs"] == [run]

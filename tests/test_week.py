@@ -32,8 +32,7 @@ def fortnight(folder: Path) -> None:
 
     async def scenario() -> None:
         world = landing_world(folder, Hands(lambda issue: (f"{issue}.py",)), config=CONFIG)
-        trees = world.workspaces
-        assert trees is not None
+        trees = world.own_trees
         most, theirs = 0, dict[str, str]()
 
         async def come_in() -> None:

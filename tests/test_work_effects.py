@@ -15,20 +15,8 @@ from anyio import to_thread
 from pydantic import JsonValue
 
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
+from ashep.core.facts import delivery
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.facts.delivery import (
-    CheckResult,
-    CriteriaAdopted,
-    CriteriaChanged,
-    FileMap,
-    LandingRefused,
-    TreeSealed,
-    Verification,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-)
 from ashep.core.facts.tracker import EffectFailed, Issue
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.checks import canonical
@@ -52,7 +40,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
-from tests.loop_world import simulate
 from tests.verifier.place import criteria_of, repository
 
 RUN = "t-1/implement.1.1"
@@ -61,11 +48,9 @@ BRANCH = "ashep/t-1"
 
 def exists(name: str, path: str, *contains: str) -> dict[str, Any]:
     return {
-        "id": name,
-        "type": "file_exists",
-        "description": f"there is {path}",
+        "id": name, "type": "file_exists", "description": f"there is {path}",
         "verify": {"path": path, "contains": contains},
-    }
+    }  # fmt: skip
 
 
 def block(*checks: dict[str, Any]) -> str:
@@ -83,7 +68,7 @@ class Verifier(MemoryVerifier):
         self.at_once = self.most = 0
         self.ended = 0
 
-    async def verify(self, request: VerifyRequest) -> Verification:
+    async def verify(self, request: VerifyRequest) -> delivery.Verification:
         self.asked.append(request)
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -163,9 +148,9 @@ class Place:
         made = {"criteria": blob, "adopt": criteria is None, "base": own.base} | run | fields
         return VerifyWork(f"{RUN}/verify", "t-1", made.pop("commit", own.head), **made)
 
-    async def verify(self, **fields: Any) -> WorkVerified:
+    async def verify(self, **fields: Any) -> delivery.WorkVerified:
         *_, verified = await self.effects.carry_out(self.command(**fields), lambda: self.world)
-        assert isinstance(verified, WorkVerified)
+        assert isinstance(verified, delivery.WorkVerified)
         return verified
 
     async def text(self, blob: str) -> str:
@@ -185,7 +170,7 @@ def place(folder: Path) -> Place:
     return Place(folder)
 
 
-def statuses(verified: WorkVerified) -> list[tuple[str, str]]:
+def statuses(verified: delivery.WorkVerified) -> list[tuple[str, str]]:
     return [(one.check_id, one.status) for one in verified.results]
 
 
@@ -257,11 +242,9 @@ async def test_what_lands_changes_something_if_the_issues_own_work_does(place: P
     assert landing is not None
     assert own is not None
     known = replace(own, since=head if already else "")  # as `WorkLanded` has it
-    for files, changed in ((None, True), (FileMap(created=("b",)), True), (FileMap(), False)):
-        place.flow = replace(
-            place.flow,
-            work=replace(place.flow.work, landing=replace(landing, landed=already), own=replace(known, files=files)),
-        )
+    for files, changed in ((None, True), (delivery.FileMap(created=("b",)), True), (delivery.FileMap(), False)):
+        work = replace(place.flow.work, landing=replace(landing, landed=already), own=replace(known, files=files))
+        place.flow = replace(place.flow, work=work)
         assert (await place.verify(run="", phase="")).changed == changed
     place.lands(own.base)
     place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(known, files=None, head=own.base)))
@@ -313,21 +296,18 @@ async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Pla
     await place.work(b="b")
     place.flow = replace(place.flow, work=replace(place.flow.work, criteria=None))
     adopted, verified = await place.effects.carry_out(place.command(), lambda: place.world)
-    assert isinstance(adopted, CriteriaAdopted)
-    assert isinstance(verified, WorkVerified)
+    assert isinstance(adopted, delivery.CriteriaAdopted)
+    assert isinstance(verified, delivery.WorkVerified)
     assert (adopted.checks, statuses(verified)) == (1, [("there", "passed")])
     place.people.person_deletes("t-1", "pat")
     with pytest.raises(TrackerRefused, match="has no issue t-1"):
         await place.effects.carry_out(place.command(), lambda: place.world)
 
 
-@pytest.mark.parametrize(
-    ("acceptance", "told"),
-    [
-        (block({"id": "x", "type": "file_exists", "verify": {"path": "../x"}}), "expected a path beneath the checkout"),
-        (block(exists("x", "a", "Bearer opensesame")), "they hold a secret of this machine"),
-    ],
-)
+@pytest.mark.parametrize(("acceptance", "told"), [
+    (block({"id": "x", "type": "file_exists", "verify": {"path": "../x"}}), "expected a path beneath the checkout"),
+    (block(exists("x", "a", "Bearer opensesame")), "they hold a secret of this machine"),
+])  # fmt: skip
 async def test_checks_that_cannot_be_used_are_told_with_the_reason(place: Place, acceptance: str, told: str) -> None:
     place.blobs.redact = lambda text: text.replace("opensesame", "[redacted]")
     place.people.add("It", text=IssueText(acceptance=acceptance))
@@ -347,11 +327,10 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
         assert seen is not None
         facts = await place.effects.changed(seen, place.flow, Settings())
         for fact in facts:
-            assert isinstance(fact, CriteriaChanged)
-            assert place.flow.work.criteria is not None
-            place.flow = replace(
-                place.flow, work=replace(place.flow.work, criteria=replace(place.flow.work.criteria, seen=fact.hash))
-            )
+            assert isinstance(fact, delivery.CriteriaChanged)
+            work = place.flow.work
+            assert work.criteria is not None
+            place.flow = replace(place.flow, work=replace(work, criteria=replace(work.criteria, seen=fact.hash)))
         return facts
 
     seen = await place.tracker.issue("t-1")
@@ -370,24 +349,22 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
     assert not await changed()
 
 
-def test_an_agent_that_edits_its_checks_changes_nothing_and_is_told_of(folder: Path) -> None:
+@pytest.mark.virtual
+async def test_an_agent_that_edits_its_checks_changes_nothing_and_is_told_of(folder: Path) -> None:
     class Edits(Hands):
         def __call__(self, world: Any, asked: Any) -> Any:
             world.tracker.person_rewrites("t-1", world.tracker.actor, "It is fine as it is.")
             return super().__call__(world, asked)
 
-    async def scenario() -> None:
-        hands = Edits(lambda _: ("mine.py",))
-        world = landing_world(folder, hands)
-        world.tracker.add("It", text=IssueText(acceptance=block(exists("it", "never.py"))))
-        await world.live(lambda: world.issues()["t-1"].status == "blocked")
-        (changed,) = world.bodies(CriteriaChanged)
-        assert (changed.issue, "those that were adopted" in changed.why) == ("t-1", True)
-        for verified in world.bodies(WorkVerified):
-            assert ("it", "failed") in statuses(verified)
-        assert not world.bodies(WorkLanded)
-
-    simulate(scenario)
+    hands = Edits(lambda _: ("mine.py",))
+    world = landing_world(folder, hands)
+    world.tracker.add("It", text=IssueText(acceptance=block(exists("it", "never.py"))))
+    await world.live(lambda: world.issues()["t-1"].status == "blocked")
+    (changed,) = world.bodies(delivery.CriteriaChanged)
+    assert (changed.issue, "those that were adopted" in changed.why) == ("t-1", True)
+    for verified in world.bodies(delivery.WorkVerified):
+        assert ("it", "failed") in statuses(verified)
+    assert not world.bodies(delivery.WorkLanded)
 
 
 # --- what is known ------------------------------------------------------------------------------------------------
@@ -395,11 +372,11 @@ def test_an_agent_that_edits_its_checks_changes_nothing_and_is_told_of(folder: P
 
 async def test_what_was_found_is_known_until_a_person_begins_anew(place: Place) -> None:
     head = await place.work(b="b")
-    results = (CheckResult("c", "failed", "no", 1),)
+    results = (delivery.CheckResult("c", "failed", "no", 1),)
     evidence = Evidence(head, "tree", results, changed=True, isolated=False, log="", run=RUN, checks="ab")
     place.flow = replace(place.flow, work=replace(place.flow.work, evidence=evidence))
     await place.verify()
-    assert place.verifier.asked[-1].known == Verification(head, "tree", "ab", results, isolated=False)
+    assert place.verifier.asked[-1].known == delivery.Verification(head, "tree", "ab", results, isolated=False)
     place.flow = replace(place.flow, work=replace(place.flow.work, evidence=None))
     await place.verify()
     assert (place.verifier.asked[-1].known, place.verifier.asked[-1].afresh) == (None, False)
@@ -508,7 +485,7 @@ async def test_each_step_of_landing_may_be_repeated_and_what_was_kept_is_let_go(
     head = await place.work(b="b")
     place.lands()
     (made,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
-    assert isinstance(made, WorkIntegrated)
+    assert isinstance(made, delivery.WorkIntegrated)
     assert [made] == await place.effects.carry_out(integrate(place, head), lambda: place.world)
     assert place.trees.files(made.commit)["b"] == "b"
     assert place.trees.base == made.base
@@ -516,10 +493,10 @@ async def test_each_step_of_landing_may_be_repeated_and_what_was_kept_is_let_go(
     assert place.base.forgot == []
     for _ in range(2):
         (landed,) = await place.effects.carry_out(move, lambda: place.world)
-        assert landed == WorkLanded("t-1", move.key, "main", head, made.commit)
+        assert landed == delivery.WorkLanded("t-1", move.key, "main", head, made.commit)
     assert place.base.forgot == [BRANCH, BRANCH]
     (again,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
-    assert again == WorkLanded("t-1", "t-1/integrate/1.0", "main", head, made.commit, already=True)
+    assert again == delivery.WorkLanded("t-1", "t-1/integrate/1.0", "main", head, made.commit, already=True)
     assert place.base.forgot == [BRANCH] * 3, "an earlier round may have kept something"
 
 
@@ -527,7 +504,7 @@ async def test_a_conflict_is_told_with_what_contradicts_what(place: Place) -> No
     head = await place.work(both="mine\n")
     base = place.trees.commit("both", "theirs\n")
     (conflict,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
-    assert isinstance(conflict, WorkConflicted)
+    assert isinstance(conflict, delivery.WorkConflicted)
     assert (conflict.head, conflict.base, conflict.paths) == (head, base, ("both",))
     assert "theirs" in await place.text(conflict.log)
 
@@ -535,14 +512,14 @@ async def test_a_conflict_is_told_with_what_contradicts_what(place: Place) -> No
 async def test_a_base_that_is_not_moved_is_told_with_the_reason(place: Place) -> None:
     head = await place.work(b="b")
     (made,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
-    assert isinstance(made, WorkIntegrated)
+    assert isinstance(made, delivery.WorkIntegrated)
     move = MoveBase("t-1/land/1.0.0", "t-1", BRANCH, head, "main", made.base, made.commit)
     place.base.refuses = Refused("dirty", "main is checked out in /x, and there are uncommitted changes: a")
     told = await place.effects.carry_out(move, lambda: place.world)
-    assert told == [LandingRefused("t-1", move.key, "dirty", place.base.refuses.why)]
+    assert told == [delivery.LandingRefused("t-1", move.key, "dirty", place.base.refuses.why)]
     place.trees.commit("c", "c")
     (moved,) = await place.effects.carry_out(move, lambda: place.world)
-    assert isinstance(moved, LandingRefused)
+    assert isinstance(moved, delivery.LandingRefused)
     assert (moved.code, place.base.forgot) == ("moved", [])
 
 
@@ -555,13 +532,13 @@ async def test_without_means_it_is_said_what_to_do(place: Place) -> None:
 
 async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     head = await place.work(**{"AGENTS.md": "Be kind.\n"})
-    sealed = TreeSealed("t-1", RUN, "key", head, "tree", ())
+    sealed = delivery.TreeSealed("t-1", RUN, "key", head, "tree", ())
     found = await place.effects.touched(sealed, place.flow, place.world)
-    assert (found.flags, found.files) == (("agent_instructions",), FileMap(created=("AGENTS.md",)))
+    assert (found.flags, found.files) == (("agent_instructions",), delivery.FileMap(created=("AGENTS.md",)))
     assert place.flow.work.own is not None
     nothing = replace(sealed, head=place.flow.work.own.base)
     found = await place.effects.touched(nothing, place.flow, place.world)
-    assert (found.flags, found.files) == ((), FileMap())
+    assert (found.flags, found.files) == ((), delivery.FileMap())
     assert branch_of("t-1") == BRANCH
 
 
@@ -569,13 +546,16 @@ async def test_an_agent_that_moves_the_base_hides_nothing(place: Place) -> None:
     """Whoever works in a tree of the repository can move its branches, too."""
     head = await place.work(**{".github/workflows/ci.yml": "mine"})
     place.trees.advance(place.trees.base, head)
-    sealed = TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
+    sealed = delivery.TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert "ci" in found.flags
     assert place.flow.work.own is not None
     place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(place.flow.work.own, since=head)))
     found = await place.effects.touched(sealed, place.flow, place.world)
-    assert (found.flags, found.files) == ((), FileMap())  # it was brought onto that once: what comes after is its own
+    assert (found.flags, found.files) == (
+        (),
+        delivery.FileMap(),
+    )  # it was brought onto that once: what comes after is its own
 
 
 # --- what is written down with the close ---------------------------------------------------------------------------

@@ -41,17 +41,14 @@ def in_force(project: Path, worker: str | None) -> str:
 
 
 @pytest.mark.promise("I5")
-@pytest.mark.parametrize(
-    ("worker", "expected"),
-    [
-        (None, "worktree"),
-        ("{max_concurrent_runs: 2}", "worktree"),
-        ("{lock_work_tree: true}", "shared"),
-        ("{lock_work_tree: false}", "shared"),
-        ("{workspace: shared}", "shared"),
-        ("{workspace: worktree, lock_work_tree: true}", "worktree"),
-    ],
-)
+@pytest.mark.parametrize(("worker", "expected"), [
+    (None, "worktree"),
+    ("{max_concurrent_runs: 2}", "worktree"),
+    ("{lock_work_tree: true}", "shared"),
+    ("{lock_work_tree: false}", "shared"),
+    ("{workspace: shared}", "shared"),
+    ("{workspace: worktree, lock_work_tree: true}", "worktree"),
+])  # fmt: skip
 def test_in_a_repository_with_a_commit_issues_have_trees_unless_something_else_is_said(
     repository: Path, worker: str | None, expected: str
 ) -> None:

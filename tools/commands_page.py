@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
-from ashep.cli.commands import app
-from ashep.cli.quick import HELP
+from ashep.cli.commands import whole
+from ashep.cli.fast_path import HELP
 
 _HEAD = """# The command line
 
@@ -18,16 +16,12 @@ This page is made from `ashep --help` (`python -m tools.commands_page`); edit th
 
 def reference() -> str:
     """Make the page."""
-    return "\n".join([_HEAD, *_sections(_context(_root(), "ashep", 100))])
+    return "\n".join([_HEAD, *_sections(_context(whole(), "ashep", 100))])
 
 
 def overview() -> str:
     """Give what `ashep --help` prints."""
-    return _help(_context(_root(), "ashep", 80))
-
-
-def _root() -> Any:
-    return typer.main.get_command(app)
+    return _help(_context(whole(), "ashep", 80))
 
 
 def _context(command: Any, name: str, width: int, parent: Any = None) -> Any:

@@ -15,29 +15,18 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
-from ashep.actions.replay import Told, nobody
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.connect import runner_of, tracker_of
-from ashep.core.analysis.audit import (
-    Ledger,
-    in_sessions,
-    lasting,
-    of_indexes,
-    of_issue,
-    of_look,
-    of_sessions,
-    of_world,
-)
+from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.resources import DaemonStarted, Finding
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
-from ashep.journal.files import START, Position, batches
-from ashep.journal.lock import holder
-from ashep.journal.snapshots import beginning
+from ashep.journal import files, lock, snapshots
+from ashep.journal.files import Told, nobody
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
 from ashep.ports.tracker import Tracker
@@ -94,16 +83,16 @@ class Books:
     """The journal, folded up to its last complete batch, as often as one goes on."""
 
     def __init__(self, state: Path, told: Told = nobody) -> None:
-        self.world, _ = beginning(state / "journal")
+        self.world, _ = snapshots.beginning(state / "journal")
         self.ledger = Ledger(self.world)
         self.started: datetime | None = None
         self.picture: list[Finding] = []
         self._state, self._told, self._drawn = state, told, drawn(state)
-        self._position: Position = START
+        self._position: files.Position = files.START
 
     def go_on(self) -> World:
         """Fold what has come; raises `JournalDamaged`."""
-        for batch in batches(self._state / "journal", self._position):
+        for batch in files.batches(self._state / "journal", self._position):
             for entry in batch.entries:
                 self.world = evolve(self.world, entry)
                 self.ledger.note(entry)
@@ -152,7 +141,7 @@ async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock,
     """Audit a state folder against its tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
     books, account = Books(state, told), Account()
     await to_thread.run_sync(books.go_on)
-    living = holder(state) is not None
+    living = lock.holder(state) is not None
     found = await _look(books, tracker, server, clock, account, living=living)
     if found and living:
         await anyio.sleep(AGAIN)

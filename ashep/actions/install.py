@@ -5,31 +5,33 @@ import platform
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.actions.offer import Offer, offer
-from ashep.adapters import mounts, programs
+from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
+from ashep.adapters.opencode.server import Record, folder_of
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
-from ashep.config.sync import vanished
-from ashep.connect import runner_of, secret_variables, tracker_of
+from ashep.config.sync import ServerAgent, vanished
+from ashep.connect import opencode_of, runner_of, secret_variables, tracker_of
+from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.language import Document
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
-from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing
+from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
 FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024
@@ -40,12 +42,12 @@ _TRACKER = 30.0  # seconds for each call of bd
 _ALL_OF_BD = 60.0
 _OPENCODE = 30.0
 _PROBE = 5.0
+_OFFER = 90.0  # seconds for a server to start and to answer
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-_FILES = 200_000
-"""The most files that are counted for the store's size."""
+_FILES = 200_000  # the most files that are counted for the store's size
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
-
+_Kind = TypeVar("_Kind", bound=Document)
 Level = Literal["ok", "warning", "error"]
 
 
@@ -68,30 +70,22 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
     lines += await to_thread.run_sync(configuration, project)
     found = dict[str, list[Line]]()
+    tried: dict[str, Callable[[], Awaitable[list[Line]]]] = {
+        "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
+        "opencode": lambda: agent_server(settings, environ),
+        "git": lambda: git(project, settings),
+        "sandbox": lambda: sandbox(project, settings),
+        "disk": lambda: to_thread.run_sync(disk, project),
+    }
+    if settings.runners.own:
+        tried["opencode"] = lambda: to_thread.run_sync(own_runner, project, settings)
+
+    async def keep(name: str) -> None:
+        found[name] = await tried[name]()
+
     async with anyio.create_task_group() as group:
-
-        async def keep(name: str, lines: list[Line]) -> None:
-            found[name] = lines
-
-        async def look_at(name: str) -> None:
-            match name:
-                case "bd" if settings.tracker.own:
-                    await keep(name, await own_tracker(project, settings))
-                case "bd":
-                    await keep(name, await tracker(project, settings))
-                case "opencode" if settings.runners.own:
-                    await keep(name, await to_thread.run_sync(own_runner, project, settings))
-                case "opencode":
-                    await keep(name, await agent_server(settings, environ))
-                case "git":
-                    await keep(name, await git(project, settings))
-                case "sandbox":
-                    await keep(name, await sandbox(project, settings))
-                case _:
-                    await keep(name, await to_thread.run_sync(disk, project))
-
-        for name in ("bd", "opencode", "git", "sandbox", "disk"):
-            group.start_soon(look_at, name)
+        for name in tried:
+            group.start_soon(keep, name)
     if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
         found["opencode"] += await providers(project, settings)
     bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
@@ -101,11 +95,15 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
 def _settings(project: Path) -> Settings:
     """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
     file = project / FOLDER / "config.yaml"
+    return settled(_written(Settings, file) or Settings(), project)
+
+
+def _written(kind: type[_Kind], file: Path) -> _Kind | None:
+    """Read a file of the user's; None where it cannot be used."""
     try:
-        written = read(Settings, file.read_text(encoding="utf-8"), file)
+        return read(kind, file.read_text(encoding="utf-8"), file)
     except (ConfigErrors, OSError, UnicodeDecodeError):
-        written = Settings()
-    return settled(written, project)
+        return None
 
 
 # --- the checks ---------------------------------------------------------------------------------------------------
@@ -225,13 +223,59 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
     return [*await _managed(opencode), *_left_out(settings, environ)]
 
 
+# --- what the agent server has ---
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the server has."""
+
+    agents: tuple[ServerAgent, ...]
+    models: tuple[Model, ...]
+    default: Model | None
+
+
+async def offer(project: Path, state: Path, settings: Settings) -> Offer:
+    """Ask the server; a managed one that does not run is started for that, and ended again."""
+    server = settings.runners.opencode
+    if settings.runners.own:
+        name = settings.runners.name
+        raise UsageError(f"only OpenCode is asked, and the runner of this project is {name}: write agents.yaml by hand")
+    runner = opencode_of(project, settings)
+    as_found = server.url is not None or await to_thread.run_sync(runs, state)
+    try:
+        with anyio.fail_after(_OFFER):
+            await runner.start()
+            catalog = await runner.catalog()
+            listed = await runner.agents()
+    except TimeoutError as error:
+        raise RunnerUnavailable(f"the agent server did not answer in {_OFFER:g} s") from error
+    finally:
+        with anyio.CancelScope(shield=True):
+            await (runner.aclose() if as_found else runner.stop_server())
+    agents = tuple(
+        ServerAgent(one.name, one.mode, bool(one.native), one.writes, one.model, hidden=bool(one.hidden))
+        for one in listed
+    )
+    return Offer(agents, catalog.models, catalog.default)
+
+
+def runs(state: Path) -> bool:
+    """Say whether the managed server lives."""
+    try:
+        record = Record.model_validate_json((folder_of(state, os.environ) / "server.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(processes.holders_of(record.mark))
+
+
 async def providers(project: Path, settings: Settings) -> list[Line]:
     """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
 
     No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
     run is started for that, and ended again.
     """
-    registry = await to_thread.run_sync(_registry, project / FOLDER / "agents.yaml")
+    registry = await to_thread.run_sync(_written, Agents, project / FOLDER / "agents.yaml")
     if registry is None:
         return []  # that is told already
     try:
@@ -239,13 +283,6 @@ async def providers(project: Path, settings: Settings) -> list[Line]:
     except AshepError as error:
         return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
     return judged(registry, found)
-
-
-def _registry(file: Path) -> Agents | None:
-    try:
-        return read(Agents, file.read_text(encoding="utf-8"), file)
-    except (ConfigErrors, OSError, UnicodeDecodeError):
-        return None
 
 
 def judged(registry: Agents, found: Offer) -> list[Line]:

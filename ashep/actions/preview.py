@@ -12,9 +12,7 @@ from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
 from ashep.connect import check, tracker_of
 from ashep.core.delivery.trees import Mode, mode
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen
-from ashep.core.facts.runs import RunPlanned
+from ashep.core.facts import records, resources, runs
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
@@ -65,7 +63,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         world = _begun(world, actor, only, max_issues, configuration, info)
         seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
-        starts = [entry.body for entry in entries if isinstance(entry.body, RunPlanned)]
+        starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none
         texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
     return DryRun(
@@ -85,29 +83,29 @@ def _begun(
     world: World, actor: str, only: tuple[str, ...], most: int | None, configuration: Configuration, info: TrackerInfo
 ) -> World:
     """The World of a daemon that starts with these."""
-    facts: list[Fact] = [] if world.instance else [JournalBegun("dry-run", "dry-run", actor)]
+    facts: list[Fact] = [] if world.instance else [resources.JournalBegun("dry-run", "dry-run", actor)]
     facts += [
-        DaemonStarted(os.getpid(), __version__, only, most, trees=True),
-        Adopted("settings", configuration.settings.model_dump_json(), "", RULES),
-        Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
-        Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
+        resources.DaemonStarted(os.getpid(), __version__, only, most, trees=True),
+        resources.Adopted("settings", configuration.settings.model_dump_json(), "", RULES),
+        resources.Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
+        resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
         _everything_listed(configuration.agents),
     ]
     for fact in facts:
-        world = evolve(world, Entry(world.seq + 1, world.now, fact))
+        world = evolve(world, records.Entry(world.seq + 1, world.now, fact))
     return world
 
 
-def _everything_listed(agents: Agents) -> RunnerSeen:
+def _everything_listed(agents: Agents) -> resources.RunnerSeen:
     slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
     models = {model for agent in agents.agents if (model := model_of(agent, None))}
     ordered = tuple(sorted(models, key=lambda model: (model.provider, model.model)))
-    return RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
+    return resources.RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
 
 
 def _prompt(
-    planned: RunPlanned, world: World, configuration: Configuration, texts: dict[str, IssueText], folder: Path
+    planned: runs.RunPlanned, world: World, configuration: Configuration, texts: dict[str, IssueText], folder: Path
 ) -> str:
     flow = world.flows[planned.issue]
     policy = configuration.policies.policies[flow.policy or ""]

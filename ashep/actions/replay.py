@@ -1,7 +1,7 @@
 """What a state folder's journal says, whoever writes to it: nothing else is read, and nothing is written."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ashep.core.analysis.counterfactual import Counterfactual
@@ -10,15 +10,8 @@ from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
-from ashep.journal.files import batches
+from ashep.journal.files import Told, batches, nobody
 from ashep.journal.snapshots import beginning, newest
-
-Told = Callable[[int], None]
-"""How far it has got: the number of the last record."""
-
-
-def nobody(_: int) -> None:
-    """Tell nobody."""
 
 
 def replay(state: Path, again: Replay, told: Told = nobody) -> Iterator[Difference]:
@@ -49,12 +42,7 @@ _NAMES_POLICY = re.compile(r"\{[{%][^}]*\bpolicy\b")
 
 
 def compare(
-    folder: Path,
-    policies: Policies | None,
-    agents: Agents | None,
-    told: Callable[[int], None],
-    *,
-    strict: bool = False,
+    folder: Path, policies: Policies | None, agents: Agents | None, told: Told, *, strict: bool = False
 ) -> tuple[Counterfactual, int]:
     """Compare the journal with what other policies, or agents, would have decided, up to the last complete batch.
 

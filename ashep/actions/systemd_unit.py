@@ -118,6 +118,7 @@ def _text(
     runtime = f"RuntimeDirectory={name.removesuffix('.service')}\nRuntimeDirectoryMode=0700\n"
     variables |= {} if user else {"XDG_RUNTIME_DIR": f"/run/{name.removesuffix('.service')}"}
     lines = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in variables.items())
+    # `$$`: variables are not put into a command line
     # -P, and no PYTHONPATH: its folder is the project, of which nothing is imported but classes that config.yaml names
     # where there is no network the tracker and the agent server say so themselves: nothing is waited for at the start
     return f"""# Written by `ashep service install`: what you change here is lost with the next one.
@@ -131,7 +132,7 @@ StartLimitBurst=5
 [Service]
 {"Type=notify" + chr(10) + "NotifyAccess=main" if loop else "Type=exec"}
 {"" if user else _owner(project)}WorkingDirectory={_escaped(str(project))}
-ExecStart={" ".join(_argument(word) for word in command)}
+ExecStart={" ".join(_quoted(word.replace("$", "$$")) for word in command)}
 {"ExecReload=kill -HUP $MAINPID" + chr(10) if loop else ""}{lines}
 UnsetEnvironment=PYTHONPATH PYTHONHOME PYTHONSTARTUP
 EnvironmentFile=-{"%h/.config" if user else "/etc"}/ashep/environment
@@ -173,11 +174,6 @@ def _escaped(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + _escaped(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _argument(text: str) -> str:
-    """A word of a command line: variables are not put in."""
-    return _quoted(text.replace("$", "$$"))
 
 
 def write(unit: Unit) -> bool:

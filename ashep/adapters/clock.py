@@ -1,4 +1,4 @@
-"""Time: the real clock, with a scheduler as its tick source, and one that tests move by hand."""
+"""Time: the real clock, with a scheduler as its tick source."""
 
 import time
 from contextlib import suppress
@@ -52,36 +52,3 @@ class RealClock:
         """Stop the scheduler."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
-
-
-class ManualClock:
-    """A clock that stands until it is moved; for tests and simulations."""
-
-    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
-        self._now, self._monotonic = start, 0.0
-        self._moved = anyio.Event()
-
-    def now(self) -> datetime:
-        """Where it was moved to."""
-        return self._now
-
-    def monotonic(self) -> float:
-        """Seconds that it was moved by, jumps not included."""
-        return self._monotonic
-
-    async def sleep_until(self, when: datetime) -> None:
-        """Return once it was moved to `when` or further."""
-        while self._now < when:
-            await self._moved.wait()
-        await anyio.lowlevel.checkpoint()
-
-    def move(self, by: timedelta) -> None:
-        """Let time pass."""
-        self._monotonic += by.total_seconds()
-        self.jump(by)
-
-    def jump(self, by: timedelta) -> None:
-        """Set the wall clock, as a person or a suspend does."""
-        self._now += by
-        moved, self._moved = self._moved, anyio.Event()
-        moved.set()

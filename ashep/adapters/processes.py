@@ -176,10 +176,6 @@ def _signal(holders: set[tuple[int, int]], number: int) -> None:
                 os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
 
 
-def _living(mark: Mark, known: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    return {holder for holder in known if lives(*holder)} | set(holders_of(mark))
-
-
 async def _left(mark: Mark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
     """Who still lives of the known processes and of those that hold the mark: none at once, or these after the bound.
 
@@ -187,7 +183,7 @@ async def _left(mark: Mark, known: set[tuple[int, int]], bound: float) -> set[tu
     """
     deadline = anyio.current_time() + bound
     while True:
-        left = await anyio.to_thread.run_sync(_living, mark, known)
+        left = await anyio.to_thread.run_sync(lambda: {one for one in known if lives(*one)} | {*holders_of(mark)})
         if not left or anyio.current_time() > deadline:
             return left
         await anyio.sleep(0.05)

@@ -3,17 +3,18 @@
 Never: what a command is about; that is an action's, a view's, or the daemon's.
 
 `main` is the program. A command that only reads imports neither sqlmodel, pydantic, httpx nor an adapter, so that it
-answers at once. typer reads every command line with pydantic's help, so `quick` takes the plain forms of the reading
-commands before it; everything else heavy is imported inside of the command that needs it.
+answers at once. typer reads every command line with pydantic's help, so `fast_path` takes the plain forms of the
+reading commands before it; the module of every other command is imported once it is called.
 
-Rooms: `reading`, `running`, `project`, `policy`. Modules: `quick` (plain forms), `commands` (all, as typer knows them),
-`root` (what holds for all), `place` (the project, and the picture of its journal), `journal_reader` (the journal, from
-which a picture is drawn), `screen` (what is printed). `tools/commands_page.py` makes docs/cli.md and help.txt.
+Rooms: `reading`, `running`, `project`, `policy`. Modules: `fast_path` (plain forms), `commands` (the table of all, and
+the groups that typer knows), `options` (what several commands take), `place` (the project, and the picture of its
+journal), `journal_reader` (the journal, from which a picture is drawn), `screen` (what is printed).
+`tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 
 import sys
 
-from ashep.cli import quick
+from ashep.cli import fast_path
 from ashep.cli.screen import broken_pipe, flush, note
 from ashep.errors import AshepError
 
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = quick.run(given)
+        code = fast_path.run(given)
         if code is not None:
             return code
         from ashep.cli.commands import app

@@ -1,23 +1,167 @@
-"""All commands, in the order in which the help lists them: importing a module adds its commands."""
+"""All commands: what the help lists of them, and their modules, each imported once a command of it is called."""
 
-from ashep.cli.project import setting_up  # isort: skip # the help's order, not the alphabet's
-from ashep.cli.running import working, controlling  # isort: skip
-from ashep.cli.reading import looking  # isort: skip
-from ashep.cli.running import answering  # isort: skip
-from ashep.cli.reading import checking, journal  # isort: skip
-from ashep.cli.project import criteria  # isort: skip
-from ashep.cli.running import verifying  # isort: skip
-from ashep.cli.reading import impact  # isort: skip
-from ashep.cli.project import registry, service, trees  # isort: skip
-from ashep.cli.policy import check, graph, simulate, tables  # isort: skip
-from ashep.cli.root import agents, app, notify, policies
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
-app.add_typer(policies, name="policy", short_help="Look at policies.")
-app.add_typer(agents, name="agents", short_help="Look at the agent registry.")
-app.add_typer(trees.trees, name="trees", short_help="Look at the work trees of issues.")
-app.add_typer(notify, name="notify", short_help="Tell people what is worth it.")
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = [
-    "answering", "app", "check", "checking", "controlling", "criteria", "graph", "impact", "journal", "looking",
-    "registry", "service", "setting_up", "simulate", "tables", "trees", "verifying", "working",
-]  # fmt: skip
+from ashep import __version__
+from ashep.cli import screen
+
+COMMANDS = {
+    "ashep": {
+        "init": ("project.setting_up", "Write the files of a new project."),
+        "install": ("project.setting_up", "Check that everything needed is there."),
+        "sync-agents": ("project.setting_up", "Add the server's agents to agents.yaml."),
+        "work": ("running.working", "Work on ready issues."),
+        "stop": ("running.working", "Stop the daemon."),
+        "demo": ("running.working", "Watch it work, offline."),
+        "pause": ("running.controlling", "Let no run start for a while."),
+        "resume": ("running.controlling", "Go on after a pause."),
+        "drain": ("running.controlling", "Pause, and wait for the last run."),
+        "cancel": ("running.controlling", "Stop a run and park its issue."),
+        "status": ("reading.with_typer", "Say where every issue stands, and why."),
+        "runs": ("reading.with_typer", "List runs."),
+        "show": ("reading.with_typer", "Show everything about a run."),
+        "why": ("reading.with_typer", "Tell the story of an issue."),
+        "usage": ("reading.with_typer", "Say what runs used: tokens, cost, runs."),
+        "report": ("reading.with_typer", "The morning report: what became of the night."),
+        "approve": ("running.answering", "Answer an issue's question with yes."),
+        "reject": ("running.answering", "Ask for changes."),
+        "answer": ("running.answering", "Answer what a run asks."),
+        "retry": ("running.answering", "Start a parked issue afresh."),
+        "take": ("running.answering", "Take an issue over."),
+        "release": ("running.answering", "Let a taken issue go on."),
+        "replay": ("reading.replay", "Derive every decision again, and compare."),
+        "audit": ("reading.audit", "Check that every issue is accounted for."),
+        "criteria": ("project.criteria", "Show, check or set what is checked of an issue."),
+        "verify": ("running.verifying", "Carry out the checks of an issue."),
+        "serve": ("running.verifying", "Verify issues for others, over HTTP."),
+        "impact": ("reading.impact", "Show which files a change touches, and what is delicate in it."),
+        "journal": ("reading.journal", "Check, export and prune the journal."),
+        "service": ("project.service", "Run ashep by systemd."),
+        "policy": ("", "Look at policies."),
+        "agents": ("project.registry", "Look at the agent registry."),
+        "trees": ("project.trees", "Look at the work trees of issues."),
+        "notify": ("running.controlling", "Tell people what is worth it."),
+    },
+    "policy": {
+        "check": ("policy.check", "Check the policies."),
+        "graph": ("policy.graph", "Draw a policy."),
+        "simulate": ("policy.simulate", "Try a policy out on made-up issues."),
+        "import": ("policy.tables", "Make a policy of another set-up's."),
+        "export": ("policy.tables", "Write a policy in another form."),
+        "state": ("policy.state", "Tell where an issue is, as state.json."),
+    },
+    "journal": {
+        "verify": ("", "Check every line, batch and file."),
+        "export": ("", "Print every record as a line of JSON."),
+        "prune": ("", "Delete the archive for good."),
+    },
+    "service": {
+        "install": ("", "Write the service's unit."),
+        "status": ("", "Say how the service is."),
+        "uninstall": ("", "Stop the service and delete its unit."),
+    },
+    "agents": {
+        "list": ("", "List the agents, and which phases each can take."),
+        "explain": ("", "Say which agent is chosen for a phase, and why no other."),
+        "check": ("", "Check the agent registry."),
+    },
+    "trees": {
+        "list": ("", "List the trees, with what each costs."),
+        "open": ("", "Print where an issue's tree is."),
+        "remove": ("", "Take an issue's tree away; everything in it is saved."),
+        "gc": ("", "Take away the trees of what is closed and merged."),
+    },
+    "notify": {"test": ("", "Send a test message to every target.")},
+}
+"""Of each group its commands, in the order of the help: the module below `ashep.cli` where it is not that of the group,
+and a line about it.
+"""
+
+
+class Group(TyperGroup):
+    """A group that knows names and lines of its commands, and imports the module of the one that is called."""
+
+    def __init__(self, *, name: str, commands: dict[str, Any], **more: Any) -> None:
+        super().__init__(name=name, **more)
+        for one, (_, line) in COMMANDS[name].items():
+            known = commands.get(one) or TyperCommand(one)
+            known.short_help = line
+            self.commands[one] = known
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called."""
+        self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+    def load(self, name: str) -> None:
+        """Import the module that holds a command."""
+        module, _ = COMMANDS[str(self.name)].get(name, ("", ""))
+        if module:
+            import_module(f"ashep.cli.{module}")
+            self.commands[name] = typer.main.get_group(_GROUPS[str(self.name)]).commands[name]
+
+
+app = typer.Typer(
+    name="ashep",
+    cls=Group,
+    help="Agent Shepherd: takes ready issues from Beads and walks each through a policy with coding agents.",
+    epilog="Exit codes: 0 done, 1 a check failed, 2 configuration or usage (or bd is missing), 3 another daemon holds "
+    "this project, 65 the journal is damaged, 69 not everything could be checked, 74 the disk failed.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+_GROUPS = {"ashep": app}
+
+
+def group(name: str, *, alone: bool = False) -> typer.Typer:
+    """Add a group of commands, whose line is its help, too; `alone`: it does something without a command."""
+    made = typer.Typer(
+        name=name,
+        cls=Group,
+        help=COMMANDS["ashep"][name][1],
+        no_args_is_help=not alone,
+        invoke_without_command=alone,
+        rich_markup_mode=None,
+    )
+    app.add_typer(made)
+    _GROUPS[name] = made
+    return made
+
+
+policies = group("policy")
+
+
+@app.callback()
+def everywhere(
+    context: typer.Context,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            "-C",
+            "--project",
+            metavar="DIR",
+            help="The project's folder; by default the nearest one upwards with .agent-shepherd, else this one.",
+        ),
+    ] = None,
+    version: Annotated[bool, typer.Option("--version", help="Say the version and end.", is_eager=True)] = False,
+) -> None:
+    """What holds for every command."""
+    if version:
+        screen.say(f"ashep {__version__}")
+        raise typer.Exit
+    context.obj = project
+
+
+def whole() -> Any:
+    """Import every command, and give the program as typer has it then: for whoever looks at all of them."""
+    for module in dict.fromkeys(module for group in COMMANDS.values() for module, _ in group.values() if module):
+        import_module(f"ashep.cli.{module}")
+    return typer.main.get_command(app)

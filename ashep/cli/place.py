@@ -24,10 +24,8 @@ from ashep.store.reader import NAME, open_read_only, stale
 
 FOLDER = ".agent-shepherd"
 
-
 _LAG = 2.0
 """Seconds that a reader waits for a daemon's picture."""
-
 
 _SILENCE = 2.0
 """Seconds of drawing after which a person is told."""
@@ -85,12 +83,13 @@ def picture(state: Path) -> Generator[Picture]:
         yield from _opened(state, daemon, behind)
     elif not _has_journal(state):
         yield Picture(None, None, False)
-    elif not _is_behind(state):
+    elif not stale(state) and _of_this_version(state):
         yield from _opened(state, None, False)
     else:
         import tempfile  # it brings a lot along, and is seldom needed
 
-        with tempfile.TemporaryDirectory(prefix="redraw-", dir=_scratch(state), ignore_cleanup_errors=True) as scratch:
+        where = state if os.access(state, os.W_OK) else None  # the system's folder for somebody who may only read
+        with tempfile.TemporaryDirectory(prefix="redraw-", dir=where, ignore_cleanup_errors=True) as scratch:
             drawn = _draw(state, Path(scratch))
             yield from _opened(state if _put_in_place(drawn, state) else drawn, None, False)
 
@@ -113,17 +112,17 @@ def _has_journal(state: Path) -> bool:
     return any((state / "journal").glob("*.jsonl"))
 
 
-def _is_behind(state: Path) -> bool:
-    return stale(state) or not _of_this_version(state)
-
-
 def _of_this_version(state: Path) -> bool:
+    return _meta(state).get("version", "").endswith(f"/{__version__}")
+
+
+def _meta(state: Path) -> dict[str, str]:
+    """Read what the picture says of itself; nothing where there is none."""
     try:
         with closing(open_read_only(state)) as database:
-            row = database.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+            return {row["key"]: str(row["value"]) for row in database.execute("SELECT key, value FROM meta")}
     except sqlite3.Error:
-        return False
-    return row is not None and str(row["value"]).endswith(f"/{__version__}")
+        return {}
 
 
 def _drawn_soon(state: Path) -> bool:
@@ -142,21 +141,11 @@ def _drawn_soon(state: Path) -> bool:
 
 def _position(state: Path) -> tuple[str, int]:
     """Say up to where the picture is drawn: names of the journal's files sort as their numbers do."""
-    try:
-        with closing(open_read_only(state)) as database:
-            rows = database.execute("SELECT key, value FROM meta WHERE key IN ('file', 'offset')").fetchall()
-    except sqlite3.Error:
-        return ("", -1)
-    known = {row["key"]: row["value"] for row in rows}
-    return str(known.get("file", "")), int(known.get("offset", -1))
+    known = _meta(state)
+    return known.get("file", ""), int(known.get("offset", -1))
 
 
 # --- drawing ------------------------------------------------------------------------------------------------------
-
-
-def _scratch(state: Path) -> Path | None:
-    """Give the folder to draw in: the state folder, or the system's for somebody who may only read."""
-    return state if os.access(state, os.W_OK) else None
 
 
 def _draw(state: Path, scratch: Path) -> Path:

@@ -2,23 +2,23 @@
 
 import json
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
 
 from ashep.core.text import clean
 
 BROKEN_PIPE = 141
 """The exit code of a program whose reader went away, as a shell tells it (128 + SIGPIPE)."""
 
-
 _COLOURS = {
     "person": "yellow", "running": "green", "time": "cyan", "parked": "red", "not_eligible": "dim", "closed": "dim",
     "succeeded": "green", "failed": "red", "timed_out": "red", "stalled": "red", "lost": "red", "aborted": "dim",
     "ok": "green", "warning": "yellow", "error": "red",
 }  # fmt: skip
-
 
 _CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
 
@@ -27,13 +27,9 @@ def _terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _colours() -> bool:
-    return _terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def colours() -> bool:
     """Say whether colours are wanted."""
-    return _colours()
+    return _terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def one_line(text: str) -> str:
@@ -56,7 +52,7 @@ def note(text: str) -> None:
 def paint(text: str, style: str | None = None) -> str:
     """Give a cleaned text in the colour of a style, or of the word that it is; as it is where no colours are wanted."""
     name = style or _COLOURS.get(text)
-    return f"\x1b[{_CODES[name]}m{clean(text)}\x1b[0m" if name and _colours() else clean(text)
+    return f"\x1b[{_CODES[name]}m{clean(text)}\x1b[0m" if name and colours() else clean(text)
 
 
 def say_painted(*parts: tuple[str, str | None]) -> None:
@@ -99,7 +95,7 @@ def _rich(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
         made.add_column(column, no_wrap=not wide, overflow="fold" if wide else "ellipsis")
     for line in lines:
         made.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in line))
-    Console(no_color=not _colours(), highlight=False).print(made)
+    Console(no_color=not colours(), highlight=False).print(made)
 
 
 def flush() -> int:
@@ -128,9 +124,22 @@ def progress(text: str) -> None:
         broken_pipe()
 
 
+@contextmanager
+def interrupted_by(number: signal.Signals) -> Generator[None]:
+    """Let a signal raise KeyboardInterrupt, whatever handles it else."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 SILENCE = 2.0
 """Seconds after which a person at a terminal is told how far it has got."""
-
 
 SHOWN = 100
 """Differences that are printed for people; `--json` holds all."""
@@ -149,7 +158,11 @@ class Progress:
             sys.stderr.write(f"\rashep: {self._what} {count:,} {self._of}")
             sys.stderr.flush()
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Take the line away."""
         if self._told:
             sys.stderr.write("\r\x1b[K")

@@ -11,8 +11,18 @@ agents.yaml in step with the server (the only user of ruamel.yaml), `editors` pu
 
 from ashep.config.consistency import check
 from ashep.config.editors import put_schemas
-from ashep.config.files import Configuration, Examined, check_files, examine, load, load_other, read, settled
-from ashep.config.findings import ConfigErrors, FileName, Finding, Source
+from ashep.config.files import (
+    Configuration,
+    Examined,
+    check_files,
+    examine,
+    load,
+    load_other,
+    read,
+    settings_in,
+    settled,
+)
+from ashep.config.findings import ConfigErrors, FileName, Finding, Source, errors_of
 from ashep.config.starter import write_starter
 
 __all__ = [
@@ -24,11 +34,13 @@ __all__ = [
     "Source",
     "check",
     "check_files",
+    "errors_of",
     "examine",
     "load",
     "load_other",
     "put_schemas",
     "read",
+    "settings_in",
     "settled",
     "write_starter",
 ]

@@ -12,7 +12,7 @@ from ashep.config import rules
 from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
-from ashep.config.rules import unsound
+from ashep.config.rules import Problem, unsound
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
 from ashep.core.policy.settings import Budgets, Notify, QuietHours, Settings
@@ -24,9 +24,6 @@ PARK = "park"
 RESULTS = ("success", "failed", "partial")
 _NO_HUMAN_KEYS = frozenset(Phase.model_fields) - {"name", "human", "requires", "must_pass"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-Problem = tuple[str, KeyPath, str]
-"""Code, path, message."""
 
 
 def check(
@@ -248,26 +245,23 @@ def _pointless(agents: Agents) -> Iterator[Problem]:
 
 def _coverage(policies: Policies, agents: Agents) -> Iterator[Problem]:
     ids = [agent.id for agent in agents.agents]
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            path: KeyPath = ("policies", name, "phases", index)
-            for position, agent in enumerate(phase.not_agents):
-                if agent not in ids:
-                    message = f"there is no agent {agent}{nearest(agent, ids)}"
-                    yield "unknown-agent", (*path, "not_agents", position), message
-            if phase.human is None:
-                yield from _fits_nobody(phase, agents.agents, path)
+    for phase, path in rules.each_phase(policies):
+        for position, agent in enumerate(phase.not_agents):
+            if agent not in ids:
+                message = f"there is no agent {agent}{nearest(agent, ids)}"
+                yield "unknown-agent", (*path, "not_agents", position), message
+        if phase.human is None:
+            yield from _fits_nobody(phase, agents.agents, path)
 
 
 def _undiagnosed(policies: Policies, agents: Agents) -> Iterator[Problem]:
     """Where a stall is to be looked into by an agent, and there is none for that."""
     if any("debug" in agent.capabilities and not agent.is_human for agent in agents.agents):
         return
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            if phase.stall.action == "diagnose":
-                message = "no agent in agents.yaml has the capability debug; until one has, this is as `retry`"
-                yield "no-agent", ("policies", name, "phases", index, "stall", "action"), message
+    for phase, path in rules.each_phase(policies):
+        if phase.stall.action == "diagnose":
+            message = "no agent in agents.yaml has the capability debug; until one has, this is as `retry`"
+            yield "no-agent", (*path, "stall", "action"), message
 
 
 def _fits_nobody(phase: Phase, agents: tuple[Agent, ...], path: KeyPath) -> Iterator[Problem]:

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ValidationError
 from ashep.config import nodes, policy_files, rules
 from ashep.config.consistency import check
 from ashep.config.explain import describe, problems
-from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source
+from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source, errors_of
 from ashep.config.nodes import Node, Problem, Unreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
+from ashep.errors import UsageError
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -46,7 +47,7 @@ def load(folder: Path) -> Configuration:
     policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
     findings = files.findings + check(policies, agents, settings, Places(files.sources))
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_of(findings)
     if errors or settings is None or policies is None or agents is None:
         raise ConfigErrors(errors)
     return Configuration(settings, policies, agents, files.sources, tuple(findings))
@@ -97,7 +98,7 @@ def load_other(
     policies = files.add_draft(policies_file, *project) if policies_file else None
     agents = files.add(Agents, "agents", agents_file) if agents_file else None
     findings = files.findings + check(policies, agents, None, Places(files.sources))
-    if errors := [finding for finding in findings if finding.severity == "error"]:
+    if errors := errors_of(findings):
         raise ConfigErrors(errors)
     return policies, agents
 
@@ -111,6 +112,18 @@ def read(model: type[_M], text: str, file: Path) -> _M:
     if parsed.model is None:
         raise ConfigErrors(parsed.findings)
     return parsed.model
+
+
+def settings_in(folder: Path) -> Settings:
+    """Read config.yaml alone: what needs no more should not stumble over the other files."""
+    file = folder / "config.yaml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    return settled(read(Settings, text, file) if text.strip() else Settings(), folder.parent)
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """What is wrong with the configuration, where it stands, and how it is said."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -34,6 +34,11 @@ class Finding:
     def __str__(self) -> str:
         """Give it as a line of text."""
         return str(self.error())
+
+
+def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave the warnings out."""
+    return [finding for finding in findings if finding.severity == "error"]
 
 
 class ConfigErrors(ConfigError):

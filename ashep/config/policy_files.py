@@ -24,7 +24,6 @@ _KEYS = ("version", "policies")
 NONE: dict[str, Node] = {}
 """No policies."""
 
-
 Policies = Mapping[str, Node]
 
 

@@ -1,4 +1,4 @@
-"""What config.yaml must keep about classes of the user's own: one tracker, one runner, nothing without effect."""
+"""What a configuration must keep that the core knows: own classes, permissions, proof, checks, ends, soundness."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,8 +17,11 @@ from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_to
 from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
 from ashep.core.policy.settings import OPENCODE, Settings
 
+Problem = tuple[str, KeyPath, str]
+"""Code, path, message."""
 
-def own_classes(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
+
+def own_classes(settings: Settings) -> Iterator[Problem]:
     """Say what is wrong with `tracker`, `runners` and `verification`, by the file alone: no class is imported."""
     tracker, runners = settings.tracker, settings.runners
     if tracker.own and "command" in tracker.model_fields_set:
@@ -40,8 +43,11 @@ def own_classes(settings: Settings) -> Iterator[tuple[str, KeyPath, str]]:
             yield "taken-name", ("verification", "types", name), message
 
 
-Problem = tuple[str, KeyPath, str]
-"""Code, path, message."""
+def each_phase(policies: Policies) -> Iterator[tuple[Phase, KeyPath]]:
+    """Give the phases of all policies, each with its place in the file."""
+    for name, policy in policies.policies.items():
+        for index, phase in enumerate(policy.phases):
+            yield phase, ("policies", name, "phases", index)
 
 
 def tool_rules_of_settings(settings: Settings) -> Iterator[Problem]:
@@ -52,16 +58,14 @@ def tool_rules_of_settings(settings: Settings) -> Iterator[Problem]:
 
 def tool_rules_of_policies(policies: Policies, settings: Settings | None) -> Iterator[Problem]:
     """The rules of phases: none may widen its phase's access."""
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            path: KeyPath = ("policies", name, "phases", index)
-            yield from _possible(phase.permissions, path)
-            for place, rule in enumerate(phase.permissions):
-                why = None if phase.writes or impossible(rule) else against_reading(rule)
-                if why is not None:
-                    yield "beyond-access", (*path, "permissions", place, "tool"), why
-            everywhere = settings.permissions if settings else ()
-            yield from _alone(phase.permissions, (*phase.permissions, *everywhere), path)
+    for phase, path in each_phase(policies):
+        yield from _possible(phase.permissions, path)
+        for place, rule in enumerate(phase.permissions):
+            why = None if phase.writes or impossible(rule) else against_reading(rule)
+            if why is not None:
+                yield "beyond-access", (*path, "permissions", place, "tool"), why
+        everywhere = settings.permissions if settings else ()
+        yield from _alone(phase.permissions, (*phase.permissions, *everywhere), path)
 
 
 def _possible(rules: Iterable[PermissionRule], path: KeyPath) -> Iterator[Problem]:
@@ -139,12 +143,10 @@ def in_vain(policies: Policies) -> Iterator[Problem]:
 def checks_of_types(policies: Policies, settings: Settings) -> Iterator[Problem]:
     """Say which checks are of a type that nobody registered."""
     known = settings.verification.types
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            for place, one in enumerate(phase.checks):
-                if one.type not in KINDS and one.type not in known:
-                    path: KeyPath = ("policies", name, "phases", index, KEY, place, "type")
-                    yield "unknown-type", path, unknown_type(one.type, tuple(known))
+    for phase, path in each_phase(policies):
+        for place, one in enumerate(phase.checks):
+            if one.type not in KINDS and one.type not in known:
+                yield "unknown-type", (*path, KEY, place, "type"), unknown_type(one.type, tuple(known))
 
 
 def ends_of(phase: Phase) -> tuple[str, ...]:
@@ -192,15 +194,14 @@ def warnings(policies: Policies, agents: Agents, settings: Settings, places: Pla
 
 def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
     """Phases that one agent, or one provider, can stop by being away."""
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            able = [] if phase.human else fitting(phase, agents)
-            place: KeyPath = ("policies", name, "phases", index, "name")
-            if len(able) == 1:
-                yield "one-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
-            elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
-                why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
-                yield "one-provider", place, why
+    for phase, path in each_phase(policies):
+        able = [] if phase.human else fitting(phase, agents)
+        place = (*path, "name")
+        if len(able) == 1:
+            yield "one-agent", place, f"only {able[0].id} can take {phase.name}: without it, issues wait here"
+        elif len(providers := {agent.runner.provider for agent in able}) == 1 and None not in providers:
+            why = f"all agents for {phase.name} are of the provider {providers.pop()}: its outage stops this phase"
+            yield "one-provider", place, why
 
 
 def _unseen(policies: Policies, settings: Settings) -> Iterator[Problem]:
@@ -210,10 +211,7 @@ def _unseen(policies: Policies, settings: Settings) -> Iterator[Problem]:
     worker = settings.worker
     if worker.workspace != "shared" or worker.model_fields_set.isdisjoint({"workspace", "lock_work_tree"}):
         return
-    for name, policy in policies.policies.items():
-        for index, phase in enumerate(policy.phases):
-            for key in proof_declared(phase):
-                why = (
-                    "has no effect in the shared work tree, which config.yaml asks for: set worker.workspace: worktree"
-                )
-                yield "shared-work-tree", ("policies", name, "phases", index, key), why
+    for phase, path in each_phase(policies):
+        for key in proof_declared(phase):
+            why = "has no effect in the shared work tree, which config.yaml asks for: set worker.workspace: worktree"
+            yield "shared-work-tree", (*path, key), why

@@ -12,10 +12,7 @@ import anyio
 import anyio.lowlevel
 
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
-from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import AccountAudited, DaemonStarted, Finding
-from ashep.core.facts.tracker import Issue
+from ashep.core.facts import commands, records, resources, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
@@ -41,7 +38,7 @@ class Looked(NamedTuple):
 
     as_of: int
     """The number at which it began."""
-    issues: Sequence[Issue]
+    issues: Sequence[tracker.Issue]
 
 
 class Auditor:
@@ -54,12 +51,12 @@ class Auditor:
         self._shepherd, self._runner, self._clock, self._next = shepherd, runner, clock, look
         self._asked: dict[str, datetime] = {}
 
-    def note(self, entries: Sequence[Entry], world: World) -> None:
+    def note(self, entries: Sequence[records.Entry], world: World) -> None:
         """Remember since when effects are under way; a picture, for the shepherd."""
         for entry in entries:
-            if isinstance(entry.body, Command):
+            if isinstance(entry.body, commands.Command):
                 self._asked[entry.body.key] = entry.at
-            if isinstance(entry.body, DaemonStarted):  # what was open then is probed now
+            if isinstance(entry.body, resources.DaemonStarted):  # what was open then is probed now
                 self._asked |= {one.key: entry.at for issue in world.busy for one in world.flows[issue].open}
 
     async def run(self) -> None:
@@ -79,13 +76,13 @@ class Auditor:
         found = await self._alone()
         self._tell((*found, *(one for one in self._shepherd.world.findings if one.code in OF_OTHERS)))
 
-    async def check(self, look: Looked) -> tuple[Finding, ...]:
+    async def check(self, look: Looked) -> tuple[resources.Finding, ...]:
         """Give all that one look shows; some of it may only be under way."""
         found = await self._alone()
         of_tracker = of_look(self._shepherd.world, look.issues, look.as_of, taken_in=True)
         return (*found, *of_tracker, *await self._of_sessions())
 
-    async def _alone(self) -> tuple[Finding, ...]:
+    async def _alone(self) -> tuple[resources.Finding, ...]:
         world, now = self._shepherd.world, self._clock.now()
         found = [*of_world(world)]
         for number, flow in enumerate(world.flows.values()):
@@ -96,7 +93,7 @@ class Auditor:
         self._asked = {key: at for key, at in self._asked.items() if key in under_way}
         return tuple(found)
 
-    async def _of_sessions(self) -> tuple[Finding, ...]:
+    async def _of_sessions(self) -> tuple[resources.Finding, ...]:
         world, gone = self._shepherd.world, set[str]()
         try:
             for _, _, session in in_sessions(world):
@@ -106,10 +103,10 @@ class Auditor:
             return ()  # it is away, which the monitor tells: nobody can say what it holds
         return tuple(of_sessions(world, gone))
 
-    def _tell(self, found: Sequence[Finding]) -> None:
-        fact = AccountAudited(tuple(found[:LISTED]), len(found[LISTED:]))
+    def _tell(self, found: Sequence[resources.Finding]) -> None:
+        fact = resources.AccountAudited(tuple(found[:LISTED]), len(found[LISTED:]))
         self._shepherd.tell(lambda world: _news(world, fact))
 
 
-def _news(world: World, fact: AccountAudited) -> list[Fact]:
+def _news(world: World, fact: resources.AccountAudited) -> list[Fact]:
     return [] if world.findings == fact.findings else [fact]

@@ -26,10 +26,7 @@ from ashep.ports.runner import Runner
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""
 
-
 Text = Annotated[str, Field(max_length=1000)]
-
-
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -78,10 +75,7 @@ class Ask(_Request):
 
 
 Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="do")]
-
-
 _REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
-
 
 Judged = Fact | str
 """The fact that a request becomes, or why it is refused."""
@@ -191,10 +185,8 @@ def _cancellation(world: World, request: Cancel) -> Judged:
 FRESH = 1.0
 """Seconds for which what was read is told again: several may watch."""
 
-
 BOUND = 5.0
 """Seconds that reading may take; what is not known by then is not told."""
-
 
 Signs = dict[str, dict[str, Any]]
 """By run: `quiet` seconds without a sign, `tool` at work for `tool_for` seconds, the provider's wait `retry_in`."""

@@ -20,10 +20,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
-from ashep.core.facts import issues, resources, runs
-from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import TreeSeen
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.settings import ForgeSettings, Settings
@@ -36,7 +33,7 @@ from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import Means
 from ashep.daemon.heartbeat import Heartbeat
-from ashep.daemon.hours import Hours, quiet_read, told_quietly
+from ashep.daemon.hours import Hours
 from ashep.daemon.leases import Leases
 from ashep.daemon.monitor import Monitor
 from ashep.daemon.pruner import Pruner
@@ -92,7 +89,7 @@ Say = Callable[[str], None]
 def narrator(say: Say) -> Picture:
     """Tell a person who watches the turns of the story."""
 
-    def tell(entries: Sequence[Entry], _: World) -> None:
+    def tell(entries: Sequence[records.Entry], _: World) -> None:
         for entry in entries:
             if line := _told(entry.body):
                 say(clean(line))
@@ -100,7 +97,7 @@ def narrator(say: Say) -> Picture:
     return tell
 
 
-def _told(body: Fact | Command) -> str | None:
+def _told(body: Fact | commands.Command) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
         case issues.IssueTaken() | issues.PhaseEntered():
@@ -298,7 +295,7 @@ async def daemon(
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
-            group.start_soon(Hours(shepherd, parts.clock, of=told_quietly, read=quiet_read).run)
+            group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
             yield Running(shepherd, worker, monitor, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
@@ -328,7 +325,7 @@ async def _first(
         await adopted(configuration, blobs, "policies", configuration.policies.model_dump_json(), "policies"),
     ]
     with suppress(AshepError):  # the look that comes next says what is wrong with it
-        first.append(TreeSeen(await parts.tree.read()))
+        first.append(delivery.TreeSeen(await parts.tree.read()))
     return first
 
 

@@ -4,7 +4,7 @@ What is in force is compared with the World, and only what differs is a fact; th
 the World. Windows are of two kinds: those in which no run starts, and those in which nobody is told anything.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import anyio
@@ -45,21 +45,6 @@ Windows = Mapping[str, datetime]
 """Windows that are in force, each with its end."""
 
 
-def paused_quietly(world: World) -> Sequence[QuietHours]:
-    """Give the windows in which no run starts."""
-    return world.settings.worker.quiet_hours
-
-
-def told_quietly(world: World) -> Sequence[QuietHours]:
-    """Give the windows in which nobody is told anything."""
-    return world.settings.notify.quiet_hours
-
-
-def pauses_read(world: World, windows: Windows, now: datetime) -> list[Fact]:
-    """Compare the windows in which no run starts with the World."""
-    return windows_read(world.pauses, windows, now)
-
-
 def quiet_read(world: World, windows: Windows, now: datetime) -> list[Fact]:
     """Compare the windows in which nobody is told anything with the World; one that is over is over by itself."""
     until, known = max(windows.values(), default=None), world.notices.quiet
@@ -71,24 +56,23 @@ def quiet_read(world: World, windows: Windows, now: datetime) -> list[Fact]:
 class Hours:
     """Tells the shepherd when a window begins, or is in the configuration no more."""
 
-    def __init__(
-        self,
-        shepherd: Shepherd,
-        clock: Clock,
-        zone: tzinfo | None = None,
-        *,
-        of: Callable[[World], Sequence[QuietHours]] = paused_quietly,
-        read: Callable[[World, Windows, datetime], list[Fact]] = pauses_read,
-    ) -> None:
-        """`of` gives the windows of the configuration, `read` compares those in force with the World."""
-        self._shepherd, self._clock, self._zone = shepherd, clock, zone
-        self._of, self._read = of, read
+    def __init__(self, shepherd: Shepherd, clock: Clock, zone: tzinfo | None = None, *, quiet: bool = False) -> None:
+        """`quiet`: those in which nobody is told anything, and not those in which no run starts."""
+        self._shepherd, self._clock, self._zone, self._quiet = shepherd, clock, zone, quiet
+
+    def _wanted(self) -> Sequence[QuietHours]:
+        settings = self._shepherd.world.settings
+        return settings.notify.quiet_hours if self._quiet else settings.worker.quiet_hours
+
+    def _read(self, world: World, windows: Windows, now: datetime) -> list[Fact]:
+        """Compare the windows that are in force with the World."""
+        return quiet_read(world, windows, now) if self._quiet else windows_read(world.pauses, windows, now)
 
     async def run(self) -> None:
         """Look at every beginning, and at every other configuration, for ever."""
         told: dict[str, datetime] | None = None
         while True:
-            now, wanted = self._clock.now(), self._of(self._shepherd.world)
+            now, wanted = self._clock.now(), self._wanted()
             windows, begins = in_force(wanted, now, self._zone)
             if windows != told:
                 told = windows
@@ -99,6 +83,6 @@ class Hours:
                 group.cancel_scope.cancel()
 
     async def _wake(self, wanted: Sequence[QuietHours], scope: anyio.CancelScope) -> None:
-        while self._of(self._shepherd.world) == wanted:
+        while self._wanted() == wanted:
             await self._shepherd.changed()
         scope.cancel()

@@ -5,7 +5,7 @@ and then, the server's catalogue.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -13,21 +13,11 @@ from functools import partial
 
 import anyio
 
-from ashep.core.facts.outcome import last_block
-from ashep.core.facts.requests import Request
+from ashep.core.facts import outcome, requests, runs
 from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
-from ashep.core.facts.runs import TurnSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings
-from ashep.core.reconcile.observe import (
-    is_known,
-    replaced_by,
-    requests_read,
-    runner_read,
-    session_read,
-    turn_read,
-    turn_refused,
-)
+from ashep.core.reconcile import observe
 from ashep.core.resources.server import is_due, memory_read
 from ashep.core.runs.prompting import message_id
 from ashep.core.state.flow import Flow
@@ -264,7 +254,7 @@ class Monitor:
         seen, at = server_lost(error), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
         now = self._shepherd.now()
-        self._shepherd.tell(lambda world: runner_read(world, seen, now))
+        self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
         if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
@@ -277,9 +267,9 @@ class Monitor:
         try:
             listed = await self._runner.requests(sessions)
         except RunnerRefused as error:
-            listed = tuple(Request("", one, "permission", unlisted=str(error)) for one in sorted(sessions))
-        if any(requests_read(self._shepherd.world, listed, as_of)):
-            self._shepherd.tell(lambda world: requests_read(world, listed, as_of))
+            listed = tuple(requests.Request("", one, "permission", unlisted=str(error)) for one in sorted(sessions))
+        if any(observe.requests_read(self._shepherd.world, listed, as_of)):
+            self._shepherd.tell(lambda world: observe.requests_read(world, listed, as_of))
 
     async def _read(self, flow: Flow, run: Run, as_of: int) -> bool:
         """Read a session; whether its turn may go on."""
@@ -291,11 +281,11 @@ class Monitor:
                 seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
         except RunnerRefused as error:  # the server answers: that is about this session, and keeps no other waiting
             why = str(error)
-            self._shepherd.tell(lambda world: turn_refused(world, flow.issue.id, run.id, why, as_of))
+            self._shepherd.tell(lambda world: observe.turn_refused(world, flow.issue.id, run.id, why, as_of))
             return True
         if seen is None:
             return False
-        self._shepherd.tell(_compared(seen))
+        self._shepherd.tell(partial(observe.turn_read, seen=seen))
         if seen.state == "finished":
             self._read_at.pop(run.id, None)
         return seen.state != "finished"
@@ -326,7 +316,7 @@ class Monitor:
                 flow = world.flows[issue]
                 seen = await look(self._runner, world, flow, flow.takeover) if flow.takeover else None
                 if seen is not None:
-                    self._shepherd.tell(partial(session_read, seen=seen))
+                    self._shepherd.tell(partial(observe.session_read, seen=seen))
         except RunnerError as error:
             self._lost(error)
 
@@ -335,7 +325,7 @@ def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:
     return frozenset(run.session for _, run in live if run.session is not None)
 
 
-async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int) -> TurnSeen | None:
+async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int) -> runs.TurnSeen | None:
     """Read what became of the present prompt of a flow's run, and its signs of life where those are in doubt.
 
     None: no prompt of it is out. Raises `RunnerError`, and what the blobs raise.
@@ -354,14 +344,14 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
 def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> list[Fact]:
     """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
     if known:
-        return known if is_known(world.runner, seen) else [*known, seen]
-    return runner_read(world, seen, now)
+        return known if observe.is_known(world.runner, seen) else [*known, seen]
+    return observe.runner_read(world, seen, now)
 
 
 def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
     """Say of a server that answers whether it is of another version than the one before."""
     up = seen.state == "up"
-    return replace(seen, replaced=replaced_by(world.server.version, seen.detail, tried)) if up else seen
+    return replace(seen, replaced=observe.replaced_by(world.server.version, seen.detail, tried)) if up else seen
 
 
 def _slept(world: World, instance: str) -> list[Fact]:
@@ -369,12 +359,8 @@ def _slept(world: World, instance: str) -> list[Fact]:
     return [ServerEnded(instance, "idle")] if instance and instance == world.server.instance else []
 
 
-def _compared(seen: TurnSeen) -> Callable[[World], list[Fact]]:
-    return lambda world: turn_read(world, seen)
-
-
-def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> TurnSeen:
-    return TurnSeen(
+def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> runs.TurnSeen:
+    return runs.TurnSeen(
         issue=issue,
         run=run.id,
         n=run.prompt.n,
@@ -382,7 +368,7 @@ def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str 
         as_of=as_of,
         state=turn.state,
         instance=turn.instance,
-        block=last_block(turn.text) if turn.state == "finished" else None,
+        block=outcome.last_block(turn.text) if turn.state == "finished" else None,
         text=text,
         error=turn.error,
         provider=turn.provider,

@@ -15,14 +15,11 @@ from ashep.core.resources.retention import Sealed, pruned, why_kept
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError
-from ashep.journal.archive import aged, look
-from ashep.journal.log import Journal
-from ashep.journal.prune import finish, stand_in, unfinished
+from ashep.journal import archive, log, prune
 from ashep.ports.clock import Clock
 
 EVERY = 3600.0
 """Seconds between looks."""
-
 
 MOST = 16
 """Files that go at a look: each one is folded once more for what is to stand for it."""
@@ -35,7 +32,7 @@ class _GivenUpError(Exception):
 class Pruner:
     """Deletes what is older than `journal.keep`, where that is a duration, of one journal."""
 
-    def __init__(self, shepherd: Shepherd, journal: Journal, clock: Clock, report: Callable[[str], None]) -> None:
+    def __init__(self, shepherd: Shepherd, journal: log.Journal, clock: Clock, report: Callable[[str], None]) -> None:
         self._shepherd, self._journal, self._clock, self._report = shepherd, journal, clock, report
         self._known: dict[str, Sealed] = {}
         self._said = ""
@@ -69,7 +66,7 @@ class Pruner:
         decided = await self._shepherd.ask(lambda world: pruned(world, files, now)) if files else []
         for fact in decided:
             if isinstance(fact, JournalPruned):
-                await to_thread.run_sync(stand_in, self._journal.folder, fact.files[-1])
+                await to_thread.run_sync(prune.stand_in, self._journal.folder, fact.files[-1])
                 self._known = {name: file for name, file in self._known.items() if name not in fact.files}
         return bool(decided)
 
@@ -80,17 +77,17 @@ class Pruner:
             return []
         self._journal.archive(keep, now)
         files = list[Sealed]()
-        for name in aged(folder, now - keep)[:1]:
-            file = self._known[name] = self._known.get(name) or look(folder, name)
+        for name in archive.aged(folder, now - keep)[:1]:
+            file = self._known[name] = self._known.get(name) or archive.look(folder, name)
             files += [] if why_kept(world, file, now) else [file]
         return files
 
     async def _finish(self) -> None:
         """Delete what something stands for now, or has stood for since an earlier life."""
         folder, blobs = self._journal.folder, self._journal.blobs
-        if not await to_thread.run_sync(unfinished, folder):
+        if not await to_thread.run_sync(prune.unfinished, folder):
             return
-        gone = await to_thread.run_sync(finish, folder, blobs, anyio.current_time(), self._go_on)
+        gone = await to_thread.run_sync(prune.finish, folder, blobs, anyio.current_time(), self._go_on)
         count = f"{len(gone.files)} files of the journal and {gone.texts} texts"
         begins = await to_thread.run_sync(lambda: self._journal.begins)
         self._report(f"{count} are deleted, older than journal.keep; it begins with record {begins} now")

@@ -11,9 +11,7 @@ from datetime import datetime, timedelta
 import anyio
 from anyio.abc import TaskGroup
 
-from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import ClockJumped, DaemonStopped
+from ashep.core.facts import commands, records, resources
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
@@ -35,8 +33,7 @@ JUMP = timedelta(seconds=60)
 Observation = Callable[[World], Iterable[Fact]]
 """What a read shows, once it is compared with the World."""
 
-
-Picture = Callable[[Sequence[Entry], World], None]
+Picture = Callable[[Sequence[records.Entry], World], None]
 """Something that is redrawn from the journal: it takes a durable batch, at once and without failing."""
 
 
@@ -112,7 +109,7 @@ class Shepherd:
             self._group = group
             # maps of the World are in no order that another process would repeat
             busy = map(self.world.flows.__getitem__, self.world.busy)
-            unanswered: list[Command] = [command for flow in busy for command in flow.open]
+            unanswered: list[commands.Command] = [command for flow in busy for command in flow.open]
             unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
             await self._turn(first, everything=True)
             for command in unanswered:
@@ -127,7 +124,7 @@ class Shepherd:
     async def stop(self, why: str) -> None:
         """Start nothing more, give effects under way a moment to answer, and record the end."""
         self._stopping = True
-        self.tell(DaemonStopped(why))
+        self.tell(resources.DaemonStopped(why))
         with anyio.move_on_after(GRACE):
             while self._under_way or self._queue:
                 await self.changed() if self._queue else await anyio.sleep(0.02)
@@ -160,18 +157,18 @@ class Shepherd:
             for picture in self._pictures:
                 picture(entries, world)
             for entry in entries:
-                if isinstance(entry.body, Command):
+                if isinstance(entry.body, commands.Command):
                     self._start(entry.body, probe=False)
         self._changed.set()
         self._changed = anyio.Event()
 
-    def _start(self, command: Command, *, probe: bool) -> None:
+    def _start(self, command: commands.Command, *, probe: bool) -> None:
         if self._group is None or self._stopping:
             return
         self._under_way += 1
         self._group.start_soon(self._carry_out, command, probe)
 
-    async def _carry_out(self, command: Command, probe: bool) -> None:
+    async def _carry_out(self, command: commands.Command, probe: bool) -> None:
         try:
             answer = await self._effects.carry_out(command, lambda: self.world, probe=probe)
             self.tell(*answer)
@@ -220,4 +217,4 @@ class Shepherd:
         # set back, the wall clock would let every wait last so much longer, years where it had been years ahead
         ahead = max(self._ahead - gap, timedelta())
         jumped, self._ahead = gap - (self._ahead - ahead), ahead
-        return [ClockJumped(jumped)] if jumped > JUMP else []
+        return [resources.ClockJumped(jumped)] if jumped > JUMP else []

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -130,11 +129,6 @@ def asked(folder: Path) -> dict[str, Asked]:
         known.turns += line["kind"] == "turn" and not line["repeated"]
         known.last = place
     return found
-
-
-def prompts(folder: Path) -> Counter[str]:
-    """How many turns of the model began, by run."""
-    return Counter({run: one.turns for run, one in asked(folder).items() if one.turns})
 
 
 def journal(project: Path) -> Iterator[dict[str, Any]]:

@@ -124,7 +124,6 @@ SCRIPTS: dict[str, Script] = {"outcome": outcome_script}
 MODELS: Mapping[str, int] = {"default": 200_000, "other": 200_000, "small": 14_000}
 """Model ids and their context; `small` is full soon, which forces a compaction (fact 25)."""
 
-
 _PLUGIN = {"dependencies": {"@opencode-ai/plugin": programs.OPENCODE_VERSION}}
 
 

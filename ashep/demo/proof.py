@@ -1,6 +1,6 @@
 """What the demonstration proves in the end: from git, bd, the model's log and the journal, not from what ashep says."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from anyio import to_thread
@@ -12,9 +12,20 @@ from ashep.demo.edits import Edits, in_force
 from ashep.demo.kept import Asked, asked, journal
 from ashep.demo.stage import CALL, Stage, ashep
 from ashep.demo.story import BASE, ISSUES, merge_asked
+from ashep.errors import AshepError
 
 Proof = tuple[str, bool]
 """What is to be true, in words, and whether it is."""
+
+
+def told(found: Iterable[Proof], say: Callable[[str], None]) -> int:
+    """Say it, and give the exit code: 0 where all of it holds."""
+    proofs = list(found)
+    say("\nproof")
+    for words, holds in proofs:
+        say(f"  {'ok    ' if holds else 'FAILED'} {words}")
+    return 0 if all(holds for _, holds in proofs) else AshepError.exit_code
+
 
 WRITES = 6
 """Runs that change something."""

@@ -26,7 +26,7 @@ from rich.text import Text
 from ashep.core.text import clean
 from ashep.demo.edits import Edits, edit, restore
 from ashep.demo.kept import Kept, model, write_environment
-from ashep.demo.proof import SHOWN, proofs
+from ashep.demo.proof import SHOWN, proofs, told
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import PERSON, Stage, ashep
 from ashep.demo.story import ISSUES
@@ -115,7 +115,7 @@ async def _show(stage: Stage, say: Say) -> int:
             say(f"\n$ ashep {' '.join(words)}")
             shown = (await stage.ashep(*words, check=False)).rstrip()
             say(shown)
-        return await _prove(stage, say, edits, shown, before=not kept.failed_before)
+        return told(await proofs(stage, edits, shown, before=not kept.failed_before), say)
 
 
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
@@ -225,11 +225,3 @@ def _line(line: str, picture: _Picture, console: Console | None) -> None:
     picture.lines.append(line)
     if console is not None:
         console.print(Text(line), soft_wrap=True)
-
-
-async def _prove(stage: Stage, say: Say, edits: Edits, why: str, *, before: bool) -> int:
-    found = await proofs(stage, edits, why, before=before)
-    say("\nproof")
-    for words, holds in found:
-        say(f"  {'ok    ' if holds else 'FAILED'} {words}")
-    return 0 if all(holds for _, holds in found) else AshepError.exit_code

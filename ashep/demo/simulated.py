@@ -5,7 +5,7 @@ In memory only checks of files are carried out.
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,15 +16,13 @@ from ashep.actions.replay import replay
 from ashep.adapters.clock import RealClock
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
-from ashep.core.facts.records import Entry
 from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
-from ashep.core.state.world import World
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import Means
 from ashep.demo.kept import journal
+from ashep.demo.proof import SHOWN, told
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
-from ashep.errors import AshepError
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.landing import MemoryLanding
@@ -39,9 +37,6 @@ FOLDER = ".agent-shepherd"
 
 AGO = timedelta(hours=1, minutes=30)
 """How long ago the simulation begins: about as long as the story takes."""
-
-SHOWN = ISSUES[1].id
-"""The issue whose story is shown."""
 
 TURN, THINKS = 240.0, 900.0
 """Virtual seconds that an agent works, and that the person takes to answer."""
@@ -167,10 +162,7 @@ class _Stage:
             (f"decisions derived again: {again.decisions}, {len(differ)} differences", not differ),
             (f"audit: {account.issues} issues, {len(account.findings)} findings", not account.findings),
         ]
-        say("\nproof")
-        for words, holds in proofs:
-            say(f"  {'ok    ' if holds else 'FAILED'} {words}")
-        return 0 if all(holds for _, holds in proofs) else AshepError.exit_code
+        return told(proofs, say)
 
 
 async def _play(project: Path, say: Say) -> _Stage:
@@ -187,9 +179,6 @@ async def _play(project: Path, say: Say) -> _Stage:
 
     tell = narrator(timed)
 
-    def picture(entries: Sequence[Entry], world: World) -> None:
-        tell(entries, world)
-
     looking = MemoryVerifier(stage.trees), MemoryDiffs(stage.trees)
     means = Means(project, *looking, stage.landing, MemoryAnnotations(stage.tracker))
     parts = Parts(
@@ -199,7 +188,7 @@ async def _play(project: Path, say: Say) -> _Stage:
     try:
         info = await stage.tracker.check()
         async with (
-            daemon(parts, configuration, journal, WorkOptions(), [picture]) as running,
+            daemon(parts, configuration, journal, WorkOptions(), [tell]) as running,
             anyio.create_task_group() as group,
         ):
             group.start_soon(running.worker.run, info)

@@ -47,7 +47,6 @@ FILES = {"calc.py": PROGRAM, "test_calc.py": TEST, "README.md": README, ".gitign
 
 TEST_PROGRAM = "test_calc.py"
 
-
 BASE = "main"
 """The branch that is checked out, where work lands."""
 

@@ -52,37 +52,8 @@ class Operation:
         return self.path.partition("{")[2].partition("}")[0] or None
 
 
-async def _verify(tickets: Tickets, asked: Asked) -> BaseModel:
-    body: models.Verify = asked.given
-    return await tickets.verify(body.ticket_id, body.branch_name, body.repo_url)
-
-
-async def _status(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.status(asked.issue)
-
-
 async def _health(_: Tickets, __: Asked) -> BaseModel:
     return models.HealthAnswer(version=__version__)
-
-
-async def _list(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.listed(asked.given.status)
-
-
-async def _create(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.create(asked.given, asked.key)
-
-
-async def _ticket(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.ticket(asked.issue)
-
-
-async def _edit(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.edit(asked.issue, asked.given)
-
-
-async def _history(tickets: Tickets, asked: Asked) -> BaseModel:
-    return await tickets.history(asked.issue)
 
 
 OF_BODIES = (400, 408, 413, 415, 422)
@@ -91,31 +62,45 @@ OF_BODIES = (400, 408, 413, 415, 422)
 OPERATIONS = (
     Operation(
         "POST", "/verify", "verify", "Carry out the checks of an issue on the tip of a branch; wait for the result.",
-        models.VerificationAnswer, _verify, models.Verify, problems=(403, 404, 409, 502, 503, 504, *OF_BODIES),
+        models.VerificationAnswer,
+        lambda tickets, asked: tickets.verify(asked.given.ticket_id, asked.given.branch_name, asked.given.repo_url),
+        models.Verify, problems=(403, 404, 409, 502, 503, 504, *OF_BODIES),
     ),
     Operation(
         "GET", "/status/{ticket_id}", "status", "How an issue stands after its last verification.",
-        models.StatusAnswer, _status, problems=(404, 503),
+        models.StatusAnswer,
+        lambda tickets, asked: tickets.status(asked.issue),
+        problems=(404, 503),
     ),
     Operation("GET", "/health", "health", "Whether the service answers.", models.HealthAnswer, _health, open=True),
     Operation(
         "GET", "/tickets", "list", "Issues, and what their last verifications came to.",
-        models.TicketsAnswer, _list, query=models.Listing, problems=(422, 503),
+        models.TicketsAnswer,
+        lambda tickets, asked: tickets.listed(asked.given.status),
+        query=models.Listing, problems=(422, 503),
     ),
     Operation(
         "POST", "/tickets", "create", "Create an issue, with acceptance criteria; once for each Idempotency-Key.",
-        models.TicketAnswer, _create, models.NewTicket, status=201, problems=(503, *OF_BODIES),
+        models.TicketAnswer,
+        lambda tickets, asked: tickets.create(asked.given, asked.key),
+        models.NewTicket, status=201, problems=(503, *OF_BODIES),
     ),
     Operation(
         "GET", "/tickets/{id}", "ticket", "An issue, its acceptance criteria, and the checks in them.",
-        models.TicketAnswer, _ticket, problems=(404, 503),
+        models.TicketAnswer,
+        lambda tickets, asked: tickets.ticket(asked.issue),
+        problems=(404, 503),
     ),
     Operation(
         "PUT", "/tickets/{id}", "edit", "Replace words, priority or acceptance criteria of an issue.",
-        models.TicketAnswer, _edit, models.Edit, problems=(404, 503, *OF_BODIES),
+        models.TicketAnswer,
+        lambda tickets, asked: tickets.edit(asked.issue, asked.given),
+        models.Edit, problems=(404, 503, *OF_BODIES),
     ),
     Operation(
         "GET", "/tickets/{id}/verification", "history", "The verifications of an issue, the last ten.",
-        models.HistoryAnswer, _history, problems=(404, 503),
+        models.HistoryAnswer,
+        lambda tickets, asked: tickets.history(asked.issue),
+        problems=(404, 503),
     ),
 )  # fmt: skip

@@ -23,27 +23,13 @@ from ashep.config.checks.put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.http import history
-from ashep.http.models import (
-    CheckAnswer,
-    Checks,
-    Edit,
-    HistoryAnswer,
-    NewTicket,
-    RowAnswer,
-    StatusAnswer,
-    SummaryAnswer,
-    TicketAnswer,
-    TicketsAnswer,
-    VerificationAnswer,
-)
+from ashep.http import history, models
 from ashep.http.places import Places
 from ashep.ports.tracker import Annotated, Annotations, Fresh, Rewritten, Seen, Tracker
 from ashep.ports.verifier import Verifier
 
 AT_ONCE = 2
 """Issues that are verified at one time; others wait."""
-
 
 CRITERIA = "acceptance_criteria"
 """The key of acceptance criteria, as mistakes name it."""
@@ -94,7 +80,7 @@ class Tickets:
         for scope in self._scopes:
             scope.cancel()
 
-    async def verify(self, issue: str, branch: str, repository: str) -> VerificationAnswer:
+    async def verify(self, issue: str, branch: str, repository: str) -> models.VerificationAnswer:
         """Carry the checks of an issue out on the tip of a branch, and write down what came of it.
 
         Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places.candidate` and the tracker
@@ -138,36 +124,36 @@ class Tickets:
         before = await self._annotated(verified.issue)
         await self.annotations.annotate(verified.issue, history.added(before.metadata, verified, self.now()))
 
-    def _told(self, verified: Verified) -> VerificationAnswer:
+    def _told(self, verified: Verified) -> models.VerificationAnswer:
         told = verified.as_json(self.outputs)
-        return VerificationAnswer(
+        return models.VerificationAnswer(
             ticket_id=verified.issue,
             verification_status=verified.status,
-            checks=tuple(CheckAnswer(**one) for one in told["checks"]),
-            summary=SummaryAnswer(**told["summary"]),
+            checks=tuple(models.CheckAnswer(**one) for one in told["checks"]),
+            summary=models.SummaryAnswer(**told["summary"]),
             **{key: told[key] for key in ("commit", "tree", "base", "criteria", "changed", "isolated")},
         )
 
-    async def status(self, issue: str) -> StatusAnswer:
+    async def status(self, issue: str) -> models.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
         found = await self._annotated(issue)
-        return StatusAnswer(**await self._standing(issue, found), checks=history.last_checks(found.metadata))
+        return models.StatusAnswer(**await self._standing(issue, found), checks=history.last_checks(found.metadata))
 
-    async def history(self, issue: str) -> HistoryAnswer:
+    async def history(self, issue: str) -> models.HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
         found = await self._annotated(issue)
         log = history.read(found.metadata)
-        return HistoryAnswer(**await self._standing(issue, found), verification_log=log)
+        return models.HistoryAnswer(**await self._standing(issue, found), verification_log=log)
 
-    async def ticket(self, issue: str) -> TicketAnswer:
+    async def ticket(self, issue: str) -> models.TicketAnswer:
         """Show an issue and its checks; raises `NoSuchIssue`."""
         shown, found = await seen(self.tracker, issue), await self._annotated(issue)
         return await self._ticket(shown, found)
 
-    async def listed(self, status: str | None) -> TicketsAnswer:
+    async def listed(self, status: str | None) -> models.TicketsAnswer:
         """List issues (`Annotations.listed`)."""
         rows = [
-            RowAnswer(
+            models.RowAnswer(
                 ticket_id=one.id,
                 title=one.title,
                 status=one.status,
@@ -175,9 +161,9 @@ class Tickets:
             )
             for one in await self.annotations.listed(status)
         ]
-        return TicketsAnswer(tickets=tuple(rows))
+        return models.TicketsAnswer(tickets=tuple(rows))
 
-    async def create(self, new: NewTicket, key: str | None) -> TicketAnswer:
+    async def create(self, new: models.NewTicket, key: str | None) -> models.TicketAnswer:
         """Create an issue, once for each `key`: its id is made of that, so that the tracker itself refuses another.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `KeyTaken`.
@@ -200,24 +186,24 @@ class Tickets:
             raise KeyTaken(f"Idempotency-Key: it was given before, with another request, which made {issue}")
         return await self._ticket(await seen(self.tracker, issue), found)
 
-    async def _acceptance(self, given: str | Checks) -> str:
+    async def _acceptance(self, given: str | models.Checks) -> str:
         """Give acceptance criteria as a text, once their checks have been read. Raises `ConfigErrors`."""
         if isinstance(given, str):
             await apart(partial(read_criteria, given, CRITERIA, self.types), self.compiled, given)
             return given
         return put("", await self._given(given), CRITERIA, self.types)
 
-    async def _given(self, checks: Checks) -> Given:
+    async def _given(self, checks: models.Checks) -> Given:
         text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
         return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
 
-    async def edit(self, issue: str, edit: Edit) -> TicketAnswer:
+    async def edit(self, issue: str, edit: models.Edit) -> models.TicketAnswer:
         """Replace what is given, in one write; of acceptance criteria perhaps only the block of checks in them.
 
         Raises `ConfigErrors` where the checks are wrong, before anything is written, and `NoSuchIssue`.
         """
         found, acceptance = await self._annotated(issue), edit.acceptance_criteria
-        if isinstance(acceptance, Checks):
+        if isinstance(acceptance, models.Checks):
             acceptance = put(found.acceptance, await self._given(acceptance), where(issue), self.types)
         elif acceptance is not None:
             acceptance = await self._acceptance(acceptance)
@@ -247,12 +233,12 @@ class Tickets:
             "running": issue in self._running,
         }
 
-    async def _ticket(self, shown: Seen, found: Annotated) -> TicketAnswer:
+    async def _ticket(self, shown: Seen, found: Annotated) -> models.TicketAnswer:
         issue = shown.issue.id
         reading = await self._reading(issue, found.acceptance)
         criteria = reading.criteria
         standing = await self._standing(issue, found, reading)
-        return TicketAnswer(
+        return models.TicketAnswer(
             **standing,
             title=shown.issue.title,
             description=shown.text.description,

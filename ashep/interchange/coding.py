@@ -3,8 +3,7 @@
 import json
 
 from ashep.interchange.naming import COMPLETE, HUMAN, IDLE, TAKEN
-from ashep.interchange.state import schema_of
-from ashep.interchange.table import Row, Table
+from ashep.interchange.table import Row, Table, schema_of
 
 PRESET = "multi-tier"
 """The preset that means this table; a test runs both."""

@@ -98,14 +98,6 @@ class States:
         """Give, by phase, the state in which it waits once it was sent back."""
         return dict(self._back)
 
-    def all(self) -> list[str]:
-        """Give every name, those that each policy has included."""
-        own = [state for place in self.places for state in self._of(place.name)]
-        return list(dict.fromkeys([IDLE, *own, APPROVED, DONE, BLOCKED]))
-
-    def _of(self, name: str) -> list[str]:
-        return [state for states in (self._ready, self._back, self._at) if (state := states.get(name))]
-
 
 def event_of(place: Place, edge: str) -> str:
     """Name the event of an edge: of a verdict, or of the result `success`, `failed` or `partial`."""

@@ -7,25 +7,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ashep.interchange.naming import (
-    APPROVED,
-    BLOCKED,
-    COMPLETE,
-    DONE,
-    HUMAN,
-    IDLE,
-    TAKEN,
-    Place,
-    States,
-    event_of,
-    is_anew,
-)
+from ashep.interchange import naming
+from ashep.interchange.naming import Place, States, event_of, is_anew
 from ashep.views import Data, Database
-
-if TYPE_CHECKING:
-    from ashep.interchange.table import Table
 
 OTHERS = {
     "dispatch": "an agent began",
@@ -46,55 +32,6 @@ OTHERS = {
 _ANSWERS = ("approved", "changes_requested")
 _LEADING = ("IssueTaken", "IssueAdopted", "PhaseEntered", "PersonAsked")
 """Records at which the policy that is in force by then counts."""
-_TIME = {"type": "string", "format": "date-time"}
-
-
-def schema_of(table: "Table") -> dict[str, Any]:
-    """Give the JSON schema of the state of a flow under this table."""
-    states = [state for row in table.rows for state in (row.source, row.target)]
-    states = list(dict.fromkeys([*states, *table.at_dispatch, *table.at_dispatch.values(), BLOCKED, DONE]))
-    events = list(dict.fromkeys([row.event for row in table.rows] + list(OTHERS)))
-    routes = list(dict.fromkeys([row.route_to for row in table.rows] + [HUMAN, COMPLETE]))
-    state = {"enum": states, "description": "A state of the transition table."}
-    route = {"enum": [*routes, None], "description": "Whose turn it is; null: nobody's, as it was not taken yet."}
-    run = {"type": ["string", "null"], "description": "The run whose report it was, or which began."}
-    step = {
-        "seq": {"type": "integer", "minimum": 1, "description": "The number of the record in the journal."},
-        "at": _TIME | {"description": "When it happened, in UTC."},
-        "from": state,
-        "event": {"enum": events, "description": "What an agent reported, or what else happened."},
-        "to": state,
-        "route_to": route,
-        "run": run,
-        "why": {"type": "string", "description": "The reason, in the words of whoever gave it."},
-    }
-    whole = {
-        "version": {"const": 1, "description": "The version of this form."},
-        "issue": {"type": "string", "minLength": 1, "description": "The issue's id."},
-        "title": {"type": "string", "description": "Its title."},
-        "policy": {"type": ["string", "null"], "description": "The policy that it is worked on under."},
-        "state": state,
-        "route_to": route,
-        "phase": {"type": ["string", "null"], "description": "The phase that it is in."},
-        "run": run,
-        "since": {"type": ["string", "null"], "format": "date-time", "description": "Since when it is in this state."},
-        "history": {"type": "array", "items": _closed(step), "description": "Every change of the state, in order."},
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "session state",
-        "description": f"Where an issue is under the table of {table.policy or 'a policy'}, and how it got there.",
-        **_closed(whole),
-    }
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
-    }  # fmt: skip
-
-
-# --- the state --------------------------------------------------------------------------------------------------------
 
 
 def session_state(database: Database | None, issue: str) -> Data | None:
@@ -159,7 +96,7 @@ class _Telling:
     """What is known while the rows go by."""
 
     states: States
-    state: str = IDLE
+    state: str = naming.IDLE
     route: str | None = None
     phase: str | None = None
     run: str | None = None
@@ -175,19 +112,19 @@ class _Telling:
         """Say which states a record leads to."""
         match kind:
             case "IssueTaken":
-                self.cause = (TAKEN, None, None)
+                self.cause = (naming.TAKEN, None, None)
             case "RunEnded":
                 self.cause, self.run = self._reported(body), body["run"]
             case "PersonAnswered":
                 self.cause = (body["answer"], self.asked, None)
             case "RetryScheduled":
                 self.cause = None
-            case "CycleBegan" if self.cause is None or self.cause[0] not in (TAKEN, *_ANSWERS):
+            case "CycleBegan" if self.cause is None or self.cause[0] not in (naming.TAKEN, *_ANSWERS):
                 self.cause = ("person", None, None)
             case "IssueAdopted":
                 self.cause, self.phase = ("adopted", None, None), body["phase"]
                 if body["kind"] == "park":
-                    yield from self._over(BLOCKED, "adopted", HUMAN)
+                    yield from self._over(naming.BLOCKED, "adopted", naming.HUMAN)
                 elif body["kind"] == "ask":
                     yield from self._asked(body)
                 else:
@@ -202,16 +139,16 @@ class _Telling:
             case "PersonAsked":
                 yield from self._asked(body)
             case "IssueParked":
-                yield from self._over(BLOCKED, "parked", HUMAN)
+                yield from self._over(naming.BLOCKED, "parked", naming.HUMAN)
             case "IssueFinished":
                 event, _, run = self.cause or ("closed", None, None)
                 success = event.endswith(".done")
                 self.cause = None
-                yield DONE if success else APPROVED, event, COMPLETE, run
-            case "IssueClosed" if self.state not in (APPROVED, DONE):
-                yield from self._over(DONE, "closed", COMPLETE)
+                yield naming.DONE if success else naming.APPROVED, event, naming.COMPLETE, run
+            case "IssueClosed" if self.state not in (naming.APPROVED, naming.DONE):
+                yield from self._over(naming.DONE, "closed", naming.COMPLETE)
             case "IssueGivenBack" | "IssueLeft":
-                yield from self._over(IDLE, "given_back" if kind == "IssueGivenBack" else "left", None)
+                yield from self._over(naming.IDLE, "given_back" if kind == "IssueGivenBack" else "left", None)
             case _:
                 pass
 
@@ -230,7 +167,7 @@ class _Telling:
         event, source, run = self.cause or (otherwise, None, None)
         self.cause, self.phase = None, phase
         first = self.states.places[0].name if self.states.places else phase
-        if event == TAKEN and (self.state != IDLE or phase != first):
+        if event == naming.TAKEN and (self.state != naming.IDLE or phase != first):
             event = "taken_again"
         return event, source, run
 
@@ -241,13 +178,13 @@ class _Telling:
 
     def _asked(self, body: Data) -> Iterator[Step]:
         phase = body["phase"]
-        event, _, run = self._caused(phase, "deadline" if self.route == HUMAN else "blocked")
+        event, _, run = self._caused(phase, "deadline" if self.route == naming.HUMAN else "blocked")
         if body.get("human_phase", False) and phase in self.states:
             self.asked = phase
-            yield self.states.at(phase), event, HUMAN, run
+            yield self.states.at(phase), event, naming.HUMAN, run
         else:
             self.asked = None
-            yield BLOCKED, event if event == "adopted" else "blocked", HUMAN, run
+            yield naming.BLOCKED, event if event == "adopted" else "blocked", naming.HUMAN, run
 
     def _over(self, state: str, event: str, route: str | None) -> Iterator[Step]:
         self.cause = None

@@ -4,13 +4,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ashep.config import nodes
 from ashep.config.nodes import Node, Problem, Unreadable
-from ashep.interchange.naming import HUMAN, IDLE, TAKEN
+from ashep.interchange.naming import BLOCKED, COMPLETE, DONE, HUMAN, IDLE, TAKEN
 from ashep.interchange.notes import Reading, read_text, refused
+from ashep.interchange.state import OTHERS
 
+_TIME = {"type": "string", "format": "date-time"}
 COLUMNS = ("from", "event", "to", "route_to")
 
 
@@ -44,6 +46,51 @@ class Table:
         )
         parts = [*lines, '  "transitions": [', rows, "  ],", '  "at_dispatch": {', dispatch, "  }"]
         return "\n".join(["{", *parts, "}"]) + "\n"
+
+
+def schema_of(table: Table) -> dict[str, Any]:
+    """Give the JSON schema of the state of a flow under this table."""
+    states = [state for row in table.rows for state in (row.source, row.target)]
+    states = list(dict.fromkeys([*states, *table.at_dispatch, *table.at_dispatch.values(), BLOCKED, DONE]))
+    events = list(dict.fromkeys([row.event for row in table.rows] + list(OTHERS)))
+    routes = list(dict.fromkeys([row.route_to for row in table.rows] + [HUMAN, COMPLETE]))
+    state = {"enum": states, "description": "A state of the transition table."}
+    route = {"enum": [*routes, None], "description": "Whose turn it is; null: nobody's, as it was not taken yet."}
+    run = {"type": ["string", "null"], "description": "The run whose report it was, or which began."}
+    step = {
+        "seq": {"type": "integer", "minimum": 1, "description": "The number of the record in the journal."},
+        "at": _TIME | {"description": "When it happened, in UTC."},
+        "from": state,
+        "event": {"enum": events, "description": "What an agent reported, or what else happened."},
+        "to": state,
+        "route_to": route,
+        "run": run,
+        "why": {"type": "string", "description": "The reason, in the words of whoever gave it."},
+    }
+    whole = {
+        "version": {"const": 1, "description": "The version of this form."},
+        "issue": {"type": "string", "minLength": 1, "description": "The issue's id."},
+        "title": {"type": "string", "description": "Its title."},
+        "policy": {"type": ["string", "null"], "description": "The policy that it is worked on under."},
+        "state": state,
+        "route_to": route,
+        "phase": {"type": ["string", "null"], "description": "The phase that it is in."},
+        "run": run,
+        "since": {"type": ["string", "null"], "format": "date-time", "description": "Since when it is in this state."},
+        "history": {"type": "array", "items": _closed(step), "description": "Every change of the state, in order."},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "session state",
+        "description": f"Where an issue is under the table of {table.policy or 'a policy'}, and how it got there.",
+        **_closed(whole),
+    }
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+    }  # fmt: skip
 
 
 class Placed(NamedTuple):

@@ -10,23 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ashep.config.findings import ConfigErrors
 from ashep.core.issues.routing import following, writer_before
 from ashep.core.policy.language import format_duration, is_name
 from ashep.core.policy.policies import CLOSE, Human, Phase, Policies, Policy
-from ashep.interchange.naming import (
-    ANY,
-    APPROVED,
-    COMPLETE,
-    DONE,
-    HUMAN,
-    IDLE,
-    TAKEN,
-    Place,
-    States,
-    event_of,
-    is_anew,
-    route_of,
-)
+from ashep.interchange import naming
+from ashep.interchange.naming import Place, States, event_of, is_anew, route_of
 from ashep.interchange.notes import Imported, Note
 from ashep.interchange.table import Document, Placed, Row, Table
 from ashep.interchange.writing import as_yaml
@@ -70,16 +59,16 @@ def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
     """Give a policy's transitions, and what of it no table can say."""
     states = States(places_of(policy))
     first = policy.phases[0]
-    rows = [Row(IDLE, TAKEN, states.at(first.name), route_of(places_of(policy)[0]))]
+    rows = [Row(naming.IDLE, naming.TAKEN, states.at(first.name), route_of(places_of(policy)[0]))]
     for phase, place in zip(policy.phases, places_of(policy), strict=True):
         for edge, target in _edges(policy, phase):
             to, route = _target(states, place, edge, target, policy)
             rows.append(Row(states.at(phase.name), event_of(place, edge), to, route))
     waits = {row.target for row in rows}
     back = [(state, phase) for phase, state in states.sent_back().items() if state in waits]
-    rows += [Row(state, ANY, states.at(phase), phase) for state, phase in back]
+    rows += [Row(state, naming.ANY, states.at(phase), phase) for state, phase in back]
     dispatched = {state: at for state, at in states.dispatched().items() if state in waits}
-    return Table(tuple(rows), IDLE, dispatched, name, policy.description), _unsaid(policy)
+    return Table(tuple(rows), naming.IDLE, dispatched, name, policy.description), _unsaid(policy)
 
 
 def _edges(policy: Policy, phase: Phase) -> list[tuple[str, str]]:
@@ -102,10 +91,10 @@ def _answers(policy: Policy, phase: Phase, human: Human) -> list[tuple[str, str]
 
 def _target(states: States, source: Place, edge: str, target: str, policy: Policy) -> tuple[str, str]:
     if target == CLOSE:
-        return (DONE if edge == "success" else APPROVED), COMPLETE
+        return (naming.DONE if edge == "success" else naming.APPROVED), naming.COMPLETE
     phase = policy.phase(target)
     human = phase is not None and phase.human is not None
-    return states.towards(source.name, target), HUMAN if human else target
+    return states.towards(source.name, target), naming.HUMAN if human else target
 
 
 def _unsaid(policy: Policy) -> list[str]:
@@ -141,13 +130,17 @@ class _Reader:
     def rows(self) -> tuple[Placed, ...]:
         return self.document.placed
 
+    def refuse(self, placed: Placed, message: str) -> ConfigErrors:
+        """Give the error that a row has no meaning here."""
+        return self.document.reading.refuse(placed.node, message)
+
     def of(self, state: str) -> list[Placed]:
         """Give the rows of a state."""
         return [placed for placed in self.rows if placed.row.source == state]
 
     def waits(self, state: str) -> bool:
         """Say whether a state only waits for its agent."""
-        return all(placed.row.event == ANY for placed in self.of(state))
+        return all(placed.row.event == naming.ANY for placed in self.of(state))
 
     def begins(self, placed: Placed) -> str:
         """Name the state in which the one that a row routes to is at work."""
@@ -162,7 +155,7 @@ class _Reader:
         found = table.at_dispatch.get(state) or self._named_like(state)
         if found is None or self.waits(found):
             message = f"{state} has no rows, and it is not known what it becomes when its agent begins"
-            raise self.document.reading.refuse(placed.node, f"{message}; say it in `at_dispatch`")
+            raise self.refuse(placed, f"{message}; say it in `at_dispatch`")
         return found
 
     def _named_like(self, state: str) -> str | None:
@@ -186,12 +179,12 @@ def policy_of(document: Document) -> tuple[dict[str, Any], list[Note]]:
     _roles(reader)
     table = document.table
     start = reader.of(table.initial)
-    if len(start) != 1 or start[0].row.route_to in (HUMAN, COMPLETE):
-        raise document.reading.refuse(
-            start[0].node, f"{table.initial}, where an issue begins, has one row, to the agent that takes it"
+    if len(start) != 1 or start[0].row.route_to in (naming.HUMAN, naming.COMPLETE):
+        raise reader.refuse(
+            start[0], f"{table.initial}, where an issue begins, has one row, to the agent that takes it"
         )
-    agents = [_phase(reader, state) for state in reader.role_at if reader.role_at[state] != HUMAN]
-    people = [_human(reader, state) for state in reader.role_at if reader.role_at[state] == HUMAN]
+    agents = [_phase(reader, state) for state in reader.role_at if reader.role_at[state] != naming.HUMAN]
+    people = [_human(reader, state) for state in reader.role_at if reader.role_at[state] == naming.HUMAN]
     first = reader.phase_at[reader.begins(start[0])]
     agents.sort(key=lambda phase: phase["name"] != first)
     policy: dict[str, Any] = {"description": table.description} if table.description else {}
@@ -203,34 +196,36 @@ def _roles(reader: _Reader) -> None:
     seen: dict[str, Placed] = {}
     for placed in reader.rows:
         row = placed.row
-        if row.route_to == COMPLETE:
+        if row.route_to == naming.COMPLETE:
             _ended(reader, placed)
             continue
-        state = row.target if row.route_to == HUMAN else reader.begins(placed)
+        state = row.target if row.route_to == naming.HUMAN else reader.begins(placed)
         role = reader.role_at.setdefault(state, row.route_to)
         if role != row.route_to:
             line = seen[state].node.line
             message = f"{state} is {role}'s on line {line} and {row.route_to}'s here; a state has one"
-            raise reader.document.reading.refuse(placed.node, message)
+            raise reader.refuse(placed, message)
         seen.setdefault(state, placed)
     for placed in reader.rows:
         state = placed.row.source
         if state != reader.document.table.initial and not reader.waits(state) and state not in reader.role_at:
-            raise reader.document.reading.refuse(placed.node, f"no row leads to {state}; nobody works there")
+            raise reader.refuse(placed, f"no row leads to {state}; nobody works there")
     shared = list(reader.role_at.values())
     for state, role in reader.role_at.items():
-        own = shared.count(role) == 1 and role != HUMAN and is_name(role)
+        own = shared.count(role) == 1 and role != naming.HUMAN and is_name(role)
         name = role if own else _word(state)
         if name in (*reader.phase_at.values(), CLOSE, *_RESULTS, "success", "park"):
             message = f"the phase of {state} cannot be called {name}; rename the state, or whom it routes to"
-            raise reader.document.reading.refuse(seen[state].node, message)
+            raise reader.refuse(seen[state], message)
         reader.phase_at[state] = name
 
 
 def _ended(reader: _Reader, placed: Placed) -> None:
     if left := reader.of(placed.row.target):
-        message = f"{placed.row.target} is an end ({COMPLETE} on line {placed.node.line}); nothing leads out of it"
-        raise reader.document.reading.refuse(left[0].node, message)
+        message = (
+            f"{placed.row.target} is an end ({naming.COMPLETE} on line {placed.node.line}); nothing leads out of it"
+        )
+        raise reader.refuse(left[0], message)
 
 
 def _phase(reader: _Reader, state: str) -> dict[str, Any]:
@@ -250,7 +245,7 @@ def _phase(reader: _Reader, state: str) -> dict[str, Any]:
     }
     if not verdicts:
         placed = reader.of(state)[0]
-        raise reader.document.reading.refuse(placed.node, f"{state} has no event that says that its work is done")
+        raise reader.refuse(placed, f"{state} has no event that says that its work is done")
     return phase
 
 
@@ -261,16 +256,14 @@ def _verdicts(reader: _Reader, state: str) -> dict[str, str]:
     edges: dict[str, str] = {}
     for placed, word in zip(rows, short, strict=True):
         row = placed.row
-        if row.event == ANY:
+        if row.event == naming.ANY:
             message = "`any` is for a state that only waits for its agent; name the event"
-            raise reader.document.reading.refuse(placed.node, message)
+            raise reader.refuse(placed, message)
         verdict = _word(word if short.count(word) == 1 else row.event)
         if verdict == "success":
             verdict = _word(row.event) if "." in row.event else "done"
         if verdict in edges:
-            raise reader.document.reading.refuse(
-                placed.node, f"{row.event} is {verdict} here, as another event of {state}"
-            )
+            raise reader.refuse(placed, f"{row.event} is {verdict} here, as another event of {state}")
         if verdict in _RESULTS:
             why = f"it is the result {verdict} here, which leads there once the attempts of `retry` are used up"
             reader.notes.append(Note("changed", f"event: {row.event}", placed.node.line, why))
@@ -280,12 +273,12 @@ def _verdicts(reader: _Reader, state: str) -> dict[str, str]:
 
 def _leads(reader: _Reader, placed: Placed) -> str:
     row = placed.row
-    if row.route_to == COMPLETE:
+    if row.route_to == naming.COMPLETE:
         return CLOSE
     if row.target == reader.document.table.initial:
         why = f"it is not given back to be taken anew: it goes on at once where {row.target} leads to"
         reader.notes.append(Note("changed", f"{row.source} {row.event}", placed.node.line, why))
-    return reader.phase_at[row.target if row.route_to == HUMAN else reader.begins(placed)]
+    return reader.phase_at[row.target if row.route_to == naming.HUMAN else reader.begins(placed)]
 
 
 def _human(reader: _Reader, state: str) -> dict[str, Any]:
@@ -294,12 +287,12 @@ def _human(reader: _Reader, state: str) -> dict[str, Any]:
     first = reader.phase_at[reader.begins(reader.of(reader.document.table.initial)[0])]
     human: dict[str, Any] = {"ask": f"{state}: say in a comment how to go on. Go on?"}
     for answer in ("approved", "changes_requested"):
-        known = rows.pop(answer, None) or rows.get(ANY)
+        known = rows.pop(answer, None) or rows.get(naming.ANY)
         human[answer] = _leads(reader, known) if known else first
     late = rows.pop("deadline", None)
     if late is not None:
         human["on_deadline"] = _leads(reader, late)
-    rows.pop(ANY, None)
+    rows.pop(naming.ANY, None)
     for event, placed in rows.items():
         why = "a person answers approved or changes_requested, and nothing else"
         reader.notes.append(Note("lost", f"{state} {event}", placed.node.line, why))

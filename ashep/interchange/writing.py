@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from ashep.config.starter import write_all
 from ashep.core.text import clean
 from ashep.errors import UsageError
 from ashep.interchange.notes import Note, grouped
@@ -46,19 +47,10 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) 
     """Write files below a folder, all or none; `UsageError` where one stands already with another text."""
     texts = {folder / name: text for name, text in files.items()}
     refuse_others(texts, force=force)
-    drafts = {file: file.with_name(f".{file.name}.new") for file in texts}
     try:
-        for file, draft in drafts.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(texts[file], encoding="utf-8")
-        for file, draft in drafts.items():
-            draft.replace(file)
+        write_all(texts)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
-    finally:
-        for draft in drafts.values():
-            if os.path.lexists(draft):
-                draft.unlink()
     return list(texts)
 
 

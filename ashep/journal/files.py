@@ -7,7 +7,7 @@ The files are those of the journal's folder and of its `archive`, to which old o
 the journal begins later: `base` says where.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from io import BufferedReader
 from itertools import chain
@@ -31,6 +31,14 @@ _REMEDY = (
     "the whole state folder away and start anew: ashep then finds its issues again in the tracker. "
     "`ashep journal verify --salvage DIR` writes what can be read to a new folder."
 )
+
+
+Told = Callable[[int], None]
+"""How far it has got: the number of the last record."""
+
+
+def nobody(*_: int) -> None:
+    """Tell nobody."""
 
 
 class Position(NamedTuple):
@@ -313,19 +321,11 @@ def _lines(file: BufferedReader, start: int, end: int) -> Iterator[bytes]:
 
 
 def line_at(folder: Path, name: str, offset: int) -> int:
-    """Count the number of the line that begins at an offset."""
+    """Count the number of the line that begins at an offset; for that of the first, the file need not be there."""
     if not offset:
         return 1
     with open_file(folder, name) as file:
-        return 1 + _newlines(file, offset)
-
-
-def _newlines(file: BufferedReader, size: int) -> int:
-    count = 0
-    while size > 0 and (chunk := file.read(min(size, 1 << 20))):
-        count += chunk.count(b"\n")
-        size -= len(chunk)
-    return count
+        return 1 + file.read(offset).count(b"\n")
 
 
 def _check_place(record: Record, *, first: bool, pending: int, crc: int) -> None:

@@ -15,8 +15,7 @@ from types import TracebackType
 from ashep import __version__
 from ashep.errors import AlreadyRunning
 
-_TRIES = 25
-"""Half a second: a reader that asks for the holder has the lock itself for a moment."""
+_TRIES = 25  # half a second: a reader that asks for the holder has the lock itself for a moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,12 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
-from ashep.core.facts.disk import LOW_DISK
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts import disk, records, resources
 from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
-from ashep.journal import snapshots
+from ashep.journal import chain, paths, snapshots, space
 from ashep.journal.archive import archive, archive_aged
 from ashep.journal.blobs import Aside, Blobs, in_thread
-from ashep.journal.chain import check_sealed, sealed_size
 from ashep.journal.files import (
     START,
     Batch,
@@ -35,9 +32,6 @@ from ashep.journal.files import (
     open_file,
 )
 from ashep.journal.lines import encode_batch, header, parse
-from ashep.journal.paths import make_folder, sync_folder, write_all
-from ashep.journal.snapshots import Mark
-from ashep.journal.space import Reserve, free
 
 
 class Sizes(NamedTuple):
@@ -52,7 +46,6 @@ class Sizes(NamedTuple):
 
 
 SIZES = Sizes()
-
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -60,14 +53,14 @@ class Journal:
     """The only writer of a state folder's journal; hold the folder's `Lock` for as long as one is open."""
 
     def __init__(
-        self, folder: Path, tail: "Tail", begun: JournalBegun | None, aside: Aside, *, cut: int, sizes: Sizes
+        self, folder: Path, tail: "Tail", begun: resources.JournalBegun | None, aside: Aside, *, cut: int, sizes: Sizes
     ) -> None:
         """Use `Journal.open`."""
         self.folder, self.cut, self.begun, self._aside = folder, cut, begun, aside
         self.blobs = Blobs(folder.parent / "blobs", aside)
         self.unchecked = False
         """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
-        self._reserve = Reserve(folder.parent)
+        self._reserve = space.Reserve(folder.parent)
         self._file, self._position, self._digest = tail
         self.sizes = sizes
         self._moving = threading.Lock()
@@ -88,10 +81,10 @@ class Journal:
         folder = state / "journal"
         try:
             for path in (state, folder, state / "blobs"):
-                make_folder(path)
-            wait = sealed_size(folder) > sizes.at_once
+                paths.make_folder(path)
+            wait = chain.sealed_size(folder) > sizes.at_once
             if not wait:
-                check_sealed(folder)
+                chain.check_sealed(folder)
             scan = Scan(folder, _vouched(state) or last_header(folder), hashing=True)
             for _ in scan.records():
                 pass
@@ -108,22 +101,22 @@ class Journal:
 
     async def check_sealed(self) -> None:
         """Compare the sealed files with their hashes, in a worker thread; raises `JournalDamaged`."""
-        await self._aside(partial(check_sealed, self.folder), None)
+        await self._aside(partial(chain.check_sealed, self.folder), None)
         self.unchecked = False
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> snapshots.Mark:
         """The end of the last durable batch, as a snapshot of the World there needs it."""
-        return Mark(self._position, self._digest.hexdigest())
+        return snapshots.Mark(self._position, self._digest.hexdigest())
 
-    async def keep(self, world: World, mark: Mark) -> None:
+    async def keep(self, world: World, mark: snapshots.Mark) -> None:
         """Write a snapshot of the World as it was at a mark, and archive old files, in a worker thread.
 
         Raises OSError: then the next start has more to fold, and nothing else comes of it.
         """
         await self._aside(partial(self.keep_now, world, mark), None)
 
-    def keep_now(self, world: World, mark: Mark) -> None:
+    def keep_now(self, world: World, mark: snapshots.Mark) -> None:
         """Do what `keep` does in the calling thread."""
         snapshots.keep(self.folder.parent, world, mark)
         self.archive(self.sizes.keep, world.now)
@@ -161,11 +154,11 @@ class Journal:
     def room(self) -> int:
         """Give the bytes that may still be written where the journal lies; it takes microseconds."""
         try:
-            return free(self.folder)
+            return space.free(self.folder)
         except OSError:
-            return 2 * LOW_DISK  # whoever writes next will be told what is wrong
+            return 2 * disk.LOW_DISK  # whoever writes next will be told what is wrong
 
-    def read(self) -> Iterator[Entry]:
+    def read(self) -> Iterator[records.Entry]:
         """Give every durable entry, in order; raises `JournalDamaged`. Blocks."""
         for batch in self.batches():
             yield from batch.entries
@@ -178,7 +171,7 @@ class Journal:
         """Say whether the journal goes on from this position: the same batch ends there. Blocks."""
         return holds(self.folder, Position(*position))
 
-    async def append(self, entries: Sequence[Entry]) -> None:
+    async def append(self, entries: Sequence[records.Entry]) -> None:
         """Make a batch durable: one write, one fdatasync, in a worker thread. An empty batch is nothing.
 
         Entries are numbered from `next_seq` on; ValueError (before anything is written) where they are not, or where
@@ -194,7 +187,7 @@ class Journal:
         self._refusal = None
         self._note_begin(entries)
 
-    def append_now(self, entries: Sequence[Entry]) -> None:
+    def append_now(self, entries: Sequence[records.Entry]) -> None:
         """Do what `append` does in the calling thread."""
         if not entries:
             return
@@ -207,7 +200,7 @@ class Journal:
         self._refusal = "it was closed"
         os.close(self._file)
 
-    def _encode(self, entries: Sequence[Entry]) -> tuple[bytes, Position]:
+    def _encode(self, entries: Sequence[records.Entry]) -> tuple[bytes, Position]:
         if self._refusal:
             raise DiskFailed(f"the journal takes no more records: {self._refusal}. {self._safe()}")
         if [entry.seq for entry in entries] != list(range(self.next_seq, self.next_seq + len(entries))):
@@ -218,8 +211,8 @@ class Journal:
 
     def _write(self, data: bytes, end: Position, at: datetime) -> None:
         try:
-            self._reserve.see_to(len(data), plenty=2 * LOW_DISK)
-            write_all(self._file, data)
+            self._reserve.see_to(len(data), plenty=2 * disk.LOW_DISK)
+            paths.write_all(self._file, data)
             _sync(self._file)
             self._digest.update(data)
             self._position = end
@@ -243,9 +236,9 @@ class Journal:
             "Look after the disk (space, quota, permissions, health), then start ashep again."
         )
 
-    def _note_begin(self, entries: Sequence[Entry]) -> None:
+    def _note_begin(self, entries: Sequence[records.Entry]) -> None:
         first = entries[0].body
-        if self.begun is None and isinstance(first, JournalBegun):
+        if self.begun is None and isinstance(first, resources.JournalBegun):
             self.begun = first
 
 
@@ -288,7 +281,7 @@ def _prepare(folder: Path, scan: Scan, at: datetime) -> Tail:
     path = files[-1] if files else folder / file_name(position.seq + 1)
     if not position.offset:
         return _headed(path, header(position.seq + 1, at, files[-2].name if len(files) > 1 else None, scan.before))
-    sync_folder(folder)  # who began the file may have been killed before its name was durable
+    paths.sync_folder(folder)  # who began the file may have been killed before its name was durable
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         if scan.torn:
@@ -306,9 +299,9 @@ def _headed(path: Path, first: bytes) -> Tail:
     """Begin a file, or begin it again: a power cut may have left nothing of use in it."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        write_all(file, first)
+        paths.write_all(file, first)
         os.fsync(file)
-        sync_folder(path.parent)
+        paths.sync_folder(path.parent)
     except BaseException:
         os.close(file)
         raise

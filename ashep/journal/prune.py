@@ -6,33 +6,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts import records, resources
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources.retention import lasting
 from ashep.core.state.snapshot import dump
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import snapshots
-from ashep.journal.archive import archived
+from ashep.journal import archive, paths, snapshots
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import ARCHIVE, BASE, Position, base, batches, damaged, head_of, journal_files, open_file
-from ashep.journal.paths import sync_folder
-from ashep.journal.snapshots import Mark
 
 if TYPE_CHECKING:
     from ashep.journal.log import Journal
-
 
 _NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """What may be a text's name, wherever a record or the World has it: what is kept for nothing costs some room only."""
 
 
 # --- deleting ---------------------------------------------------------------------------------------------------------
-
-
-def nobody() -> None:
-    """Tell nobody."""
 
 
 class Deleted(NamedTuple):
@@ -45,12 +36,12 @@ class Deleted(NamedTuple):
 def prune(journal: "Journal", at: datetime) -> Deleted:
     """Delete the archive for good, as its owner says. Blocks; raises `JournalDamaged` and `DiskFailed`."""
     folder = journal.folder
-    left = [path.name for path in archived(folder) if path.name >= base(folder).file]
+    left = [path.name for path in archive.archived(folder) if path.name >= base(folder).file]
     try:
         if left:
             world, first = _folded(folder, left[-1])
-            journal.append_now([Entry(journal.next_seq, at, JournalPruned(first.seq, tuple(left)))])
-            snapshots.write(folder / BASE, world, Mark(first, ""))
+            journal.append_now([records.Entry(journal.next_seq, at, resources.JournalPruned(first.seq, tuple(left)))])
+            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
     return finish(folder, journal.blobs)
@@ -61,7 +52,7 @@ def stand_in(folder: Path, last: str) -> None:
     try:
         if last >= base(folder).file:
             world, first = _folded(folder, last)
-            snapshots.write(folder / BASE, world, Mark(first, ""))
+            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
 
@@ -69,17 +60,17 @@ def stand_in(folder: Path, last: str) -> None:
 def unfinished(folder: Path) -> bool:
     """Whether an earlier deletion was interrupted: files stand there that the journal does not begin with any more."""
     begin = base(folder).file
-    return any(path.name < begin for path in archived(folder))
+    return any(path.name < begin for path in archive.archived(folder))
 
 
-def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = nobody) -> Deleted:
+def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None] = lambda: None) -> Deleted:
     """Delete the texts and the files that nothing needs, now that something stands for them.
 
     `now` is the event loop's time; `told` is called from time to time, and may raise to end it before anything goes.
     Blocks; raises as `prune` does.
     """
     begin = base(folder).file
-    gone = [path for path in archived(folder) if path.name < begin]
+    gone = [path for path in archive.archived(folder) if path.name < begin]
     try:
         texts = blobs.sweep(named(folder, told), now) if gone else 0
         for path in gone:
@@ -87,13 +78,13 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
                 twin.unlink()
             path.unlink()
         if gone:
-            sync_folder(folder / ARCHIVE)
+            paths.sync_folder(folder / ARCHIVE)
     except OSError as error:
         raise _failed(folder, error) from error
     return Deleted(gone, texts)
 
 
-def named(folder: Path, told: Callable[[], None] = nobody) -> set[str]:
+def named(folder: Path, told: Callable[[], None] = lambda: None) -> set[str]:
     """Find everything that may be the name of a text in what the journal holds, and in what stands for the rest."""
     world, begin = snapshots.beginning(folder)
     names = {name for _, data in dump(lasting(world)) for name in _names(data)}

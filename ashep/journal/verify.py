@@ -5,7 +5,7 @@ Both only read the journal. A torn end is no damage: it is a batch that was neve
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,23 +13,14 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from ashep.errors import JournalDamaged, UsageError
-from ashep.journal.files import BASE, START, Position, Scan, journal_files, open_file, path_of
-from ashep.journal.lines import COMMIT, HEADER, BadLine, Record, parse
-from ashep.journal.paths import make_folder, sync_folder, write_all
-from ashep.journal.snapshots import beginning
+from ashep.journal import lines, paths, snapshots
+from ashep.journal.files import BASE, START, Position, Scan, Told, journal_files, nobody, open_file, path_of
 
 REST = "rest.jsonl"
 """The file of a salvage that holds what stands behind the damage."""
 
 NAMED = 100
 """Places that a salvage names; it counts all."""
-
-Told = Callable[[int], None]
-"""How far it has got: the number of the last record."""
-
-
-def nobody(_: int) -> None:
-    """Tell nobody."""
 
 
 @dataclass(slots=True)
@@ -54,7 +45,7 @@ def verify(folder: Path, told: Told = nobody) -> Verified:
     Blocks.
     """
     files = journal_files(folder)
-    _, begin = beginning(folder)
+    _, begin = snapshots.beginning(folder)
     found = Verified(first=begin.seq or 1, last=begin.seq, files=len(files))
     found.archived = sum(path.parent != folder for path in files)
     scan = Scan(folder, hashing=True)
@@ -96,7 +87,7 @@ def salvage(state: Path, target: Path, told: Told = nobody) -> Salvaged:
         raise UsageError(f"{target} lies in the journal that is to be saved")
     folder, done = state / "journal", Salvaged()
     for path in (target, target / "journal"):
-        make_folder(path)
+        paths.make_folder(path)
     good = _find_damage(folder, done, told)
     if good is not None:
         done.last = good.seq
@@ -111,7 +102,7 @@ def _find_damage(folder: Path, done: Salvaged, told: Told) -> Position | None:
     """Say up to where the journal is good; None: not even what it begins with is."""
     scan: Scan | None = None
     try:
-        _, begin = beginning(folder)
+        _, begin = snapshots.beginning(folder)
         scan = Scan(folder, begin, hashing=True)
         for end, _ in scan.batches():
             told(end.seq)
@@ -140,7 +131,7 @@ def _copy(path: Path, target: Path, size: int = -1) -> None:
             copy.write(source.read(size))
         copy.flush()
         os.fsync(copy.fileno())
-    sync_folder(target.parent)
+    paths.sync_folder(target.parent)
 
 
 def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> None:
@@ -149,26 +140,26 @@ def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> N
         for path in journal_files(folder):
             if path.name >= good.file:
                 for record in _good_lines(folder, path.name, good.offset if path.name == good.file else 0, done):
-                    write_all(file, as_line(record))
+                    paths.write_all(file, as_line(record))
                     done.rest += 1
         os.fsync(file)
     finally:
         os.close(file)
 
 
-def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[Record]:
+def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[lines.Record]:
     """Give the entries of a file behind an offset whose own checksum is right."""
     with open_file(folder, name) as file:
         skipped = file.read(skip).count(b"\n")
         for number, raw in enumerate(file, skipped + 1):
             try:
-                record = parse(raw)
-            except BadLine:
+                record = lines.parse(raw)
+            except lines.BadLine:
                 done.bad += 1
                 if len(done.places) < NAMED:
                     done.places.append(f"{path_of(folder, name)}:{number}")
                 continue
-            if record["type"] not in (HEADER, COMMIT):
+            if record["type"] not in (lines.HEADER, lines.COMMIT):
                 yield record
 
 
@@ -184,7 +175,7 @@ def _copy_blobs(folder: Path, target: Path, done: Salvaged) -> None:
             done.blobs += 1
 
 
-def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator[Record]:
+def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator[lines.Record]:
     """Give every entry as plain JSON data, as it stands in the journal, without its secret; raises `JournalDamaged`.
 
     `issue`: only what is about this issue; `since`: only from this sequence number on.
@@ -198,6 +189,6 @@ def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator
                 yield record
 
 
-def as_line(record: Record) -> bytes:
+def as_line(record: lines.Record) -> bytes:
     """Write a record as a line of JSON that holds nothing but ASCII, so that no terminal acts on it."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"

@@ -137,7 +137,7 @@ def make(
         made = found(context)
     except Exception as error:  # most likely what is wrong with its options; whatever it is, no daemon can go on
         raise NotUsable(f"{dotted} could not be made: {_told(error)}") from error
-    for name in _attributes(port):
+    for name in (name for part in port.__mro__ for name in vars(part).get("__annotations__", ())):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
     return Guarded(made, dotted, port, max(longest, 4 * context.timeout), context.redact)
@@ -160,15 +160,8 @@ def _methods(port: type) -> Iterator[tuple[str, Any]]:
     """The methods of a port and of the ports that it is made of, in the order in which they are written."""
     for part in reversed(port.__mro__):
         if part not in (object, Protocol) and getattr(part, "_is_protocol", False):
-            yield from ((name, value) for name, value in vars(part).items() if _is_method(name, value))
-
-
-def _is_method(name: str, value: object) -> bool:
-    return inspect.isfunction(value) and not name.startswith("_")
-
-
-def _attributes(port: type) -> tuple[str, ...]:
-    return tuple(name for part in port.__mro__ for name in vars(part).get("__annotations__", ()))
+            methods = ((name, value) for name, value in vars(part).items() if inspect.isfunction(value))
+            yield from (one for one in methods if not one[0].startswith("_"))
 
 
 def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:

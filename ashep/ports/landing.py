@@ -11,10 +11,8 @@ from typing import Literal, Protocol
 ISSUE = "Ashep-Issue"
 """The trailer by which a commit on the base names the issue that it landed."""
 
-
 HEAD = "Ashep-Head"
 """The trailer by which it names the last commit of the issue's branch that it holds."""
-
 
 Method = Literal["merge", "squash", "rebase"]
 """merge: a merge commit · squash: one commit on the base · rebase: the branch's commits again, one by one, on the base;

@@ -9,21 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ashep.core.facts.records import format_time
-from ashep.core.facts.resources import Notice
+from ashep.core.facts import records, resources
 from ashep.core.policy.settings import NotifyTarget
 
 TIMEOUT = 30.0
 """Seconds that a target has to take a message."""
 
-
 SHOWN = 50
 """Notices that a message shows; the others are counted."""
 
-
 VERSION = 1
 """The version of a message's JSON."""
-
 
 _TITLES = {
     "waiting": ("waits for you", "wait for you"),
@@ -44,7 +40,7 @@ class Message:
     title: str
     text: str
     """A line for each notice."""
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[resources.Notice, ...] = ()
     journal: str = ""
     """The journal's instance id: with it the ids of notices are unique."""
     again: bool = False
@@ -59,7 +55,7 @@ class Message:
             "notices": [
                 {
                     "id": f"{self.journal}:{one.id}", "seq": one.cause, "event": one.event, "issue": one.issue,
-                    "about": one.about, "at": format_time(one.noted), "text": one.text,
+                    "about": one.about, "at": records.format_time(one.noted), "text": one.text,
                 }
                 for one in self.notices[:SHOWN]
             ],
@@ -79,7 +75,7 @@ class Notifier(Protocol):
         ...
 
 
-def message_of(notices: Sequence[Notice], journal: str, key: str, *, again: bool = False) -> Message:
+def message_of(notices: Sequence[resources.Notice], journal: str, key: str, *, again: bool = False) -> Message:
     """Put notices into words."""
     counts = Counter(one.event for one in notices)
     title = ", ".join(f"{count} {_TITLES[event][count > 1]}" for event, count in counts.items())

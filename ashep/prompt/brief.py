@@ -16,7 +16,6 @@ from ashep.prompt.fences import Foreign, tidy
 from ashep.prompt.found import Found, lines_of
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
-
 _T = TypeVar("_T")
 
 ROLES = ("plan", "implement", "review", "arbitrate", "test", "debug", "doc", "analyze", "extract")

@@ -1,14 +1,10 @@
 """What Agent Shepherd itself found about an issue's work, as prompts tell it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ashep.core.facts.delivery import CheckResult
-    from ashep.core.state.delivery import Evidence, Flaw
-    from ashep.core.state.flow import Flow
+from ashep.core.facts.delivery import CheckResult
+from ashep.core.state.delivery import Evidence, Flaw
+from ashep.core.state.flow import Flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts import delivery, tracker
 from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.tracker import Comment
 from ashep.core.policy.policies import Phase
 from ashep.core.state.delivery import Evidence, Flaw
 from ashep.core.state.run import Report
@@ -19,7 +18,7 @@ from ashep.prompt.found import Found
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 
 _EVIDENCE = Evidence(
-    "commit", "tree", (CheckResult("check", "failed", "message", 0),), changed=True, isolated=True, log=""
+    "commit", "tree", (delivery.CheckResult("check", "failed", "message", 0),), changed=True, isolated=True, log=""
 )
 
 
@@ -104,7 +103,7 @@ def _samples(phase: Phase, kind: Kind) -> list[Brief]:
             Report("issue/other.1.1", "other", "agent", "succeeded", "", outcome),
             Report(f"issue/{phase.name}.2.1", phase.name, "agent", "failed", "why", None, "error"),
         ),
-        comments=(Comment("1", "author", "text", datetime(2000, 1, 1, tzinfo=UTC)),),
+        comments=(tracker.Comment("1", "author", "text", datetime(2000, 1, 1, tzinfo=UTC)),),
         changes=Changes((Commit("sha", "subject"),), "stat", ("path",)),
         found=Found(Flaw("checks", "why", "", "base"), "log", _EVIDENCE),
         wrong="wrong",

@@ -16,22 +16,10 @@ from anyio.abc import TaskGroup
 
 from ashep import __version__
 from ashep.core.analysis.account import account
-from ashep.core.facts.commands import SendPrompt, StopTurn
-from ashep.core.facts.issues import (
-    CycleBegan,
-    IssueClosed,
-    IssueGivenBack,
-    IssueLeft,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-    PhaseEntered,
-)
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, records, tracker
+from ashep.core.facts import issues as issue_facts
 from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen, TimerDue
 from ashep.core.facts.runs import Model, PromptSent, RunPlanned, RunWithdrawn
-from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
@@ -41,11 +29,9 @@ from ashep.core.reconcile.step import RULES
 from ashep.core.runs.choice import model_of
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
+from ashep.daemon import leases, monitor, shepherd
 from ashep.daemon.effects.execute import Effects
 from ashep.daemon.effects.trees import TreeEffects
-from ashep.daemon.leases import Leases
-from ashep.daemon.monitor import read_turn
-from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
@@ -135,7 +121,7 @@ class Cast:
         return self.policies.policies[self.policy]
 
 
-def live(cast: Cast, issues: Sequence[str], act: Act, watch: Picture | None = None) -> list[Life]:
+def live(cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None = None) -> list[Life]:
     """Live through some issues, `AT_ONCE` at most; `watch` is shown every batch of the journal."""
     assert len(issues) <= AT_ONCE
 
@@ -148,7 +134,7 @@ def live(cast: Cast, issues: Sequence[str], act: Act, watch: Picture | None = No
 class _Scene:
     """One world."""
 
-    def __init__(self, cast: Cast, issues: Sequence[str], act: Act, watch: Picture | None) -> None:
+    def __init__(self, cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None) -> None:
         self.cast, self.act = cast, act
         self.clock = LoopClock()
         self.tracker = MemoryTracker(self.clock.now, ACTOR, PREFIX)
@@ -164,12 +150,12 @@ class _Scene:
             runner=self.runner,
             trees=TreeEffects(self.tree, (lambda _: workspaces) if cast.own_trees else None),
             blobs=self.journal.blobs,
-            leases=Leases(self.tracker, self.clock),
+            leases=leases.Leases(self.tracker, self.clock),
             # nobody reads a prompt here, and a real one costs a third of a life
             render=lambda brief, _: f"{brief.run} {brief.kind}",
         )
         effects.work = self.work = MadeUpWork(self.tracker, self.journal.blobs, workspaces, self._fits)
-        self.shepherd = Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
+        self.shepherd = shepherd.Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
         self.lives = {issue: Life(issue) for issue in issues}
         self.left = set(issues)
         self._ends: dict[str, datetime | None] = {}
@@ -181,8 +167,9 @@ class _Scene:
 
     async def play(self) -> list[Life]:
         """Live until every life is over."""
+        label = self.cast.settings.labels.policy_prefix + self.cast.policy
         for issue in self.lives:
-            self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(self._policy_label(),), actor=PERSON)
+            self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(label,), actor=PERSON)
         await self.runner.start()
         async with (
             aclosing(self.runner.signs()) as signs,
@@ -199,9 +186,6 @@ class _Scene:
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
 
-    def _policy_label(self) -> str:
-        return self.cast.settings.labels.policy_prefix + self.cast.policy
-
     async def _first(self) -> list[Fact]:
         """What opens the journal: everything in it is the same in every process."""
         first: list[Fact] = [
@@ -214,7 +198,7 @@ class _Scene:
         first.append(Adopted("agents", agents.model_dump_json(), text, RULES))
         first.append(Adopted("policies", policies.model_dump_json(), text, RULES))
         info, catalog = await self.tracker.check(), await self.runner.catalog()
-        first.append(TrackerSeen(ACTOR, info.prefix, info.version))
+        first.append(tracker.TrackerSeen(ACTOR, info.prefix, info.version))
         first.append(
             RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
         )
@@ -226,7 +210,7 @@ class _Scene:
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
-    def _see(self, entries: Sequence[Entry], world: World) -> None:
+    def _see(self, entries: Sequence[records.Entry], world: World) -> None:
         """Take a batch in: count, and let happen what follows from it in the world outside."""
         touched: dict[str, None] = {}
         for entry in entries:
@@ -241,13 +225,13 @@ class _Scene:
                 self._reading.add(issue)
                 self._group.start_soon(self._read, issue)
 
-    def _note(self, life: Life, entry: Entry) -> None:
+    def _note(self, life: Life, entry: records.Entry) -> None:
         match entry.body:
-            case IssueTaken():
+            case issue_facts.IssueTaken():
                 life.began = entry.at
-            case PhaseEntered():
+            case issue_facts.PhaseEntered():
                 life.visits[entry.body.phase] += 1
-            case CycleBegan() | PersonAnswered():
+            case issue_facts.CycleBegan() | issue_facts.PersonAnswered():
                 life.cycles.append(Cycle())
             case RunPlanned():
                 life.cycles[-1].runs += 1
@@ -255,16 +239,16 @@ class _Scene:
                 life.cycles[-1].runs -= 1
             case PromptSent():
                 self._group.start_soon(self._turn, life.issue, self._ends.get(life.issue))
-            case PersonAsked():
+            case issue_facts.PersonAsked():
                 life.questions += 1
                 life.cycles[-1].questions += entry.body.human_phase
                 life.visits[entry.body.phase] += entry.body.human_phase
                 self._group.start_soon(self._answer, entry.body, entry.at)
-            case IssueClosed():
+            case issue_facts.IssueClosed():
                 self._over(life, "closed", "", entry.body.why, entry.at)
-            case IssueParked():
+            case issue_facts.IssueParked():
                 self._over(life, "parked", entry.body.code, entry.body.why, entry.at)
-            case IssueLeft() | IssueGivenBack():
+            case issue_facts.IssueLeft() | issue_facts.IssueGivenBack():
                 self._over(life, "stuck", entry.body.code, entry.body.why, entry.at)
             case _:
                 pass
@@ -342,18 +326,18 @@ class _Scene:
         run = flow.run
         if run is None or run.ended or not run.prompt.sent or not run.fresh_after or issue in self._reading:
             return False
-        return not any(isinstance(command, (SendPrompt, StopTurn)) for command in flow.open)
+        return not any(isinstance(command, (commands.SendPrompt, commands.StopTurn)) for command in flow.open)
 
     async def _read(self, issue: str) -> None:
         self._reading.discard(issue)
         world = self.shepherd.world
-        seen = await read_turn(self.runner, self.journal.blobs, world, world.flows[issue], world.seq)
+        seen = await monitor.read_turn(self.runner, self.journal.blobs, world, world.flows[issue], world.seq)
         if seen is not None:
             self.shepherd.tell(lambda world: turn_read(world, seen))
 
     # --- people -----------------------------------------------------------------------------------------------------
 
-    async def _answer(self, asked: PersonAsked, at: datetime) -> None:
+    async def _answer(self, asked: issue_facts.PersonAsked, at: datetime) -> None:
         phase = self.cast.rules.phase(asked.phase)
         assert phase is not None, "the policy stays as it is"
         point = Point(asked.issue, phase, "question", asked.due - at)

@@ -5,16 +5,7 @@ from dataclasses import replace
 
 import anyio.lowlevel
 
-from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
-from ashep.core.facts.delivery import (
-    CheckResult,
-    CriteriaAdopted,
-    TreeSealed,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-)
+from ashep.core.facts import commands, delivery
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.flags import FLAGS
 from ashep.core.policy.settings import Settings
@@ -50,7 +41,7 @@ class MadeUpWork(WorkEffects):
         if writes and branch is not None:
             self._trees.edit(branch, issue, run)
 
-    async def touched(self, sealed: TreeSealed, flow: Flow, world: World) -> TreeSealed:
+    async def touched(self, sealed: delivery.TreeSealed, flow: Flow, world: World) -> delivery.TreeSealed:
         """Say what all runs so far have touched."""
         del world
         await anyio.lowlevel.checkpoint()
@@ -67,22 +58,22 @@ class MadeUpWork(WorkEffects):
         await anyio.lowlevel.checkpoint()
         issue, key = command.issue, command.key
         match command:
-            case VerifyWork():
+            case commands.VerifyWork():
                 short = bool(command.run) and issue in self._short
-                result = CheckResult(CHECK, "failed" if short else "passed", "made up", 0)
+                result = delivery.CheckResult(CHECK, "failed" if short else "passed", "made up", 0)
                 tree = self._trees.tree_of(command.commit)
-                found = WorkVerified(
+                found = delivery.WorkVerified(
                     issue, key, command.commit, tree, changed=True, run=command.run, checks=CHECK, results=(result,),
                     isolated=None, must_change=command.change,
                 )  # fmt: skip
-                return [*([CriteriaAdopted(issue, "")] if command.adopt else []), found]
-            case IntegrateWork():
+                return [*([delivery.CriteriaAdopted(issue, "")] if command.adopt else []), found]
+            case commands.IntegrateWork():
                 base = self._trees.base
                 if command.head == base:
-                    return [WorkLanded(issue, key, command.onto, command.head, base, already=True)]
+                    return [delivery.WorkLanded(issue, key, command.onto, command.head, base, already=True)]
                 if not self._fits(issue):
-                    return [WorkConflicted(issue, key, command.head, base, ("made-up",))]
+                    return [delivery.WorkConflicted(issue, key, command.head, base, ("made-up",))]
                 tree = self._trees.tree_of(command.head)
-                return [WorkIntegrated(issue, key, command.head, base, command.head, tree)]
-            case MoveBase():
-                return [WorkLanded(issue, key, command.onto, command.head, command.new)]
+                return [delivery.WorkIntegrated(issue, key, command.head, base, command.head, tree)]
+            case commands.MoveBase():
+                return [delivery.WorkLanded(issue, key, command.onto, command.head, command.new)]

@@ -63,11 +63,8 @@ class Script:
 
     def rest(self) -> list[Line]:
         """The moves that were not made, in the order of the file."""
-        return sorted((line for lines in self.left.values() for line in lines if not line.always), key=_by_line)
-
-
-def _by_line(line: Line) -> int:
-    return line.number
+        left = (line for lines in self.left.values() for line in lines if not line.always)
+        return sorted(left, key=lambda line: line.number)
 
 
 def read_script(text: str, policy: Policy, file: Path) -> Script:

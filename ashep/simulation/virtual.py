@@ -17,8 +17,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ashep.core.facts.disk import LOW_DISK
-from ashep.core.facts.records import Entry
+from ashep.core.facts import disk, records
 from ashep.core.state.world import World
 from ashep.journal.blobs import Aside, Blobs
 from ashep.journal.log import SIZES, Journal, Sizes
@@ -160,7 +159,7 @@ class MemoryJournal:
 
     def room(self) -> int:
         """Say that there is room."""
-        return 4 * LOW_DISK
+        return 4 * disk.LOW_DISK
 
     def known(self) -> tuple[World, Place]:
         """Know nothing."""
@@ -171,7 +170,7 @@ class MemoryJournal:
         del after
         return iter(())
 
-    async def append(self, entries: Sequence[Entry]) -> None:
+    async def append(self, entries: Sequence[records.Entry]) -> None:
         """Count the batch's entries."""
         self.next_seq += len(entries)
 

@@ -3,17 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import (
-    BudgetReached,
-    ClockJumped,
-    DaemonStarted,
-    ProviderRecovered,
-    ProviderRefused,
-    RunnerSeen,
-    TimerDue,
-    WorkResumed,
-)
+from ashep.core.facts import records, resources
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state import providers
 from ashep.core.state.indexes import turn
@@ -31,7 +21,8 @@ Progress = Callable[[int, int], None]
 """Is told at every chunk up to which number it is drawn, and up to which it will be. It may raise to end that."""
 
 EVERYWHERE = (
-    BudgetReached, ClockJumped, DaemonStarted, ProviderRecovered, ProviderRefused, RunnerSeen, WorkResumed,
+    resources.BudgetReached, resources.ClockJumped, resources.DaemonStarted, resources.ProviderRecovered,
+    resources.ProviderRefused, resources.RunnerSeen, resources.WorkResumed,
 )  # fmt: skip
 """Facts about no issue that change how issues are shown: due times, and whether a run's server answers."""
 
@@ -58,7 +49,7 @@ class Source(Protocol):
         """Whether the journal goes on from this position."""
         ...
 
-    def batches(self, after: Position, /) -> Iterator[tuple[Position, Sequence[Entry]]]:
+    def batches(self, after: Position, /) -> Iterator[tuple[Position, Sequence[records.Entry]]]:
         """The durable batches behind a position, each with its end."""
         ...
 
@@ -86,9 +77,9 @@ class Drawing:
         self._issues: set[str] = set()
         self._everywhere, self._turn = False, turn
 
-    def chunks(self, progress: Progress) -> Iterator[list[Entry]]:
+    def chunks(self, progress: Progress) -> Iterator[list[records.Entry]]:
         """Give the entries, some at a time."""
-        entries: list[Entry] = []
+        entries: list[records.Entry] = []
         passed = 0
         for end, batch in self._source.batches(min(self._after, self._known, key=_number)):
             if end[2] > self._until[2]:
@@ -108,10 +99,11 @@ class Drawing:
         if entries:
             yield entries
 
-    def _touch(self, batch: Iterable[Entry]) -> None:
+    def _touch(self, batch: Iterable[records.Entry]) -> None:
         for entry in batch:
             body = entry.body
-            timer, issue = split_timer(body.key) if isinstance(body, TimerDue) else ("", getattr(body, "issue", None))
+            is_timer = isinstance(body, resources.TimerDue)
+            timer, issue = split_timer(body.key) if is_timer else ("", getattr(body, "issue", None))
             if timer in (providers.TIMER, providers.PROOF) or (issue is None and isinstance(body, EVERYWHERE)):
                 self._everywhere = True
             elif issue is not None:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 EVERY = 0.5
 """Seconds between two drawings, at least; readers may be that much behind."""
 
-_LAST_CHANCE = 10.0
-"""Seconds that the end waits for the last drawing."""
+_LAST_CHANCE = 10.0  # seconds that the end waits for the last drawing
 
 LOOK_EVERY = 1.0
 """Seconds between looks whether the files still stand; a reader waits for two."""

@@ -24,7 +24,6 @@ from ashep.core.state.world import World
 FORM = 4
 """The version of the tables."""
 
-
 Row = dict[str, Any]
 
 
@@ -95,14 +94,9 @@ class Issues(SQLModel, table=True):
 
 
 META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
-
-
 ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
 
-
-_NOBODYS_BUSINESS = frozenset({"secret"})
-"""What `body` leaves out of a `JournalBegun`."""
-
+_NOBODYS_BUSINESS = frozenset({"secret"})  # what `body` leaves out of a `JournalBegun`
 
 _NOTHING = frozenset[str]()
 
@@ -124,12 +118,7 @@ def run_row(record: RunRecord, ended: int | None) -> Row:
     row = record.model_dump(include=names)
     for name in ("planned_at", "started_at", "ended_at"):
         row[name] = format_time(row[name]) if row[name] else None
-    outcome = record.outcome
-    said = {
-        "result": outcome.result if outcome else None,
-        "verdict": outcome.verdict if outcome else None,
-        "summary": outcome.summary if outcome else None,
-    }
+    said = {name: getattr(record.outcome, name, None) for name in ("result", "verdict", "summary")}
     return row | said | {"ended": ended, "body": record.model_dump_json()}
 
 
@@ -241,13 +230,8 @@ def outages_json(world: World) -> str:
 
 def entry_data(row: Row) -> dict[str, Any]:
     """Give a row of `facts` as the record that it was made of, for `ashep.core.facts.records.from_json`."""
-    return {
-        "v": form_of(row["type"]),
-        "seq": row["seq"],
-        "at": row["at"],
-        "type": row["type"],
-        **json.loads(row["body"]),
-    }
+    head = {"v": form_of(row["type"]), "seq": row["seq"], "at": row["at"], "type": row["type"]}
+    return head | json.loads(row["body"])
 
 
 def _json(data: Row | list[Row]) -> str:

@@ -17,7 +17,6 @@ from ashep.testing.worlds import ACTOR, STAMP, TrackerWorld, later, needs, shown
 from ashep.testing.worlds import anyio_backend as anyio_backend
 
 pytestmark = pytest.mark.anyio
-
 RAW = "-n 0 --json\n--\tä€ \u2028 \x1b[31mred\x07 \u202etxt.exe\u2066\r\nend"
 CLEAN = "-n 0 --json\n--\tä€ \u2028 [31mred txt.exe\nend"
 

@@ -132,7 +132,6 @@ class Act:
 
 
 FETCHED = "http://127.0.0.1:1/fetched"
-
 ASKS_TO_FETCH = PermissionRule(tool="webfetch", action="ask")
 
 

@@ -1,27 +1,13 @@
 """What another policy would have done, as people and programs read it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
 
 from ashep.core.analysis.compared import Compared, Count, Fork, Totals, totals
-from ashep.core.facts.delivery import VerificationWanted, WorkVerified
-from ashep.core.facts.issues import (
-    CreationWanted,
-    CycleBegan,
-    IssueFinished,
-    IssueHeld,
-    IssueParked,
-    IssueTaken,
-    PersonAsked,
-    PhaseEntered,
-    RetryScheduled,
-)
+from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.records import Entry, to_json
-from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.delivery import failing
-
-Data = dict[str, Any]
+from ashep.views import Data
 
 COLUMNS = ("issue", "verdict", "at", "runs", "questions", "recorded", "other", "unknown from here")
 
@@ -46,66 +32,47 @@ def words(fact: Fact | None, fork: Fork) -> str:
     match fact:
         case None:
             return "nothing"
-        case IssueTaken():
+        case issues.IssueTaken():
             return f"takes it under {fact.policy}"
-        case IssueHeld():
+        case issues.IssueHeld():
             return f"holds it: {fact.code}"
-        case CycleBegan():
+        case issues.CycleBegan():
             return "begins a cycle"
-        case PhaseEntered():
+        case issues.PhaseEntered():
             return f"enters {fact.phase}"
-        case RunPlanned():
+        case runs.RunPlanned():
             model = f" ({fact.model.provider}/{fact.model.model})" if fact.model else ""
             return f"runs {fact.phase} by {fact.agent}{model}"
-        case RunEnded():
+        case runs.RunEnded():
             return f"{fact.run} {fact.state}"
-        case RetryScheduled():
+        case issues.RetryScheduled():
             wait = max((fact.due - fork.at).total_seconds(), 0.0)
             return f"tries {fact.phase} again in {wait:.0f} s"
-        case PersonAsked():
+        case issues.PersonAsked():
             return f"asks in {fact.phase}: {fact.question}"[:200]
-        case IssueParked():
+        case issues.IssueParked():
             return f"parks it: {fact.code}"
-        case IssueFinished():
+        case issues.IssueFinished():
             if fact.into:
                 return f"asks to merge it into {fact.into}"
             return f"lands it on {fact.onto}" if fact.onto else "closes it"
-        case VerificationWanted():
+        case delivery.VerificationWanted():
             return f"looks into the work of {fact.phase}"
-        case WorkVerified():
+        case delivery.WorkVerified():
             failed = ", ".join(failing(fact.results)) if fact.changed else "it changes nothing"
             return f"looked into its work: {failed or 'it held'}"[:200]
-        case CreationWanted():
+        case issues.CreationWanted():
             return f"creates {'parked ' if fact.parked else ''}{fact.new.title}"[:200]
         case _:
             return type(fact).__name__
 
 
-class Finding(Protocol):
-    """What is wrong with the other policies or agents."""
-
-    @property
-    def code(self) -> str:
-        """Its stable name."""
-        ...
-
-    @property
-    def key(self) -> str | None:
-        """Where it stands."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What it is, and what to do."""
-        ...
-
-
-def as_json(found: Sequence[Compared], *, strict: bool, covers: int, refused: Sequence[Finding] = ()) -> Data:
+def as_json(found: Sequence[Compared], *, strict: bool, covers: int, refused: Sequence[Data] = ()) -> Data:
     """Give all of it as plain JSON data; `refused`: why no daemon would work so."""
     return {
         "strict": strict,
         "covers": covers,
-        "findings": [{"code": one.code, "key": one.key, "message": one.message} for one in refused],
+        "findings": [*refused],
         "totals": _totals(totals(found)),
         "issues": [_issue(one) for one in found],
     }

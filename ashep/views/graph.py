@@ -6,8 +6,9 @@ Drawn from the edges that the checker found (`ashep.core.analysis.soundness`), s
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
+from ashep.core.analysis.soundness import Defect, Edge
 from ashep.views import Data, Database
 
 Severity = Literal["error", "warning"]
@@ -18,59 +19,6 @@ ENDS = {"close": "closed", "park": "parked", "ask": "asks a person"}
 
 FAILURES = {"failed", "partial", "timed out", "stalled"}
 """The ways in which a phase can come to no success."""
-
-
-class EdgeLike(Protocol):
-    """What leads from a phase to another."""
-
-    @property
-    def source(self) -> str:
-        """The phase."""
-        ...
-
-    @property
-    def move(self) -> str:
-        """What happens: a verdict, a result, an answer."""
-        ...
-
-    @property
-    def target(self) -> str:
-        """A phase, or one of `ENDS`."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Of which kind the move is: success, failure, answer or deadline."""
-        ...
-
-
-class FindingLike(Protocol):
-    """Something that is wrong with a policy."""
-
-    @property
-    def code(self) -> str:
-        """Its stable name."""
-        ...
-
-    @property
-    def severity(self) -> Severity:
-        """How bad it is."""
-        ...
-
-    @property
-    def phase(self) -> str:
-        """The phase that it is about; empty: the policy."""
-        ...
-
-    @property
-    def key_path(self) -> tuple[str | int, ...]:
-        """Where it is to be mended."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What it is."""
-        ...
 
 
 class Box(NamedTuple):
@@ -121,8 +69,8 @@ class Picture:
 def picture(
     name: str,
     phases: Sequence[tuple[str, tuple[str, ...], bool]],
-    edges: Iterable[EdgeLike],
-    findings: Iterable[FindingLike] = (),
+    edges: Iterable[Edge],
+    findings: Iterable[Defect] = (),
     issues: Mapping[str, int] | None = None,
 ) -> Picture:
     """Put a picture together; `phases` are names, needs, and whether a person answers there, in order."""
@@ -140,30 +88,30 @@ def picture(
 
 
 def _box(
-    name: str, needs: tuple[str, ...], human: bool, findings: list[FindingLike], issues: Mapping[str, int] | None
+    name: str, needs: tuple[str, ...], human: bool, findings: list[Defect], issues: Mapping[str, int] | None
 ) -> Box:
     own = [finding for finding in findings if finding.phase == name]
     count = None if issues is None else issues.get(name, 0)
     return Box(name, "human" if human else "agent", needs, count, _codes(own), _worst(own))
 
 
-def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[FindingLike]) -> Arrow:
+def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[Defect]) -> Arrow:
     words = {"deadline": "on_deadline"}
     keys = {words.get(move, move) for move in moves}
     own = [one for one in findings if one.phase == source and one.key_path and one.key_path[-1] in keys]
     return Arrow(source, target, kind, moves, _worst(own), _codes(own))
 
 
-def _codes(findings: Iterable[FindingLike]) -> tuple[str, ...]:
+def _codes(findings: Iterable[Defect]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(finding.code for finding in findings))
 
 
-def _worst(findings: Collection[FindingLike]) -> Severity | None:
+def _worst(findings: Collection[Defect]) -> Severity | None:
     marks: list[Severity] = [finding.severity for finding in findings]
     return "error" if "error" in marks else marks[0] if marks else None
 
 
-def _told(finding: FindingLike) -> Data:
+def _told(finding: Defect) -> Data:
     return {"code": finding.code, "severity": finding.severity, "phase": finding.phase, "message": finding.message}
 
 

@@ -44,28 +44,34 @@ def status(database: Database | None, daemon: Data) -> Data:
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
     ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
     # the daemon waits for some more room than it took to stop it
-    paused = [pause | {"why": names.hide(pause["why"])} for pause in pauses(database)]
     low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
-    untold = [route | {"error": names.hide(route["error"])} for route in notices(database)]
-    checked: Data = {"findings": findings(database), "pauses": paused, "budgets": budgets(database), "notices": untold}
-    checked["server"] = server_state(database) if daemon["running"] else None
-    checked["workspace"] = workspace(database) if daemon["running"] else None
-    refused = edit(database) if daemon["running"] else None
-    checked["edit"] = refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]}
-    checked["providers"] = [one | {"why": names.hide(one["why"])} for one in providers(database)]
+    keys = ("by", "why", "since", "until", "provider", "drain")
+    paused = [{key: pause[key] for key in keys} for pause in of_daemon(database, "pauses") or ()]
     due = [body["tree"]["due"] for body in bodies if body.get("tree") and body["tree"]["due"]]
-    checked["journal"] = kept_since(database)
-    checked["trees"] = {"kept": len(due), "next": min(due, default=None)}
+    running = database if daemon["running"] else None  # of one that has ended these say nothing any more
+    refused = of_daemon(running, "edit")
+    checked: Data = {
+        "findings": of_daemon(database, "findings") or 0,
+        "pauses": [pause | {"why": names.hide(pause["why"])} for pause in paused],
+        "budgets": of_daemon(database, "budgets") or [],
+        "notices": [one | {"error": names.hide(one["error"])} for one in of_daemon(database, "notices") or ()],
+        "server": of_daemon(running, "server"),
+        "workspace": _meta(running, "workspace"),
+        "edit": refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]},
+        "providers": [one | {"why": names.hide(one["why"])} for one in of_daemon(database, "providers") or ()],
+        "journal": kept_since(database),
+        "trees": {"kept": len(due), "next": min(due, default=None)},
+    }
     return {"daemon": daemon | ended | low | checked, "issues": issues}
 
 
 def kept_since(database: Database | None) -> Data | None:
     """Say with which record the journal begins, and of when that is; None: nothing of it was deleted."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'begins'").fetchone() if database else None
-    if database is None or row is None or int(row["value"]) == 0:
+    begins = int(_meta(database, "begins") or 0)
+    if database is None or not begins:
         return None
     oldest = database.execute("SELECT at FROM facts ORDER BY seq LIMIT 1").fetchone()
-    return {"first": int(row["value"]), "since": oldest["at"] if oldest else None}
+    return {"first": begins, "since": oldest["at"] if oldest else None}
 
 
 def told_since(database: Database, created: str) -> str | None:
@@ -74,53 +80,20 @@ def told_since(database: Database, created: str) -> str | None:
     return since if since is not None and created < since else None
 
 
-def findings(database: Database | None) -> int:
-    """Say how many findings the daemon's last audit had."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'findings'").fetchone() if database else None
-    return int(row["value"]) if row else 0
+def of_daemon(database: Database | None, key: str) -> Any:
+    """Give what the daemon keeps of itself beside the issues; None: nothing.
+
+    `findings` of the last audit, by number · `server`: whether the agent server answers, and what is to become of it ·
+    `edit`: the last one of the user's files that cannot be used · `pauses` · `budgets`: limits that were passed and
+    still count · `notices`: targets that were not told something · `providers` that take nothing.
+    """
+    known = _meta(database, key)
+    return None if known is None else json.loads(known)
 
 
-def server_state(database: Database | None) -> Data | None:
-    """Say whether the agent server answers, and what is to become of it; None: it was not looked at yet."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'server'").fetchone() if database else None
-    return json.loads(row["value"]) if row else None
-
-
-def workspace(database: Database | None) -> str | None:
-    """Say where issues that are begun now are worked on (`ashep.core.delivery.trees.Mode`); None: that is not known."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'workspace'").fetchone() if database else None
+def _meta(database: Database | None, key: str) -> str | None:
+    row = database.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone() if database else None
     return str(row["value"]) if row else None
-
-
-def edit(database: Database | None) -> Data | None:
-    """Give the last edit of the user's files where it cannot be used: since when, and what is wrong with it."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'edit'").fetchone() if database else None
-    return json.loads(row["value"]) if row else None
-
-
-def pauses(database: Database | None) -> list[Data]:
-    """Say by whom, until when and why work is paused, in all or for a provider."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'pauses'").fetchone() if database else None
-    keys = ("by", "why", "since", "until", "provider", "drain")
-    return [{key: pause[key] for key in keys} for pause in json.loads(row["value"])] if row else []
-
-
-def budgets(database: Database | None) -> list[Data]:
-    """Give the limits of the day, of providers, of all and of the fuses that were passed and still count."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'budgets'").fetchone() if database else None
-    return json.loads(row["value"]) if row else []
-
-
-def notices(database: Database | None) -> list[Data]:
-    """Give the targets of `notify` that were not told something, and why not."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'notices'").fetchone() if database else None
-    return json.loads(row["value"]) if row else []
-
-
-def providers(database: Database | None) -> list[Data]:
-    """Give the providers that take nothing, why, and how many issues wait for them."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'providers'").fetchone() if database else None
-    return json.loads(row["value"]) if row else []
 
 
 def issue_rows(database: Database | None) -> list[sqlite3.Row]:

@@ -14,7 +14,6 @@ from ashep.views.times import local
 Said = tuple[str, str] | None
 """What happened, and the reason; None: not worth a line."""
 
-
 Text = Callable[[str], str | None]
 
 
@@ -164,7 +163,6 @@ _WRITES = {
     "close": "closed in the tracker",
 }
 
-
 _ENDS = {
     "none": "it goes on once they have been quiet for a while",
     "ours": "it goes on when the label is taken off",
@@ -214,41 +212,32 @@ def _is(fact: str, reason: str = "{why}") -> Callable[[Telling, Data], Said]:
 _RECLAIMED = {True: "taken back", False: "renewed meanwhile: it stays"}
 
 
-def _removed(_: object, body: Data) -> tuple[str, str]:
+def _removed(_: Telling, body: Data) -> Said:
     saved = ", ".join(body.get("saved", ()))
     return "its work tree and branch are gone: the base has it all", f"saved: {saved}" if saved else ""
 
 
-def _rests(_: object, body: Data) -> tuple[str, str]:
+def _rests(_: Telling, body: Data) -> Said:
     until = f"until {local(body['due'])}" if body.get("due") else "for good"
     return f"its work tree stands {until}", body.get("why", "")
 
 
-def _sealed(_: object, body: Data) -> tuple[str, str]:
+def _sealed(_: Telling, body: Data) -> Said:
     count = len(body["commits"])
     told = "; ".join((f"tree {body['tree']}", *body.get("told", ())))
     return f"its branch has {count} commit{'' if count == 1 else 's'}", told
-
-
-SAID: dict[str, Callable[[object, Data], tuple[str, str]]] = {
-    "TreePrepared": lambda _, body: (
-        f"works in {body['path']}, on the branch {body['branch']}",
-        f"which began at {body['base']}",
-    ),
-    "TreeSealed": _sealed,
-    "TreeLeft": lambda _, body: ("what it left could not be sealed, and stays in its tree", body["why"]),
-    "TreeRests": _rests,
-    "TreeRemoved": _removed,
-    "TreeKept": lambda _, body: ("its work tree stays", body["why"]),
-}
-"""By the name of the record: what happened, and the reason."""
 
 
 SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "IssueSeen": _seen,
     "IssueGone": _is("the tracker does not list it any more", ""),
     "TreeSeen": _tree,
-    **SAID,
+    "TreePrepared": _is("works in {path}, on the branch {branch}", "which began at {base}"),
+    "TreeSealed": _sealed,
+    "TreeLeft": _is("what it left could not be sealed, and stays in its tree"),
+    "TreeRests": _rests,
+    "TreeRemoved": _removed,
+    "TreeKept": _is("its work tree stays"),
     "CriteriaAdopted": _adopted_criteria,
     "CriteriaChanged": _is("the checks of the issue were changed"),
     "VerificationWanted": _is("whether its work holds is looked into"),
@@ -338,7 +327,6 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "TurnStopped": _is("the session was stopped", ""),
 }
 """What is said of each kind of record."""
-
 
 SILENT = frozenset(
     {

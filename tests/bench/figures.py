@@ -55,13 +55,10 @@ def short(value: float) -> str:
 def _cells(figure: Figure) -> tuple[str, ...]:
     share = figure.share
     return (
-        figure.name,
-        f"{short(figure.value)} {figure.unit}",
+        figure.name, f"{short(figure.value)} {figure.unit}",
         MISSING if figure.bound is None else f"{short(figure.bound)} {figure.unit}",
-        MISSING if share is None else f"{share:.0%}",
-        figure.verdict,
-        figure.note,
-    )
+        MISSING if share is None else f"{share:.0%}", figure.verdict, figure.note,
+    )  # fmt: skip
 
 
 HEAD = ("FIGURE", "MEASURED", "BOUND", "OF BOUND", "", "MADE OF")

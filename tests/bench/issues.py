@@ -179,9 +179,6 @@ def _start_bare(project: Project, agents: Server, plan: dict[str, Any]) -> "subp
     place = {"folder": str(project.folder), "bd": str(project.bd), "url": agents.url}
     file.write_text(json.dumps(plan | place))
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.bare", str(file)],
-        cwd=ROOT,
-        env=project.tools.env,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+        [sys.executable, "-m", "tests.bench.bare", str(file)], cwd=ROOT, env=project.tools.env,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip

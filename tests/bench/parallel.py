@@ -73,13 +73,9 @@ def _wall(project: Project, url: str, issues: int, worker: str) -> float:
 @contextmanager
 def _model(tools: Tools) -> Iterator[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.parallel"],
-        cwd=ROOT,
-        env=tools.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+        [sys.executable, "-m", "tests.bench.parallel"], cwd=ROOT, env=tools.env, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         yield str(json.loads(process.stdout.readline())["url"])

@@ -115,7 +115,7 @@ def tools() -> Iterator[Tools]:
             (folder / name).mkdir()
         made = Tools(folder, bd.absolute(), opencode.absolute())
         compiled = "ashep.app, ashep.cli.commands, ashep.demo.model, ashep.store.database"
-        made.run(sys.executable, "-c", f"import {compiled}", cwd=folder)
+        made.run(sys.executable, "-c", f"import {compiled}; ashep.cli.commands.whole()", cwd=folder)
         yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -186,14 +186,9 @@ class Project:
         program = [sys.executable, "-m", "cProfile", "-o", str(profile), "-m", "ashep"] if profile else [str(ASHEP)]
         with (self.folder.parent / f"{self.folder.name}.out").open("ab") as out:
             return subprocess.Popen(
-                [*program, "work", *flags],
-                cwd=self.folder,
-                env=self.tools.env,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+                [*program, "work", *flags], cwd=self.folder, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=out, start_new_session=True,
+            )  # fmt: skip
 
     def said(self) -> str:
         """The end of what the daemon said."""
@@ -259,13 +254,9 @@ def template(tools: Tools, issues: int, *, status: str = "open") -> Project:
 def model(tools: Tools) -> Iterator[str]:
     """The scripted model, which answers at once; gives its url."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ashep.demo.model", "--script", "outcome"],
-        cwd=ROOT,
-        env=tools.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+        [sys.executable, "-m", "ashep.demo.model", "--script", "outcome"], cwd=ROOT, env=tools.env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         yield str(json.loads(process.stdout.readline())["url"])
@@ -314,14 +305,9 @@ def server(tools: Tools, model_url: str, name: str, warm: Path | None = None) ->
     homes = {f"XDG_{what.upper()}_HOME": str(folder / what) for what in ("config", "data", "state")}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [tools.opencode, "serve", "--port", str(port), "--hostname", "127.0.0.1"],
-            cwd=tools.folder,
-            env=tools.env | homes,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+            [tools.opencode, "serve", "--port", str(port), "--hostname", "127.0.0.1"], cwd=tools.folder,
+            env=tools.env | homes, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
     try:
         found = Server(f"http://127.0.0.1:{port}", process.pid)
         _answers(port)

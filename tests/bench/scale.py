@@ -319,15 +319,9 @@ async def _stretch(tracker: BeadsTracker) -> float:
 
 
 PARTS: dict[str, Callable[[Path, int], dict[str, float]]] = {
-    "rebuild": rebuild,
-    "replay": replayed,
-    "appends": appends,
-    "snapshot": snapshot,
-    "turns": turns,
-    "memory": memory,
-    "idle": idle,
-    "look": look,
-}
+    "rebuild": rebuild, "replay": replayed, "appends": appends, "snapshot": snapshot, "turns": turns, "memory": memory,
+    "idle": idle, "look": look,
+}  # fmt: skip
 
 if __name__ == "__main__":
     print(json.dumps(PARTS[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))))

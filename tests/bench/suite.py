@@ -20,10 +20,8 @@ def _timed(name: str, bound: float, *flags: str) -> Figure:
     say(f"suite: {name}")
     begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "3", "--dist", "loadfile", *flags],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
+        [sys.executable, "-m", "pytest", "-q", "-n", "3", "--dist", "loadfile", *flags], cwd=ROOT,
+        stdin=subprocess.DEVNULL, capture_output=True,
+    )  # fmt: skip
     last = done.stdout.decode().strip().splitlines()[-1:]
     return Figure(name, time.monotonic() - begin, "s", bound, " ".join(last).strip("= "))

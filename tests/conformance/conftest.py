@@ -10,11 +10,9 @@ from tests.conformance.trackers import QUICK, Beads, BeadsWorld, MemoryWorld
 
 @pytest.fixture(params=["memory", pytest.param("beads", marks=pytest.mark.real)])
 def world(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-) -> TrackerWorld:
+) -> TrackerWorld:  # fmt: skip
     """A database of each kind."""
     if request.param == "memory":
         return MemoryWorld()

@@ -39,10 +39,7 @@ def act_for(acts: Mapping[str, Act], prompt: str) -> Act:
     return next((act for word, act in acts.items() if word in prompt), Act())
 
 
-REFUSALS = {
-    "waits": Refusal("limited", "slow down", timedelta(seconds=1)),
-    "fails": Refusal("unauthorized", "no"),
-}
+REFUSALS = {"waits": Refusal("limited", "slow down", timedelta(seconds=1)), "fails": Refusal("unauthorized", "no")}
 
 
 EVERYTHING = frozenset(
@@ -64,17 +61,14 @@ class MemoryWorld:
     def _play(self, asked: Prompted) -> Play:
         act = act_for(self.acts, asked.text)
         return Play(
-            text="" if act.does == "fails" else act.text,
-            error="APIError: no" if act.does == "fails" else None,
+            text="" if act.does == "fails" else act.text, error="APIError: no" if act.does == "fails" else None,
             delay={"waits": 1.0, "drips": 3.0, "works": 3.0}.get(act.does, act.delay),
             pulse=0.3 if act.does == "drips" else None if act.does == "works" else 1.0,
-            tool="bash" if act.does == "works" else None,
-            fate="hangs" if act.does == "hangs" else "ends",
+            tool="bash" if act.does == "works" else None, fate="hangs" if act.does == "hangs" else "ends",
             asks="permission" if act.does in ("asks", "fetches") else "question" if act.does == "questions" else None,
-            times=2 if act.does == "questions" else 1,
-            refused=REFUSALS.get(act.does),
+            times=2 if act.does == "questions" else 1, refused=REFUSALS.get(act.does),
             **({"tool_asked": "webfetch", "wants": FETCHED, "listed": False} if act.does == "fetches" else {}),
-        )
+        )  # fmt: skip
 
     def seen(self, text: str) -> int:
         return self.runner.prompts_seen(text)
@@ -134,12 +128,9 @@ class RealWorld:
         """A client beside the runner, as a person's would be."""
         record = self.record
         return httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{record['port']}",
-            auth=("opencode", record["password"]),
-            params={"directory": str(self.directory)},
-            trust_env=False,
-            timeout=20,
-        )
+            base_url=f"http://127.0.0.1:{record['port']}", auth=("opencode", record["password"]),
+            params={"directory": str(self.directory)}, trust_env=False, timeout=20,
+        )  # fmt: skip
 
     def _reply(self, ask: Ask) -> Reply:
         act = act_for(self.acts, ask.prompt)

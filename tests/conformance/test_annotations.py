@@ -45,9 +45,7 @@ async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: Memor
     }
 
 
-async def test_a_daemons_write_sets_keys_beside_its_stamp_and_keeps_the_others(
-    world: MemoryWorld | BeadsWorld,
-) -> None:
+async def test_a_daemons_write_sets_keys_beside_its_stamp_and_keeps_the_others(world: MemoryWorld | BeadsWorld) -> None:
     issue = world.add("Work")
     annotations = annotations_of(world)
     await world.tracker.claim(ClaimRequest(issue, STAMP))

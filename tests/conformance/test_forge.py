@@ -101,13 +101,8 @@ async def test_one_is_opened_and_never_two(forge: Forge, site: FakeForge) -> Non
     assert (opened.number, opened.url.endswith(f"/{pull.number}")) == (pull.number, True)
     state = await forge.state(opened.number)
     assert (state.state, state.head, state.by, state.merged_as, state.ci, state.said) == (
-        "open",
-        pull.head,
-        None,
-        None,
-        "none",
-        (),
-    )
+        "open", pull.head, None, None, "none", (),
+    )  # fmt: skip
 
 
 @pytest.mark.promise("Z3")
@@ -175,11 +170,8 @@ async def test_what_people_did_and_said(forge: Forge, site: FakeForge, kind: For
     site.says(pull, "approved", "dora")
     said = (await forge.state(opened.number)).said
     assert sorted((one.kind, one.by) for one in said) == [
-        ("approved", "dora"),
-        ("changes_requested", "cleo"),
-        ("comment", "anna"),
-        ("comment", "bert"),
-    ]
+        ("approved", "dora"), ("changes_requested", "cleo"), ("comment", "anna"), ("comment", "bert"),
+    ]  # fmt: skip
     named = {one.by: one for one in said}
     assert (named["anna"].text, named["anna"].path, named["anna"].at[:4]) == ("Why?", None, "2033")
     assert (named["bert"].text, named["bert"].path) == ("Rename this.", "src/a.py")
@@ -253,16 +245,13 @@ async def test_bots_are_told_from_people_where_the_forge_does(site: FakeForge) -
 
 
 @WITHOUT_GH
-@pytest.mark.parametrize(
-    ("checks", "ci", "failing"),
-    [
-        ({}, "none", ()),
-        ({"build": "passing", "@lint": "passing"}, "passing", ()),
-        ({"build": "pending", "@lint": "passing"}, "pending", ()),
-        ({"build": "passing", "@lint": "pending"}, "pending", ()),
-        ({"build": "pending", "@lint": "failing", "docs": "failing"}, "failing", ("docs", "lint")),
-    ],
-)
+@pytest.mark.parametrize(("checks", "ci", "failing"), [
+    ({}, "none", ()),
+    ({"build": "passing", "@lint": "passing"}, "passing", ()),
+    ({"build": "pending", "@lint": "passing"}, "pending", ()),
+    ({"build": "passing", "@lint": "pending"}, "pending", ()),
+    ({"build": "pending", "@lint": "failing", "docs": "failing"}, "failing", ("docs", "lint")),
+])  # fmt: skip
 async def test_what_ci_says(
     forge: Forge, site: FakeForge, checks: dict[str, str], ci: str, failing: tuple[str, ...]
 ) -> None:
@@ -292,29 +281,24 @@ async def test_a_pipeline_of_an_older_commit_says_nothing(site: FakeForge) -> No
 
 
 @pytest.mark.promise("Z4")
-@pytest.mark.parametrize(
-    ("answer", "error", "seconds"),
-    [
-        (JSONResponse({"message": "slow down"}, 429, headers={"Retry-After": "7"}), ForgeUnavailable, 7.0),
-        (JSONResponse({"message": "You have exceeded a secondary rate limit"}, 403), ForgeUnavailable, 60.0),
-        (
-            JSONResponse(
-                {"message": "API rate limit exceeded"},
-                403,
-                headers={"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOW + 90), "Date": DATE},
-            ),
-            ForgeUnavailable,
-            90.0,
+@pytest.mark.parametrize(("answer", "error", "seconds"), [
+    (JSONResponse({"message": "slow down"}, 429, headers={"Retry-After": "7"}), ForgeUnavailable, 7.0),
+    (JSONResponse({"message": "You have exceeded a secondary rate limit"}, 403), ForgeUnavailable, 60.0),
+    (
+        JSONResponse(
+            {"message": "API rate limit exceeded"}, 403,
+            headers={"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOW + 90), "Date": DATE},
         ),
-        (PlainTextResponse("<h1>502</h1>", 502), ForgeUnavailable, 0.0),
-        (PlainTextResponse("<h1>fine</h1>", 200), ForgeUnavailable, 0.0),
-        (JSONResponse("fine", 200), ForgeUnavailable, 0.0),
-        (JSONResponse({"message": "Bad credentials"}, 401), ForgeUnauthorized, None),
-        (JSONResponse({"message": "Resource not accessible by personal access token"}, 403), ForgeRefused, None),
-        (JSONResponse({"message": "Not Found"}, 404), ForgeRefused, None),
-        (Response(status_code=301, headers={"Location": "http://127.0.0.1:1/"}), ForgeRefused, None),
-    ],
-)
+        ForgeUnavailable, 90.0,
+    ),
+    (PlainTextResponse("<h1>502</h1>", 502), ForgeUnavailable, 0.0),
+    (PlainTextResponse("<h1>fine</h1>", 200), ForgeUnavailable, 0.0),
+    (JSONResponse("fine", 200), ForgeUnavailable, 0.0),
+    (JSONResponse({"message": "Bad credentials"}, 401), ForgeUnauthorized, None),
+    (JSONResponse({"message": "Resource not accessible by personal access token"}, 403), ForgeRefused, None),
+    (JSONResponse({"message": "Not Found"}, 404), ForgeRefused, None),
+    (Response(status_code=301, headers={"Location": "http://127.0.0.1:1/"}), ForgeRefused, None),
+])  # fmt: skip
 async def test_failures_are_told_apart(
     forge: Forge, site: FakeForge, answer: Response, error: type[AshepError], seconds: float | None
 ) -> None:

@@ -10,16 +10,10 @@ from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method, Refused
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 
+pytestmark = pytest.mark.usefixtures("git_alone")
+
 METHODS: list[Method] = ["merge", "squash", "rebase"]
 LINES = "".join(f"line {number}\n" for number in range(20))
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture(params=["memory", pytest.param("git", marks=pytest.mark.real)])

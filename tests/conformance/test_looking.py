@@ -25,15 +25,9 @@ from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 from tests.verifier.place import criteria_of
 
+pytestmark = pytest.mark.usefixtures("git_alone")
+
 NOWHERE = "0" * 39 + "1"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @dataclass

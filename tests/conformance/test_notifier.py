@@ -19,7 +19,7 @@ from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent
 from ashep.ports.notifier import SHOWN, Message, Notifier, message_of
 from ashep.redaction import Redaction
-from ashep.simulation.memory.notifier import MemoryNotifier
+from tests.memory import MemoryNotifier
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
 SECRET = "hunter2-hunter2"

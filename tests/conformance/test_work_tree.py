@@ -9,15 +9,9 @@ from ashep.errors import AshepError
 from ashep.ports.trees import Changes, Commit
 from tests.conformance.trees import GitTreeWorld, MemoryTreeWorld, TreeWorld
 
+pytestmark = pytest.mark.usefixtures("git_alone")
+
 KINDS = ["memory", pytest.param("git", marks=pytest.mark.real)]
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture(params=KINDS)

@@ -10,15 +10,9 @@ from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld
 
+pytestmark = pytest.mark.usefixtures("git_alone")
+
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the person who runs the tests, and no repository above them."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 
 @pytest.fixture(params=["memory", "git"])
@@ -77,11 +71,8 @@ async def test_changes_are_exactly_those_of_the_branch(world: WorkspacesWorld) -
     assert [commit.subject for commit in changes.commits] == ["Mine", "More"]
     for text in (changes.stat, changes.diff):
         assert [name in text for name in ("mine.txt", "more.txt", "other.txt", "person.txt")] == [
-            True,
-            True,
-            False,
-            False,
-        ]
+            True, True, False, False,
+        ]  # fmt: skip
     assert [commit.subject for commit in (await world.spaces.changes(ONE, first.head)).commits] == ["More"]
 
 

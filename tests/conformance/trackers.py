@@ -73,13 +73,9 @@ class Beads:
     def bd(self, project: Path, actor: str, *arguments: str, stdin: str = "") -> str:
         """Run bd as somebody else."""
         done = subprocess.run(
-            [self.program, f"--actor={actor}", *arguments],
-            cwd=project,
-            env=self.env,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=60,
-        )
+            [self.program, f"--actor={actor}", *arguments], cwd=project, env=self.env, input=stdin.encode(),
+            capture_output=True, timeout=60,
+        )  # fmt: skip
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout.decode()
 
@@ -105,19 +101,10 @@ class BeadsWorld:
         return subprocess.Popen(argv, cwd=self.project, env=self.beads.env, stdout=subprocess.DEVNULL)
 
     def add(
-        self,
-        title: str,
-        *,
-        id: str | None = None,
-        type: str = "task",
-        priority: int = 2,
-        labels: tuple[str, ...] = (),
-        status: str = "open",
-        text: IssueText | None = None,
-        blocked_by: tuple[str, ...] = (),
-        parent: str | None = None,
-        actor: str = "person",
-    ) -> str:
+        self, title: str, *, id: str | None = None, type: str = "task", priority: int = 2, labels: tuple[str, ...] = (),
+        status: str = "open", text: IssueText | None = None, blocked_by: tuple[str, ...] = (),
+        parent: str | None = None, actor: str = "person",
+    ) -> str:  # fmt: skip
         words = text or IssueText()
         texts = {"design": words.design, "acceptance": words.acceptance, "notes": words.notes}
         flags = [
@@ -135,15 +122,9 @@ class BeadsWorld:
         return self.bd(actor, "create", *flags, "--silent", stdin=words.description).strip()
 
     def person_sets(
-        self,
-        issue: str,
-        actor: str,
-        *,
-        status: str | None = None,
-        assignee: str | None = None,
-        add_labels: tuple[str, ...] = (),
-        remove_labels: tuple[str, ...] = (),
-    ) -> None:
+        self, issue: str, actor: str, *, status: str | None = None, assignee: str | None = None,
+        add_labels: tuple[str, ...] = (), remove_labels: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         flags = [
             *([] if status is None else [f"--status={status}"]),
             *([] if assignee is None else [f"--assignee={assignee}"]),

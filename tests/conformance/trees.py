@@ -27,11 +27,8 @@ class MemoryTreeWorld:
     def __init__(self, *, present: bool = True) -> None:
         self.tree = MemoryTree(present=present)
         self.write, self.delete, self.stage, self.commit = (
-            self.tree.write,
-            self.tree.delete,
-            self.tree.stage,
-            self.tree.commit,
-        )
+            self.tree.write, self.tree.delete, self.tree.stage, self.tree.commit,
+        )  # fmt: skip
 
 
 class GitTreeWorld:

@@ -22,19 +22,15 @@ STANDARD = Policy(
     phases=(
         Phase(name="implement", next={"success": "review"}, retry=Retry(initial_delay=timedelta(seconds=10))),
         Phase(
-            name="review",
-            prefer=Prefer(different_model_from="implement"),
-            verdicts=("approve", "needs_changes"),
+            name="review", prefer=Prefer(different_model_from="implement"), verdicts=("approve", "needs_changes"),
             next={"approve": "arbitrate", "needs_changes": "arbitrate"},
         ),
         Phase(
-            name="arbitrate",
-            verdicts=("pass", "needs_work"),
-            next={"pass": "human_review", "needs_work": "implement"},
+            name="arbitrate", verdicts=("pass", "needs_work"), next={"pass": "human_review", "needs_work": "implement"},
         ),
         Phase(name="human_review", human=Human(ask="Merge this?", changes_requested="implement")),
-    )
-)
+    ),
+)  # fmt: skip
 QUICK = Policy(match=None, phases=(Phase(name="implement"),))
 
 
@@ -70,12 +66,9 @@ EDITED = _edited()
 """What the policies may become while issues are under way."""
 
 BUILDER = Agent(
-    id="builder",
-    capabilities=("implement", "code", "debug"),
-    read_write="write",
-    priority=10,
+    id="builder", capabilities=("implement", "code", "debug"), read_write="write", priority=10,
     runner=RunnerChoice(agent_slug="build", provider=LARGE.provider, model=LARGE.model),
-)
+)  # fmt: skip
 CRITIC = Agent(
     id="critic",
     capabilities=("review", "arbitrate"),
@@ -110,12 +103,9 @@ def up(instance: str = "server-1", **more: Any) -> resources.RunnerSeen:
 
 
 def start(
-    rules: Policies | None = None,
-    team: Agents = TEAM,
-    config: Settings | None = None,
-    tree: Tree | None = None,
+    rules: Policies | None = None, team: Agents = TEAM, config: Settings | None = None, tree: Tree | None = None,
     **daemon: Any,
-) -> list[Fact]:
+) -> list[Fact]:  # fmt: skip
     """Start a daemon up to the first look at its machine; with a tree in that, one that can make trees of its own."""
     seen: list[Fact] = [] if tree is None else [delivery.TreeSeen(tree)]
     return [

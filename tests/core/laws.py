@@ -32,17 +32,9 @@ from tests.core import given
 from tests.core.world_of import MadeUp
 
 SESSION = (
-    c.OpenSession,
-    c.PreparePrompt,
-    c.SendPrompt,
-    c.AnswerRequest,
-    c.StopTurn,
-    c.ReadTree,
-    c.PrepareTree,
-    c.SealTree,
-    c.StopOrphan,
-    c.RemoveTree,
-)
+    c.OpenSession, c.PreparePrompt, c.SendPrompt, c.AnswerRequest, c.StopTurn, c.ReadTree, c.PrepareTree, c.SealTree,
+    c.StopOrphan, c.RemoveTree,
+)  # fmt: skip
 AT_WORK = ("work", "person", "finishing", "giving_back")
 """Stages of an issue that somebody here goes on with."""
 SETTLING = (c.StopTurn, c.ReadTree, c.SealTree)

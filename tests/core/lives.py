@@ -26,10 +26,8 @@ ROUND = given.policy_of(
         name="implement", max_visits=2, next={"failed": "sign"},
         retry=Retry(max_attempts=2, initial_delay=timedelta(0)),
     ),
-    Phase(name="sign", next={"success": "close"}),
-    Phase(name="arbitrate", session=ReuseFrom(reuse_from="implement")),
-    max_runs=5,
-    max_created_issues=1,
+    Phase(name="sign", next={"success": "close"}), Phase(name="arbitrate", session=ReuseFrom(reuse_from="implement")),
+    max_runs=5, max_created_issues=1,
 )  # fmt: skip
 """Reads first, asks a chosen person, and has small bounds."""
 
@@ -125,11 +123,9 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     extra = (ANN, READER) if chance.random() < 0.5 else (ANN,)
     team = Agents(version=1, agents=(*given.TEAM.agents, *extra))
     config = given.settings(
-        managed=chance.random() < 0.7,
-        lock_work_tree=chance.random() < 0.7,
-        max_concurrent_runs=chance.choice([1, 2, 3]),
-        workspace="worktree" if seed % OWN[0] == OWN[1] else "shared",
-    )
+        managed=chance.random() < 0.7, lock_work_tree=chance.random() < 0.7,
+        max_concurrent_runs=chance.choice([1, 2, 3]), workspace="worktree" if seed % OWN[0] == OWN[1] else "shared",
+    )  # fmt: skip
     if seed % PULLS[0] == PULLS[1]:
         config = config.model_copy(update={"landing": LANDING})
     if chance.random() < 0.4:

@@ -21,19 +21,7 @@ from ashep.core.resources import providers as breaker
 from ashep.core.resources import server as recycling
 from ashep.core.runs import choice, prompting, requests, takeover, turns
 from ashep.core.runs import folding as evolve_run
-from ashep.core.state import (
-    delivery,
-    files,
-    flow,
-    intents,
-    notices,
-    pauses,
-    providers,
-    run,
-    server,
-    spending,
-    timers,
-)
+from ashep.core.state import delivery, files, flow, intents, notices, pauses, providers, run, server, spending, timers
 from ashep.core.state import indexes as world_indexes
 
 
@@ -80,9 +68,7 @@ BROKEN_LAWS = [
     Mutant("closed before it landed", landing.may_close, "flow.work.landing is None or flow.work.landing.over", "True"),
     Mutant("conflicts without a bound", landing.back, "return enter(", "return begin_cycle("),
     Mutant(
-        "always the first phase",
-        routing.enter,
-        "[issues.PhaseEntered(issue, target,",
+        "always the first phase", routing.enter, "[issues.PhaseEntered(issue, target,",
         "[issues.PhaseEntered(issue, policy.phases[0].name,",
     ),
     Mutant("visits without a bound", routing.enter, ">= phase.max_visits", ">= 10**9"),
@@ -90,26 +76,19 @@ BROKEN_LAWS = [
     Mutant("attempts without a bound", private(routing, "_try_again"), "failures < phase", "0 < phase"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
     Mutant(
-        "a slot is kept for nothing",
-        private(trees, "_has_slot"),
-        'flow.stage in ("work", "person", "finishing") and',
+        "a slot is kept for nothing", private(trees, "_has_slot"), 'flow.stage in ("work", "person", "finishing") and',
         "",
     ),
     Mutant("the lock holds nobody", dispatch.in_the_way, "if others:", "if False:"),
     Mutant("a late answer revives a run", private(evolve_run, "_sent"), "if run.ended:", "if False:"),
     Mutant("giving back never ends", folding.written, 'flow.stage == "giving_back"', "False"),
     Mutant(
-        "comments on closed issues",
-        private(folding, "_outcome_of_flow"),
-        "comments=(), creations=(), take_off=()",
-        "",
+        "comments on closed issues", private(folding, "_outcome_of_flow"), "comments=(), creations=(), take_off=()", "",
     ),
     Mutant("agents may answer", private(people, "_set_by"), "not is_person(actor, world.actor)", "False"),
     Mutant("a retry never comes", timers.over, "return replace(flow, not_before=None)", "return flow"),
     Mutant(
-        "a question has no end",
-        routing.after_deadline,
-        'if human is None or human.on_deadline == "park":',
+        "a question has no end", routing.after_deadline, 'if human is None or human.on_deadline == "park":',
         "return []\n    if True:",
     ),
     Mutant("no reason for waiting", private(dispatch, "_held"), "[] if told", "[] if True"),
@@ -140,13 +119,11 @@ BROKEN_LAWS = [
     Mutant("a run waits for people for ever", requests.expired, "pending.due <= world.now", "False"),
     Mutant("the issue stays blocked", requests.over, "run is None or run.waits_since is None", "True"),
     Mutant(
-        "an agent allows itself a tool",
-        private(requests, "_words"),
-        "not is_person(comment.author, world.actor)",
+        "an agent allows itself a tool", private(requests, "_words"), "not is_person(comment.author, world.actor)",
         "False",
     ),
     Mutant("run ids are used twice", private(dispatch, "_plan"), "attempt = flow.attempt + 1", "attempt = 1"),
-]
+]  # fmt: skip
 """Each breaks a law in some life."""
 
 BROKEN_PLAYBOOKS = [
@@ -158,16 +135,12 @@ BROKEN_PLAYBOOKS = [
     Mutant("who sleeps loses trees", trees.slept, "due=rest.due + gap", "due=rest.due"),
     Mutant("who goes on begins at the old base", private(trees, "_gone"), 'base="", ', ""),
     Mutant(
-        "trees that were kept before have no time",
-        resting.after_settings,
-        "if keep is not None else []",
+        "trees that were kept before have no time", resting.after_settings, "if keep is not None else []",
         "if 0 else []",
     ),
     Mutant("a tree of its own waits for the lock", dispatch.in_the_way, 'if kind == "own":', "if False:"),
     Mutant(
-        "a tree that resists keeps its slot",
-        private(trees, "_has_slot"),
-        "and after(run.id) not in dict(flow.tries)",
+        "a tree that resists keeps its slot", private(trees, "_has_slot"), "and after(run.id) not in dict(flow.tries)",
         "",
     ),
     Mutant("a tree is sealed for ever", private(failures, "_tree_failed"), "tries < INFRA_LIMIT", "True"),
@@ -175,36 +148,27 @@ BROKEN_PLAYBOOKS = [
     Mutant("a tree is left for the shared one", private(dispatch, "_kind"), "flow.work.own is not None or ", ""),
     Mutant("two issues have one number", trees.slot_of, "if other != issue", "if False"),
     Mutant(
-        "sessions open in the project",
-        private(prompting, "_open_session"),
-        "directory=flow.work.own.path",
+        "sessions open in the project", private(prompting, "_open_session"), "directory=flow.work.own.path",
         "directory=None",
     ),
     Mutant("the branch begins anew at each run", private(prompting, "_before"), "own.base or None", "None"),
     Mutant("two writes at once", private(outstanding, "_tracker_effects"), "if any(", "if False and any("),
     Mutant(
-        "a run is forgotten at a re-opening", folding.seen, "flow.run is not None and not flow.run.settled", "False"
+        "a run is forgotten at a re-opening", folding.seen, "flow.run is not None and not flow.run.settled", "False",
     ),
     Mutant("approval of a phase's question closes", routing.after_answer, "if not question.human_phase:", "if False:"),
     Mutant(
-        "approved wins over changes_requested",
-        people.answer_labels,
-        "(labels.changes_requested, labels.approved)",
+        "approved wins over changes_requested", people.answer_labels, "(labels.changes_requested, labels.approved)",
         "(labels.approved, labels.changes_requested)",
     ),
     Mutant("stale reads are people", intents.stale, "return as_of < flow.write_seq or", "return False and"),
     Mutant("our lost write is a person's", private(evolve, "_issue_seen"), "if landed and", "if False and"),
     Mutant(
-        "a guard is not looked into",
-        private(folding, "_unclaimed"),
-        "writing=None, look_again=True)",
-        "writing=None)",
+        "a guard is not looked into", private(folding, "_unclaimed"), "writing=None, look_again=True)", "writing=None)",
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
     Mutant(
-        "timed out without a fresh read",
-        private(turns, "_of_run"),
-        "run.overdue and run.fresh_after == 0",
+        "timed out without a fresh read", private(turns, "_of_run"), "run.overdue and run.fresh_after == 0",
         "run.overdue",
     ),
     Mutant("a stale deadline read", private(evolve_run, "_turn"), "fresh = 0 if", "fresh = 0 if True or"),
@@ -215,32 +179,24 @@ BROKEN_PLAYBOOKS = [
     Mutant("no recovery", private(turns, "_rejected"), 'run.prompt.kind in ("task", "resume")', "False"),
     Mutant("recovery for ever", private(turns, "_rejected"), 'run.prompt.kind in ("task", "resume")', "True"),
     Mutant(
-        "machine failures burn attempts",
-        failures.effect_failed,
-        "[*abort(flow, why), *park(",
+        "machine failures burn attempts", failures.effect_failed, "[*abort(flow, why), *park(",
         '[RunEnded(fact.issue, run.id, "failed", why), *park(',
     ),
     Mutant("machine failures park at once", failures.effect_failed, "flow.infra < INFRA_LIMIT", "flow.infra < 1"),
     Mutant("two minutes do not matter", failures.effect_failed, "< INFRA_SECONDS", "< 0"),
     Mutant(
-        "the session is not stopped",
-        private(evolve_run, "_ended"),
-        "stop=fact.abort and run.session is not None",
+        "the session is not stopped", private(evolve_run, "_ended"), "stop=fact.abort and run.session is not None",
         "stop=False",
     ),
     Mutant(
-        "the lock outlives the question",
-        private(evolve, "_unlocked"),
-        "== fact.issue",
+        "the lock outlives the question", private(evolve, "_unlocked"), "== fact.issue",
         "== fact.issue and not isinstance(fact, issues.PersonAsked)",
     ),
     Mutant("an extraction on a limited provider", choice.choose_beside, "agent) not in shut", "agent) not in ()"),
     Mutant("no word of a limit", breaker.after_read, "if fact.refused is not None:", "if False:"),
     Mutant("a refusal is the agent's failure", private(turns, "_of_run"), "and ends_run(fact)", "and False"),
     Mutant(
-        "an error of the provider's is the agent's",
-        private(turns, "_finished"),
-        "if fact.refused is not None:",
+        "an error of the provider's is the agent's", private(turns, "_finished"), "if fact.refused is not None:",
         "if False:",
     ),
     Mutant("what is limited is started", choice.held_providers, "is not None:", "is False:"),
@@ -253,15 +209,14 @@ BROKEN_PLAYBOOKS = [
     Mutant("the wait does not grow", private(breaker, "_refused"), "outage.refusals + tried", "1"),
     Mutant("a time that is given is not kept", private(breaker, "_wait"), "again > PATIENCE or not ends", "False"),
     Mutant(
-        "credentials are tried again and again", private(breaker, "_refused"), 'refusal.kind == "unauthorized"', "False"
+        "credentials are tried again and again", private(breaker, "_refused"), 'refusal.kind == "unauthorized"',
+        "False",
     ),
     Mutant("resuming tries no credentials", providers.freed, "provider in (None, one.provider)", "False"),
     Mutant("other files are no other credentials", private(evolve, "_adopt"), "outages=outages, ", ""),
     Mutant(
-        "a start tries no credentials",
-        private(evolve, "_started"),
-        "providers.with_other_credentials(world.outages, world.now)",
-        "world.outages",
+        "a start tries no credentials", private(evolve, "_started"),
+        "providers.with_other_credentials(world.outages, world.now)", "world.outages",
     ),
     Mutant("another server tries no credentials", private(evolve, "_runner"), "if other else", "if False else"),
     Mutant("a limit eats the deadline", private(evolve_run, "_refusal"), "run.deadline + wait if", "run.deadline if"),
@@ -273,16 +228,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("a person falls in for a limited agent", choice.choose_for, "and not a.is_human", ""),
     Mutant("a refusal is told at each read", breaker.is_worth_telling, "attempt != run.refused", "attempt"),
     Mutant(
-        "excluded while its write is on its way",
-        private(people, "_before_claim"),
-        "if excluded else []",
+        "excluded while its write is on its way", private(people, "_before_claim"), "if excluded else []",
         "if None else []",
     ),
     Mutant(
-        "a failed agent is tried again",
-        private(choice, "_failures"),
-        "behind = failed + avoided",
-        "behind = avoided",
+        "a failed agent is tried again", private(choice, "_failures"), "behind = failed + avoided", "behind = avoided",
     ),
     Mutant("a person falls in for agents", private(choice, "_failures"), "if agent.is_human:", "if False:"),
     Mutant("another agent of the same provider", private(choice, "_failures"), '== "different_provider"', '== ""'),
@@ -290,13 +240,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("a reminder at the deadline", routing.next_reminder, "if when < due", "if True"),
     Mutant("every reminder that was missed", routing.next_reminder, "(now - asked) // every + 1", "1"),
     Mutant(
-        "one reminder for ever",
-        people.after_reminder,
-        "question.asked, world.now, question.due",
+        "one reminder for ever", people.after_reminder, "question.asked, world.now, question.due",
         "world.now, world.now, world.now",
     ),
     Mutant(
-        "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)"
+        "a reminder is over before it is told", private(telling, "_stands"), "(flow.since, reminded)", "(flow.since,)",
     ),
     Mutant("reminded without end", private(folding, "_reminded"), "remind=fact.remind", "remind=flow.question.remind"),
     Mutant("an edit changes a run under way", files.kept, "run.ended or", "True or"),
@@ -309,42 +257,30 @@ BROKEN_PLAYBOOKS = [
     Mutant("a title's capitals count", intake.is_titled, "issue.title.casefold()", "issue.title"),
     Mutant("a left issue forgets why", intake.stands, "flow.code not in STANDING", "True"),
     Mutant(
-        "created issues come late",
-        private(outstanding, "_tracker_effect"),
-        "if flow.creations:",
+        "created issues come late", private(outstanding, "_tracker_effect"), "if flow.creations:",
         "if flow.creations and flow.target == flow.written:",
     ),
     Mutant("created issues are free", private(routing, "_creations"), "depth > policy.limits.max_depth", "False"),
     Mutant(
-        "the default policy takes any type",
-        intake.policy_for,
-        "if default is not None and typed",
+        "the default policy takes any type", intake.policy_for, "if default is not None and typed",
         "if default is not None",
     ),
     Mutant(
-        "hints do not matter",
-        private(evolve, "_ready"),
-        "ready_fresh=fact.as_of >= world.hint_seq",
+        "hints do not matter", private(evolve, "_ready"), "ready_fresh=fact.as_of >= world.hint_seq",
         "ready_fresh=True",
     ),
     Mutant(
-        "an answer from before the question counts",
-        private(outstanding, "_posture"),
-        "drop = {labels.approved, labels.changes_requested,",
-        "drop = {",
+        "an answer from before the question counts", private(outstanding, "_posture"),
+        "drop = {labels.approved, labels.changes_requested,", "drop = {",
     ),
     Mutant(
-        "a phase of people asks as an agent does",
-        private(outstanding, "_posture"),
-        "not flow.question.human_phase",
+        "a phase of people asks as an agent does", private(outstanding, "_posture"), "not flow.question.human_phase",
         "True",
     ),
     Mutant("foreign changes are not seen", trees.foreign_changes, "!= content", "== 0"),
     Mutant(
-        "the multiplier is forgotten",
-        private(dispatch, "_plan"),
-        "phase.timeout * agent.performance.timeout_multiplier",
-        "phase.timeout",
+        "the multiplier is forgotten", private(dispatch, "_plan"),
+        "phase.timeout * agent.performance.timeout_multiplier", "phase.timeout",
     ),
     Mutant("a pause keeps no issue from being taken", dispatch.candidate, "hold_of(world.pauses, None)", "None"),
     Mutant("a pause is working time", flow.pause_time, "return now - max(", "return (now - now) and max("),
@@ -369,15 +305,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("quiet is not read again", takeover.session_seen, "asked = was.fresh_after != 0 and", "asked = True or"),
     Mutant("an old read says quiet", private(takeover, "_seen"), "fact.as_of >= takeover.fresh_after", "True"),
     Mutant(
-        "a person's label is nobody's",
-        takeover.labelled,
-        "if label in flow.issue.labels:",
+        "a person's label is nobody's", takeover.labelled, "if label in flow.issue.labels:",
         "if label == flow.issue.id:",
     ),
     Mutant(
-        "a person's turn is stopped",
-        takeover.turn_of_held,
-        'if fact.state == "finished" or fact.people:',
+        "a person's turn is stopped", takeover.turn_of_held, 'if fact.state == "finished" or fact.people:',
         'if fact.state == "finished":',
     ),
     Mutant("a turn that runs is quiet", private(takeover, "_due"), "if takeover.busy else", "if False else"),
@@ -391,9 +323,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a takeover is working time", private(takeover, "_taken"), 'code="paused"', 'code=""'),
     Mutant("our own label is a person's", takeover.labelled, "[] if ours or known", "[] if known"),
     Mutant(
-        "our own label stays",
-        private(outstanding, "_posture"),
-        "flow.written is not None and flow.written.paused",
+        "our own label stays", private(outstanding, "_posture"), "flow.written is not None and flow.written.paused",
         "False",
     ),
     Mutant("a suspend is quiet", timers.shifted, "due=flow.takeover.due + gap", "due=flow.takeover.due"),
@@ -403,7 +333,10 @@ BROKEN_PLAYBOOKS = [
     Mutant("a gone session is gone on in", private(evolve_run, "_opened"), "and not fact.reused", "and False"),
     Mutant("what never ends there is waited for", takeover.session_seen, "if late else []", "if None else []"),
     Mutant(
-        "what is at work there is left at once", takeover.session_seen, "asked and takeover.due is None and", "True and"
+        "what is at work there is left at once",
+        takeover.session_seen,
+        "asked and takeover.due is None and",
+        "True and",
     ),
     Mutant("a stop in place of ours", private(takeover, "_theirs"), "if run is None", "if True or run is None"),
     Mutant("work of a person is foreign", private(takeover, "_released"), 'tree_wanted="again"', 'tree_wanted="no"'),
@@ -423,7 +356,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("what is over is told", private(telling, "_stands"), "notice.noted not in (flow.since, reminded)", "False"),
     Mutant("what is parked no more is told", private(telling, "_stands"), 'else flow.stage == "parked"', "else True"),
     Mutant(
-        "an outage that is over is told", private(telling, "_stands"), "is not None\n        case", "!= 0\n        case"
+        "an outage that is over is told", private(telling, "_stands"), "is not None\n        case",
+        "!= 0\n        case",
     ),
     Mutant("quiet hours keep nobody", private(telling, "_is_kept"), "quiet > world.now", "False"),
     Mutant("what is urgent waits", private(telling, "_is_kept"), "not in world", "not in () and world"),
@@ -451,7 +385,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a server waits longer and longer", private(recycling, "_delay"), ", LONGEST_DELAY", ", timedelta(9)"),
     Mutant("failures are never forgiven", recycling.failed, "1 if stable else", ""),
     Mutant(
-        "a start that fails is none", recycling.failed, "server.failures + 1", "server.failures + bool(fact.instance)"
+        "a start that fails is none", recycling.failed, "server.failures + 1", "server.failures + bool(fact.instance)",
     ),
     Mutant("what ashep ended has failed", server.happened, 'replace(server, instance="")\n            return _', "_"),
     Mutant("recycled with turns under way", recycling.is_due, "(recycling.at_once or not world.in_use)", "True"),
@@ -464,9 +398,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a reader gets a writer's rules", permissions.fitting, "writes or against_reading(rule) is None", "True"),
     Mutant("any answer allows a tool", private(requests, "_answered"), "words.strip(", "'yes' or words.strip("),
     Mutant(
-        "a prepared answer is used for ever",
-        private(requests, "_prepared"),
-        "place not in (*used, *taken)",
+        "a prepared answer is used for ever", private(requests, "_prepared"), "place not in (*used, *taken)",
         "place not in taken",
     ),
     Mutant("thinking is working time", private(requests, "_ended"), "replace(idled(flow, waited), ", "replace(flow, "),
@@ -475,15 +407,11 @@ BROKEN_PLAYBOOKS = [
     Mutant("an old list closes a request", observe.requests_read, "pending.seq <= as_of", "True"),
     Mutant("a stopped turn's question comes again", observe.requests_read, "*flow.requests, ", ""),
     Mutant(
-        "all questions at once",
-        requests.advance,
-        "if any(pending.request.id == run.shown",
+        "all questions at once", requests.advance, "if any(pending.request.id == run.shown",
         "if False and any(pending.request.id == run.shown",
     ),
     Mutant(
-        "a taken session is answered",
-        timers.flow_dues,
-        'flow.stage == "work" and flow.takeover is None',
+        "a taken session is answered", timers.flow_dues, 'flow.stage == "work" and flow.takeover is None',
         'flow.stage == "work"',
     ),
     Mutant("a label that is taken off is nothing", requests.withdrawn, "not stands or", "True or"),
@@ -492,18 +420,14 @@ BROKEN_PLAYBOOKS = [
     Mutant("two land at once", private(landing, "_landing_step"), "turn(world) != issue", "False"),
     Mutant("a landing that was passed by jumps in", private(world_indexes, "_place"), "and not back", ""),
     Mutant(
-        "who was brought anew is not at it", private(world_indexes, "_place"), 'or flow.code == "landing_moved"', ""
+        "who was brought anew is not at it", private(world_indexes, "_place"), 'or flow.code == "landing_moved"', "",
     ),
     Mutant(
-        "a clock that was set back hides a person",
-        private(changes, "_set_by"),
-        "if ours or one.actor",
+        "a clock that was set back hides a person", private(changes, "_set_by"), "if ours or one.actor",
         "if True or one.actor",
     ),
     Mutant(
-        "a person's change covers others",
-        private(changes, "_judged"),
-        "if one.what in doubts",
+        "a person's change covers others", private(changes, "_judged"), "if one.what in doubts",
         "if one.what in refused",
     ),
     Mutant("a person's pause is taken for ours", private(changes, "_judged"), "people and kept", "False and kept"),
@@ -526,24 +450,19 @@ BROKEN_PLAYBOOKS = [
     Mutant("flags lead nowhere", routing.proven, "return flagged or", "return"),
     Mutant("an issue's checks are no reason to check", verification.is_checked, "or bool(flow.work.criteria.hash)", ""),
     Mutant(
-        "unknown checks are none",
-        verification.is_checked,
-        "flow.work.criteria is None or",
-        "flow.work.criteria is not None and",
+        "unknown checks are none", verification.is_checked, ".criteria is None or", ".criteria is not None and",
     ),
     Mutant("verified before it is sealed", intents.at_liberty, "not run.forgettable", "not run.ended"),
     Mutant("moves while nobody knows whose it is", intents.at_liberty, "or flow.look_again", ""),
     Mutant("a moved base is moved all the same", landing.fold_landing, 'commit="", base="",', ""),
     Mutant(
-        "a dirty checkout is tried in a hot loop",
-        landing.fold_landing,
-        "wait = min(DIRTY_AGAIN",
+        "a dirty checkout is tried in a hot loop", landing.fold_landing, "wait = min(DIRTY_AGAIN",
         "wait = None and min(DIRTY_AGAIN",
     ),
     Mutant("a moving base is tried in a hot loop", landing.fold_landing, "refused > OFTEN", "False"),
     Mutant("a clean checkout is not noticed", landing.checkout_changed, "flow.code !=", "True or flow.code !="),
     Mutant(
-        "a protected base is tried for ever", landing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None"
+        "a protected base is tried for ever", landing.refused, 'in ("moved", "dirty", "locked", "away")', "is not None",
     ),
     Mutant("another commit's CI counts", private(pulls, "_open"), 'fact.head in ("", pull.head)', "True"),
     Mutant("a person's push is nothing", pulls.seen, "if pull.theirs:", "if False:"),
@@ -555,42 +474,28 @@ BROKEN_PLAYBOOKS = [
     Mutant("a read of before the push counts", pulls.seen, "fact.as_of < pull.seq", "False"),
     Mutant("a read is told that tells nothing", pulls.pull_read, "return [] if now ==", "return [] if () =="),
     Mutant(
-        "a pull request for each push",
-        private(landing, "_ask_for_merge"),
-        "pull.name if pull is not None and",
+        "a pull request for each push", private(landing, "_ask_for_merge"), "pull.name if pull is not None and",
         "pull.name if pull is not None and False and",
     ),
     Mutant("a closed one goes on", private(landing, "_ask_for_merge"), 'pull.state == "open" and ', ""),
     Mutant(
-        "asked for before it holds",
-        private(landing, "_landing_step"),
-        "(landing.verified or not landing.verify)",
+        "asked for before it holds", private(landing, "_landing_step"), "(landing.verified or not landing.verify)",
         "True",
     ),
     Mutant("a forge is asked in a hot loop", landing.fold_landing, 'if fact.code == "away":', "if False:"),
     Mutant("a forge's time is not kept", landing.fold_landing, "fact.wait)", "AWAY_AGAIN)"),
-    Mutant(
-        "an agent's question approves the work",
-        folding.answered,
-        "own is not None and (",
-        "own is not None or (",
-    ),
+    Mutant("an agent's question approves the work", folding.answered, "own is not None and (", "own is not None or ("),
     Mutant("an approval is for ever", landing.flagged, "own.approved == own.head", "own.approved"),
     Mutant("late evidence counts", landing.fold_verified, "if fact.run != flow.work.verifying or", "if False and"),
     Mutant("waived for ever", private(folding, "_cycle"), "waived=(), ", ""),
     Mutant("a conflict is forgotten", landing.fold_landing, "fact.log, landing.onto", '"", landing.onto'),
     Mutant("the writer is not told what failed", landing.fold_verified, "flaw=flaw,", "flaw=None,"),
     Mutant(
-        "landing goes on after a close by hand",
-        private(folding, "_stage"),
-        'verifying="", landing=None',
+        "landing goes on after a close by hand", private(folding, "_stage"), 'verifying="", landing=None',
         'verifying=""',
     ),
     Mutant(
-        "verifying goes on in another phase",
-        private(folding, "_stage"),
-        'verifying="", landing=None',
-        "landing=None",
+        "verifying goes on in another phase", private(folding, "_stage"), 'verifying="", landing=None', "landing=None",
     ),
     Mutant(
         "attempts of a visit count in the next",
@@ -600,17 +505,12 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("what cannot be read is worked on", landing.criteria, "if not fact.error:", "if True:"),
     Mutant(
-        "checks that cannot be read are none",
-        landing.fold_criteria,
-        "None if fact.error or fact.left_out else ",
-        "",
+        "checks that cannot be read are none", landing.fold_criteria, "None if fact.error or fact.left_out else ", "",
     ),
     Mutant("an edit of the checks counts", landing.fold_edit, "seen=fact.hash", "hash=fact.hash"),
     Mutant("lost work is closed", routing.finish, "if own is None:", "if own is None or not own.base:"),
     Mutant(
-        "the queue is last come, first served",
-        private(world_indexes, "_place"),
-        "rank, landing.seq",
+        "the queue is last come, first served", private(world_indexes, "_place"), "rank, landing.seq",
         "rank, -landing.seq",
     ),
     Mutant("whoever waits keeps the queue", private(world_indexes, "_place"), "PASSED_BY if", "NEXT if"),
@@ -627,5 +527,5 @@ BROKEN_PLAYBOOKS = [
     Mutant("what was passed once is passed for ever", flow.ended_with, "one[0] != phase", "True"),
     Mutant("wanted changes undo nothing", routing.after_answer, "keeps=approved", "keeps=True"),
     Mutant("an approval undoes what was passed", routing.after_answer, "keeps=approved", "keeps=False"),
-]
+]  # fmt: skip
 """Each spoils a playbook."""

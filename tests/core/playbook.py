@@ -1,15 +1,16 @@
 """A playbook is a conversation with the core: `book >> fact << what << follows`, exactly and in that order.
 
-What is expected is a type, or `like(type, field=value, …)` for a type with some of its fields. `assert book` says that
-nothing more came out. Between the lines that a test is about, `answered()` lets a made-up world that never fails carry
-out what was asked for.
+What is expected is a type, or `like(type, field=value, …)` for a type with some of its fields; `...` is whatever else
+follows. `assert book` says that nothing more came out. Between the lines that a test is about, `answered()` lets a
+made-up world that never fails carry out what was asked for.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeVar
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import runs, tracker
@@ -28,6 +29,7 @@ from tests.core import given
 from tests.core.laws import Laws
 from tests.core.world_of import MadeUp
 
+T = TypeVar("T")
 LOOKED_UP = (e.ChangeDoubted, e.ChangeJudged, e.AuthorsRead, c.ReadAuthors)
 
 
@@ -52,13 +54,9 @@ class Playbook:
     """A conversation with the core about one issue, `t-1`, unless another is named."""
 
     def __init__(
-        self,
-        policy: Policy | Policies = given.STANDARD,
-        team: Agents = given.TEAM,
-        config: Settings | None = None,
-        issues: Iterable[str] = ("t-1",),
-        **daemon: Any,
-    ) -> None:
+        self, policy: Policy | Policies = given.STANDARD, team: Agents = given.TEAM, config: Settings | None = None,
+        issues: Iterable[str] = ("t-1",), **daemon: Any,
+    ) -> None:  # fmt: skip
         rules = policy if isinstance(policy, Policies) else given.policies(policy)
         self.made = MadeUp(check=Laws(signs=False))
         self.left: list[Fact | Command] = []
@@ -82,6 +80,10 @@ class Playbook:
         """Where the issue is."""
         return self.world.flows[name]
 
+    def bodies(self, kind: type[T]) -> list[T]:
+        """All facts and commands of this kind, by now."""
+        return [entry.body for entry in self.made.entries if isinstance(entry.body, kind)]
+
     def run(self, name: str = "t-1") -> Run:
         """The issue's last run."""
         run = self.flow(name).run
@@ -102,7 +104,10 @@ class Playbook:
             self.left = [body for body in bodies if not isinstance(body, LOOKED_UP)]
         return self
 
-    def __lshift__(self, expected: Like | type) -> "Playbook":
+    def __lshift__(self, expected: Like | type | EllipsisType) -> "Playbook":
+        if expected is ...:
+            self.left = []
+            return self
         wanted = expected if isinstance(expected, Like) else Like(expected, ())
         assert self.left, f"expected {wanted}, and nothing more came"
         body = self.left.pop(0)

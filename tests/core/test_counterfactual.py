@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis import compared, counterfactual, other_life
-from ashep.core.analysis.compared import Compared, Count, totals
+from ashep.core.analysis.compared import Compared, Count, Fork, Unknown, totals
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.delivery import Tree
@@ -91,6 +91,18 @@ def said(life: Lived, policies: Policies | None, agents: Agents | None = None, *
     return found
 
 
+def missing(found: Compared) -> Unknown:
+    """What nobody knows, where something is not known."""
+    assert found.unknown is not None
+    return found.unknown
+
+
+def forked(found: Compared) -> Fork:
+    """Where the other life parts from the recorded one, which it does."""
+    assert found.fork is not None
+    return found.fork
+
+
 def seq(life: Lived, kind: type, number: int = 0) -> int:
     return [entry.seq for entries in life.batches for entry in entries if isinstance(entry.body, kind)][number]
 
@@ -118,10 +130,9 @@ def test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_co
     life, _ = story(one(REVIEWED))
     found = said(life, one(UNREVIEWED))
     assert (found.verdict, found.ends) == ("differs", ("closed", "closed"))
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, issues.PhaseEntered, 1)
-    assert isinstance(found.fork.recorded, issues.PhaseEntered)
-    assert isinstance(found.fork.other, issues.PersonAsked)
+    assert forked(found).seq == seq(life, issues.PhaseEntered, 1)
+    assert isinstance(forked(found).recorded, issues.PhaseEntered)
+    assert isinstance(forked(found).other, issues.PersonAsked)
     assert (found.recorded, found.least, found.most) == (Count(2, 1), Count(1, 1), Count(1, 1))
     assert found.rests_on == (seq(life, issues.PersonAsked), seq(life, issues.PersonAnswered))
 
@@ -130,8 +141,7 @@ def test_strictly_no_answer_counts_that_was_given_after_what_is_left_out() -> No
     life, _ = story(one(REVIEWED))
     found = said(life, one(UNREVIEWED), strict=True)
     assert found.verdict == "unknown"
-    assert found.unknown is not None
-    assert "answer to the question of merge" in found.unknown.needs
+    assert "answer to the question of merge" in missing(found).needs
     assert (found.least, found.most, found.rests_on) == (Count(1, 1), Count(1, 1), ())
 
 
@@ -139,8 +149,7 @@ def test_an_answer_about_other_work_is_not_known() -> None:
     life, _ = story(one(REVIEWED), script={"review": [{"verdict": "needs_changes"}]})
     found = said(life, one(UNREVIEWED))
     assert found.verdict == "unknown"
-    assert found.unknown is not None
-    assert "t-1/implement.2.1 changed the work before that was asked" in found.unknown.why
+    assert "t-1/implement.2.1 changed the work before that was asked" in missing(found).why
     assert (found.recorded, found.least, found.most) == (Count(4, 1), Count(1, 1), Count(1, 1))
 
 
@@ -148,18 +157,16 @@ def test_another_question_is_another_question() -> None:
     life, _ = story(one(REVIEWED))
     ask = MERGE.model_copy(update={"human": Human(ask="Merge it unseen?")})
     found = said(life, one(Policy(phases=(*UNREVIEWED.phases[:2], ask))))
-    assert found.unknown is not None
-    assert "nobody was asked that" in found.unknown.why
+    assert "nobody was asked that" in missing(found).why
 
 
 def test_changes_that_are_requested_lead_to_a_run_that_nobody_saw() -> None:
     """Its prompt would lack what the review said."""
     life, _ = story(one(REVIEWED), answers=["changes_requested"])
     found = said(life, one(UNREVIEWED))
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of implement by builder"
-    assert found.unknown.seq > seq(life, issues.PersonAnswered)
-    assert (found.unknown.so_far, found.least, found.most) == (Count(1, 1), Count(2, 1), Count(13, 2))
+    assert missing(found).needs == "a run of implement by builder"
+    assert missing(found).seq > seq(life, issues.PersonAnswered)
+    assert (missing(found).so_far, found.least, found.most) == (Count(1, 1), Count(2, 1), Count(13, 2))
     assert (found.recorded, found.beyond) == (Count(4, 2), Count()), "the recorded cycle that began with the answer"
 
 
@@ -181,7 +188,7 @@ def test_fewer_attempts_are_known_and_more_are_not() -> None:
     life, _ = story(twice, script={"implement": [*failed]})
     found = said(life, thrice)
     assert (found.verdict, found.ends, found.least) == ("unknown", ("parked", "unknown"), Count(3, 0))
-    assert isinstance(found.fork and found.fork.recorded, issues.IssueParked)
+    assert isinstance(found.fork and forked(found).recorded, issues.IssueParked)
 
 
 def test_another_delay_is_another_outcome() -> None:
@@ -196,8 +203,7 @@ def test_a_phase_that_comes_between_was_never_run() -> None:
     test = Phase(name="test", capabilities=("code",), next={"success": "merge"})
     approved = REVIEW.model_copy(update={"next": REVIEW.next | {"approve": "test"}})
     found = said(life, one(Policy(phases=(WORK, approved, test, MERGE), limits=Limits(max_runs=5))))
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of test by builder"
+    assert missing(found).needs == "a run of test by builder"
     assert (found.least, found.most) == (Count(3, 0), Count(5, 1))
     assert found.recorded == Count(2, 1)
 
@@ -206,25 +212,20 @@ def test_a_limit_of_runs_is_met_earlier() -> None:
     life, _ = story(one(REVIEWED), script={"review": [{"verdict": "needs_changes"}]})
     found = said(life, one(REVIEWED.model_copy(update={"limits": Limits(max_runs=2)})))
     assert (found.verdict, found.ends, found.least) == ("differs", ("closed", "parked"), Count(2, 0))
-    assert isinstance(found.fork and found.fork.other, issues.IssueParked)
+    assert isinstance(found.fork and forked(found).other, issues.IssueParked)
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
-        ({"answers": ("yes",)}, "answers"),
-        ({"capabilities": ("review", "arbitrate")}, ""),
-        ({"access": "write", "capabilities": ("implement",)}, ""),
-    ],
-)
+@pytest.mark.parametrize(("changes", "word"), [
+    ({"verdicts": ("approve", "needs_changes", "odd"), "next": REVIEW.next | {"odd": "close"}}, "verdicts"),
+    ({"answers": ("yes",)}, "answers"),
+    ({"capabilities": ("review", "arbitrate")}, ""),
+    ({"access": "write", "capabilities": ("implement",)}, ""),
+])  # fmt: skip
 def test_an_agent_that_is_given_something_else_says_something_else(changes: dict[str, Any], word: str) -> None:
     life, _ = story(one(REVIEWED))
     found = said(life, one(Policy(phases=(WORK, REVIEW.model_copy(update=changes), MERGE))))
-    assert found.unknown is not None
-    assert word in found.unknown.why
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, runs.RunPlanned, 1)
+    assert word in missing(found).why
+    assert forked(found).seq == seq(life, runs.RunPlanned, 1)
 
 
 def test_keys_that_no_agent_sees_change_nothing() -> None:
@@ -246,7 +247,7 @@ def test_a_run_that_took_longer_than_the_other_timeout_is_not_known_and_a_shorte
         timed = WORK.model_copy(update={"timeout": timedelta(seconds=seconds)})
         found = said(life, one(Policy(phases=(timed, REVIEW, MERGE))))
         assert found.verdict == verdict
-        assert verdict == "same" or (found.fork and found.fork.seq == seq(life, runs.RunEnded))
+        assert verdict == "same" or (found.fork and forked(found).seq == seq(life, runs.RunEnded))
 
 
 def test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known() -> None:
@@ -288,8 +289,7 @@ def test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it() -> N
     back = MERGE.model_copy(update={"human": Human(ask="Merge this?", on_deadline="implement")})
     life, _ = story(one(Policy(phases=(WORK, REVIEW, back))), script={"review": [{"verdict": "needs_changes"}]})
     found = said(life, one(Policy(phases=(*UNREVIEWED.phases[:2], back))))
-    assert found.unknown is not None
-    assert found.unknown.most == Count(11, 15)
+    assert missing(found).most == Count(11, 15)
 
 
 def test_a_question_that_nobody_answered_in_time_might_have_been_answered_later() -> None:
@@ -327,8 +327,7 @@ def test_a_tree_that_changed_before_the_question_is_other_work() -> None:
     assert said(same, one(UNREVIEWED)).verdict == "differs"
     other = between(life, delivery.TreeSeen(Tree(True, "c0ffee")), delivery.TreeSeen(Tree(True, "badbad")))
     found = said(other, one(UNREVIEWED))
-    assert found.unknown is not None
-    assert "the work tree changed" in found.unknown.why
+    assert "the work tree changed" in missing(found).why
 
 
 def test_a_run_of_another_issue_in_the_tree_is_other_work() -> None:
@@ -336,8 +335,7 @@ def test_a_run_of_another_issue_in_the_tree_is_other_work() -> None:
     (planned,) = [fact for fact in life.facts if isinstance(fact, runs.RunPlanned) and fact.access == "write"]
     other = replace(planned, issue="t-9", run="t-9/implement.1.1")
     found = said(between(life, other), one(UNREVIEWED))
-    assert found.unknown is not None
-    assert "t-9 wrote in the work tree" in found.unknown.why
+    assert "t-9 wrote in the work tree" in missing(found).why
 
 
 # --- agents -------------------------------------------------------------------------------------------------------
@@ -352,10 +350,8 @@ def test_another_model_was_never_asked() -> None:
     life, _ = story(one(REVIEWED), team())
     other = team(runner=RunnerChoice(agent_slug="plan", provider="acme", model="large"))
     found = said(life, None, other)
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of review by critic"
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, runs.RunPlanned, 1)
+    assert missing(found).needs == "a run of review by critic"
+    assert forked(found).seq == seq(life, runs.RunPlanned, 1)
     assert said(life, None, team()).verdict == "same"
 
 
@@ -364,8 +360,7 @@ def test_another_name_counts_until_a_prompt_shows_it() -> None:
     assert said(life, None, team(id="reviewer")).verdict == "same", "nobody is told of the last run"
     builder = given.BUILDER.model_copy(update={"id": "maker"})
     found = said(life, None, Agents(version=1, agents=(builder, given.CRITIC)))
-    assert found.unknown is not None
-    assert "name an agent of an earlier run otherwise" in found.unknown.why
+    assert "name an agent of an earlier run otherwise" in missing(found).why
 
 
 def test_a_phase_that_no_agent_can_take_holds_for_good() -> None:
@@ -384,8 +379,7 @@ def test_only_issues_that_the_other_policy_claims_otherwise_differ() -> None:
     life, _ = story(one(REVIEWED), given.TEAM, "docs")
     found = said(life, others)
     assert (found.verdict, found.policy) == ("differs", ("standard", "docs"))
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, issues.PhaseEntered, 1), "a name is no difference"
+    assert forked(found).seq == seq(life, issues.PhaseEntered, 1), "a name is no difference"
     life, _ = story(one(REVIEWED))
     assert said(life, others).verdict == "same"
 
@@ -394,8 +388,7 @@ def test_a_policy_whose_name_prompts_show_is_told_to_agents() -> None:
     life, _ = story(one(REVIEWED))
     assert said(life, one(REVIEWED, "other")).verdict == "same"
     found = said(life, one(REVIEWED, "other"), named=True)
-    assert found.unknown is not None
-    assert "name the policy other" in found.unknown.why
+    assert "name the policy other" in missing(found).why
 
 
 def test_an_issue_that_the_other_policy_does_not_claim_is_not_taken() -> None:
@@ -413,8 +406,7 @@ def test_an_issue_that_only_the_other_policy_claims_is_unknown_from_the_first_ru
     life = Lived(made.world, made.kept, False)
     assert judged(life, one(REVIEWED.model_copy(update={"match": Match(types=("epic",))}))) == []
     found = said(life, one(REVIEWED))
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of implement by builder"
+    assert missing(found).needs == "a run of implement by builder"
     assert (found.recorded, found.least, found.most) == (Count(), Count(1, 0), Count(12, 1))
 
 
@@ -459,7 +451,7 @@ def test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy() -
     assert said(life, one(Policy(phases=(failing, REVIEW, MERGE)))).verdict == "same"
     found = said(life, one(REVIEWED))
     assert (found.verdict, found.least) == ("unknown", Count(2, 0))
-    assert isinstance(found.fork and found.fork.recorded, issues.IssueParked)
+    assert isinstance(found.fork and forked(found).recorded, issues.IssueParked)
     for entries in life.batches:
         made.batch(entries)
         flow = made.world.flows.get(ISSUE)
@@ -477,8 +469,7 @@ def test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy
     assert life.stage == "parked"
     found = said(life, one(REVIEWED))
     assert (found.verdict, found.ends) == ("unknown", ("parked", "unknown"))
-    assert found.unknown is not None
-    assert "an answer to the question of merge" in found.unknown.needs
+    assert "an answer to the question of merge" in missing(found).needs
     assert said(life, None, given.TEAM).verdict == "same"
 
 
@@ -604,84 +595,50 @@ def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
 
 
 ASSUMED = [
-    (
-        test_an_answer_about_other_work_is_not_known,
-        Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False"),
-    ),
-    (
-        test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
-        Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False"),
-    ),
+    (test_an_answer_about_other_work_is_not_known,
+     Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False")),
+    (test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
+     Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False")),
     (
         test_an_issue_that_no_agent_could_begin_is_not_taken,
         Mutant(
-            "nothing bounds what is not taken",
-            private(other_life, "_policy"),
-            'flow.stage not in ("idle", "left")',
+            "nothing bounds what is not taken", private(other_life, "_policy"), 'flow.stage not in ("idle", "left")',
             "True",
         ),
     ),
-    (
-        test_an_answer_after_the_other_deadline_came_too_late,
-        Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True"),
-    ),
-    (
-        test_another_question_is_another_question,
-        Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !="),
-    ),
-    (
-        test_a_tree_that_changed_before_the_question_is_other_work,
-        Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() =="),
-    ),
-    (
-        test_another_delay_is_another_outcome,
-        Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}'),
-    ),
-    (
-        test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
-        Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min("),
-    ),
-    (
-        test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
-        Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)"),
-    ),
-    (
-        test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
-        Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict"),
-    ),
-    (
-        test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
-        Mutant("people are always believed", private(other_life, "_settle"), "and not strict", ""),
-    ),
-    (
-        test_another_name_counts_until_a_prompt_shows_it,
-        Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False"),
-    ),
-    (
-        test_a_phase_that_no_agent_can_take_holds_for_good,
-        Mutant(
-            "every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose("
-        ),
-    ),
+    (test_an_answer_after_the_other_deadline_came_too_late,
+     Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True")),
+    (test_another_question_is_another_question,
+     Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !=")),
+    (test_a_tree_that_changed_before_the_question_is_other_work,
+     Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() ==")),
+    (test_another_delay_is_another_outcome,
+     Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}')),
+    (test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
+     Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min(")),
+    (test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
+     Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)")),
+    (test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
+     Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict")),
+    (test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
+     Mutant("people are always believed", private(other_life, "_settle"), "and not strict", "")),
+    (test_another_name_counts_until_a_prompt_shows_it,
+     Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False")),
+    (test_a_phase_that_no_agent_can_take_holds_for_good,
+     Mutant("every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose(")),
     (
         test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
         Mutant(
-            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,"
+            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,",
         ),
     ),
-    (
-        test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
-        Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and"),
-    ),
-    (
-        test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
-        Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began"),
-    ),
-    (
-        test_a_run_of_another_issue_in_the_tree_is_other_work,
-        Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()"),
-    ),
-]
+    (test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
+     Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and")),
+    (test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,
+     Mutant("a run keeps the recorded phase", private(PASS, "_other"), "began=None", "began=flow.run.began")),
+    (test_a_run_of_another_issue_in_the_tree_is_other_work,
+     Mutant("only its own runs write", PASS.batch, "self._asking - {entry.body.issue}", "()")),
+]  # fmt: skip
 """What no made-up life shows, as its people and agents are steady: each spoils its test."""
 
 

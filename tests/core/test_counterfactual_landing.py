@@ -17,7 +17,7 @@ from ashep.core.policy.settings import ForgeSettings, LandingSettings, Settings
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, OWN, Lived, judged, live, variant, wrong
-from tests.core.test_counterfactual import Scripted, between, one, said, seq
+from tests.core.test_counterfactual import Scripted, between, forked, missing, one, said, seq
 
 PLAIN = Phase(name="implement")
 PROVEN = PLAIN.model_copy(update={"verify": Verify(max_attempts=2)})
@@ -53,42 +53,35 @@ def test_the_same_policy_is_the_same_with_evidence_and_landing() -> None:
 def test_evidence_that_was_not_produced_is_unknown() -> None:
     life = story(PLAIN, REVIEW)
     found = other(life, PROVEN, REVIEW)
-    assert found.unknown is not None
-    assert found.unknown.needs == "evidence about the work of implement"
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, issues.PhaseEntered, 1)
+    assert missing(found).needs == "evidence about the work of implement"
+    assert forked(found).seq == seq(life, issues.PhaseEntered, 1)
 
 
 @pytest.mark.parametrize("changes", [{"checks": (THERE,)}, {"verify": None, "when_flags": {"ci": "review"}}])
 def test_evidence_of_something_else_is_none(changes: dict[str, Any]) -> None:
     life = story(PROVEN, REVIEW)
     found = other(life, PROVEN.model_copy(update=changes), REVIEW)
-    assert found.unknown is not None
-    assert found.unknown.needs == "evidence about the work of implement"
-    assert found.fork is not None
-    assert found.fork.seq == seq(life, delivery.WorkVerified)
+    assert missing(found).needs == "evidence about the work of implement"
+    assert forked(found).seq == seq(life, delivery.WorkVerified)
 
 
 def test_more_checks_of_another_phase_are_lacking_where_it_lands() -> None:
     life = story(PROVEN, REVIEW)
     found = other(life, PROVEN, REVIEW.model_copy(update={"checks": (THERE,)}))
-    assert found.unknown is not None
-    assert found.unknown.needs == "evidence about the work of review"
+    assert missing(found).needs == "evidence about the work of review"
     nobody = Phase(name="doc", checks=(THERE,))
     life = story(PROVEN.model_copy(update={"next": {"success": "close"}}), nobody)
     found = other(
         life, PROVEN.model_copy(update={"next": {"success": "close"}}), nobody.model_copy(update={"checks": ()})
     )
-    assert found.unknown is not None
-    assert found.unknown.needs == "evidence about what is to land"
+    assert missing(found).needs == "evidence about what is to land"
 
 
 def test_fewer_attempts_ask_a_person_earlier() -> None:
     life = story(PROVEN, REVIEW, wrong=("fails",))
     found = other(life, PROVEN.model_copy(update={"verify": Verify(max_attempts=1)}), REVIEW)
-    assert found.fork is not None
-    assert isinstance(found.fork.recorded, issues.RetryScheduled)
-    assert isinstance(found.fork.other, issues.PersonAsked)
+    assert isinstance(forked(found).recorded, issues.RetryScheduled)
+    assert isinstance(forked(found).other, issues.PersonAsked)
 
 
 STRAIGHT = PLAIN.model_copy(update={"next": {"success": "close"}})
@@ -137,22 +130,19 @@ def test_work_that_met_another_base_by_then_lands_on_an_assumption() -> None:
 def test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that() -> None:
     life = story(PROVEN, REVIEW, wrong=("fine", "fails"))
     found = other(life, PROVEN.model_copy(update={"next": {"success": "close"}}), REVIEW)
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of implement by builder"
-    assert (found.least, found.unknown.so_far) == ((2, 0), (1, 0))
+    assert missing(found).needs == "a run of implement by builder"
+    assert (found.least, missing(found).so_far) == ((2, 0), (1, 0))
     life = story(PLAIN, REVIEW, wrong=("conflict",))
     found = other(life, STRAIGHT, REVIEW)
-    assert found.unknown is not None
-    assert found.unknown.needs == "a run of implement by builder"
+    assert missing(found).needs == "a run of implement by builder"
 
 
 def test_other_work_that_landed_tells_nothing() -> None:
     rejects = REVIEW.model_copy(update={"verdicts": ("good", "bad"), "next": {"good": "close", "bad": "implement"}})
     made = begun(PLAIN, rejects, script={"review": [{"verdict": "bad"}]})
     found = other(lived(made), STRAIGHT, rejects)
-    assert found.unknown is not None
-    assert found.unknown.needs == "whether its work holds and fits the base"
-    assert found.unknown.why == "t-1/implement.2.1 changed the work before it landed"
+    assert missing(found).needs == "whether its work holds and fits the base"
+    assert missing(found).why == "t-1/implement.2.1 changed the work before it landed"
 
 
 def test_what_was_given_up_before_it_landed_tells_nothing() -> None:
@@ -160,8 +150,7 @@ def test_what_was_given_up_before_it_landed_tells_nothing() -> None:
     life = lived(made)
     assert life.stage == "parked"
     found = other(life, STRAIGHT, REVIEW)
-    assert found.unknown is not None
-    assert found.unknown.why == "it did not land in the record"
+    assert missing(found).why == "it did not land in the record"
 
 
 @pytest.mark.parametrize(("phase", "ends"), [("review", ("under_way", "unknown")), (None, ("landing", "landing"))])
@@ -177,7 +166,7 @@ def test_where_the_journal_ends_before_it_has_landed(phase: str | None, ends: tu
     found = other(Lived(made.world, made.kept, False), STRAIGHT, REVIEW)
     assert found.ends == ends
     if found.unknown is not None:
-        assert found.unknown.why == "it has not landed in the record so far"
+        assert missing(found).why == "it has not landed in the record so far"
 
 
 def test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others() -> None:
@@ -205,15 +194,13 @@ def test_checks_that_only_the_other_policy_has_were_not_looked_for() -> None:
     nobody = Phase(name="doc", checks=(THERE,))
     life = story(PLAIN.model_copy(update={"next": {"success": "review"}}), REVIEW)
     found = other(life, STRAIGHT, nobody)
-    assert found.unknown is not None
-    assert found.unknown.needs == "evidence about what is to land"
-    assert found.unknown.why == "something else would be looked for in what is to land"
+    assert missing(found).needs == "evidence about what is to land"
+    assert missing(found).why == "something else would be looked for in what is to land"
     made = begun(PLAIN, REVIEW)
     made.until("implement")
     made.turn(delivery.CriteriaAdopted(ISSUE, ""))
     found = other(lived(made), STRAIGHT, nobody)
-    assert found.unknown is not None
-    assert found.unknown.why == "nobody looked for it in the record"
+    assert missing(found).why == "nobody looked for it in the record"
 
 
 def test_a_pull_request_that_somebody_merged_is_an_assumption() -> None:
@@ -264,34 +251,20 @@ def test_what_is_said_of_landing_is_what_really_would_have_been() -> None:
 
 PASS = counterfactual.Counterfactual
 MISTAKES = [
-    (
-        test_other_work_that_landed_tells_nothing,
-        Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.work.own.head", "0"),
-    ),
-    (
-        test_work_that_met_another_base_by_then_lands_on_an_assumption,
-        Mutant("any base will do", private(other_life, "_assumed"), "if not known", "if False"),
-    ),
-    (
-        test_a_pull_request_that_somebody_merged_is_an_assumption,
-        Mutant("who looks", private(other_life, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False"),
-    ),
-    (
-        test_checks_that_only_the_other_policy_has_were_not_looked_for,
-        Mutant("any checks will do", private(PASS, "_entry"), "not self._looked_elsewhere(", "not (lambda *_: False)("),
-    ),
-    (
-        test_checks_that_only_the_other_policy_has_were_not_looked_for,
-        Mutant("nobody looked, and it holds", private(other_life, "_lands"), "landing.verify and not", "False and not"),
-    ),
-    (
-        test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,
-        Mutant("what falls short lands all the same", private(other_life, "_tells"), "landing.verify and", "False and"),
-    ),
-    (
-        test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
-        Mutant("all work is in one tree", other_life.written, "planned.branch == (", "planned.issue or ("),
-    ),
+    (test_other_work_that_landed_tells_nothing,
+     Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.work.own.head", "False")),
+    (test_work_that_met_another_base_by_then_lands_on_an_assumption,
+     Mutant("any base will do", private(other_life, "_assumed"), "if not known", "if False")),
+    (test_a_pull_request_that_somebody_merged_is_an_assumption,
+     Mutant("who looks", private(other_life, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False")),
+    (test_checks_that_only_the_other_policy_has_were_not_looked_for,
+     Mutant("any checks will do", private(PASS, "_entry"), "not self._looked_elsewhere(", "not (lambda *_: False)(")),
+    (test_checks_that_only_the_other_policy_has_were_not_looked_for,
+     Mutant("nobody looked, and it holds", private(other_life, "_lands"), "landing.verify and not", "False and not")),
+    (test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,
+     Mutant("what falls short lands all the same", private(other_life, "_tells"), "landing.verify and", "False and")),
+    (test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
+     Mutant("all work is in one tree", other_life.written, "planned.branch == (", "planned.issue or (")),
 ]  # fmt: skip
 """Each makes something up that never was seen, or loses what was: it spoils its test."""
 

@@ -314,20 +314,17 @@ def test_flags_come_the_gravest_first() -> None:
     assert flag.why == "2 files that name dependencies are changed"
 
 
-@pytest.mark.parametrize(
-    ("flags", "when", "order", "target"),
-    [
-        ([], {"ci": "a"}, None, None),
-        (["ci"], {}, None, None),
-        (["ci"], {"ci": "a"}, None, "a"),
-        (["size", "migrations"], {"migrations": "m", "size": "s"}, None, "m"),
-        (["size", "migrations"], {"size": "s", "migrations": "m"}, None, "s"),
-        (["size", "ci"], {"size": "s", "ci": "a"}, None, "a"),
-        (["size", "ci"], {"size": "s", "ci": "a"}, ("size", "ci"), "s"),
-        (["size", "ci"], {"size": "s", "ci": "a"}, (), None),
-        (["size"], {"ci": "a"}, None, None),
-    ],
-)
+@pytest.mark.parametrize(("flags", "when", "order", "target"), [
+    ([], {"ci": "a"}, None, None),
+    (["ci"], {}, None, None),
+    (["ci"], {"ci": "a"}, None, "a"),
+    (["size", "migrations"], {"migrations": "m", "size": "s"}, None, "m"),
+    (["size", "migrations"], {"size": "s", "migrations": "m"}, None, "s"),
+    (["size", "ci"], {"size": "s", "ci": "a"}, None, "a"),
+    (["size", "ci"], {"size": "s", "ci": "a"}, ("size", "ci"), "s"),
+    (["size", "ci"], {"size": "s", "ci": "a"}, (), None),
+    (["size"], {"ci": "a"}, None, None),
+])  # fmt: skip
 def test_where_flags_lead(
     flags: list[str], when: dict[str, str], order: tuple[str, ...] | None, target: str | None
 ) -> None:

@@ -73,12 +73,7 @@ def test_what_is_written_in_the_place_of_a_token_is_none(token: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "aws_secret_access_key = {}",
-        'AWS_SECRET_ACCESS_KEY: "{}"',
-        "export AWS_SECRET_KEY={}",
-        "aws_session_token={}",
-    ],
+    ["aws_secret_access_key = {}", 'AWS_SECRET_ACCESS_KEY: "{}"', "export AWS_SECRET_KEY={}", "aws_session_token={}"],
 )
 def test_a_secret_key_of_aws(line: str) -> None:
     assert "AWS secret key" in kinds(line.format(made_up(40, LETTERS + "/+")))
@@ -89,20 +84,17 @@ def key_head(kind: str = "RSA ") -> str:
     return "-----BEGIN " + kind + "PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [key_head(), made_up(64)],
-        [key_head(""), made_up(64)],
-        [key_head("OPENSSH "), made_up(64)],
-        [key_head("ENCRYPTED "), made_up(64)],
-        ["KEY = '''" + key_head("EC "), made_up(64)],
-        [key_head(), "Proc-Type: 4,ENCRYPTED"],
-        ['  "private_key": "' + key_head("") + "\\n" + made_up(64) + '\\n"'],
-        ["  key: |", "    " + key_head(""), "    " + made_up(64)],
-        ['"' + key_head("") + '\\n" +', '  "' + made_up(64) + '\\n" +'],
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    [key_head(), made_up(64)],
+    [key_head(""), made_up(64)],
+    [key_head("OPENSSH "), made_up(64)],
+    [key_head("ENCRYPTED "), made_up(64)],
+    ["KEY = '''" + key_head("EC "), made_up(64)],
+    [key_head(), "Proc-Type: 4,ENCRYPTED"],
+    ['  "private_key": "' + key_head("") + "\\n" + made_up(64) + '\\n"'],
+    ["  key: |", "    " + key_head(""), "    " + made_up(64)],
+    ['"' + key_head("") + '\\n" +', '  "' + made_up(64) + '\\n" +'],
+])  # fmt: skip
 def test_a_private_key(lines: list[str]) -> None:
     numbered = tuple(enumerate(lines, 5))
     (found,) = find_secrets("a.txt", numbered)
@@ -110,32 +102,21 @@ def test_a_private_key(lines: list[str]) -> None:
     assert "PRIVATE KEY" in dict(numbered)[found.line]
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [key_head()],
-        [key_head(), "..."],
-        [f'if text.startswith("{key_head()}"):', "    raise ValueError(text)"],
-        [key_head().replace("PRIVATE", "PUBLIC"), made_up(64)],
-        [key_head("").replace("BEGIN", "END"), made_up(64)],
-    ],
-)
+@pytest.mark.parametrize("lines", [
+    [key_head()],
+    [key_head(), "..."],
+    [f'if text.startswith("{key_head()}"):', "    raise ValueError(text)"],
+    [key_head().replace("PRIVATE", "PUBLIC"), made_up(64)],
+    [key_head("").replace("BEGIN", "END"), made_up(64)],
+])  # fmt: skip
 def test_a_mention_of_a_private_key_is_none(lines: list[str]) -> None:
     assert find_secrets("a.py", tuple(enumerate(lines, 1))) == ()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'password = "{}"',
-        "'client_secret': '{}',",
-        'const apiKey = "{}";',
-        'api_key := "{}"',
-        '"access_token" => "{}"',
-        'DB_PASSWORD="{}"',
-        "config['secret_key'] = `{}`",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    'password = "{}"', "'client_secret': '{}',", 'const apiKey = "{}";', 'api_key := "{}"', '"access_token" => "{}"',
+    'DB_PASSWORD="{}"', "config['secret_key'] = `{}`",
+])  # fmt: skip
 def test_a_random_value_that_is_called_a_secret(line: str) -> None:
     assert kinds(line.format(made_up(24))) == ["secret value"]
     assert kinds(line.format(made_up(32, "0123456789abcdef"))) == ["secret value"]
@@ -149,27 +130,24 @@ def test_a_value_without_quotes_counts_in_files_of_settings(path: str, found: in
     assert len(kinds("db_password: " + made_up(24) + "  # the real one", path)) == found
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'password = "short1"',
-        'password = "correct horse battery staple 12"',
-        'token = "needs:human_approval-or-input-2024"',
-        'token_url = "https://host.invalid/oauth2/token/v2/a1b2c3"',
-        'secret = "${SECRET_FROM_THE_VAULT_2}"',
-        'password = "{{ vault.password_1234 }}"',
-        'api_key = "your-api-key-goes-here-123"',
-        'api_key = "0123456789abcdef0123456789abcdef"',
-        'secret_name = "projects/my-project-12/secrets/db"',
-        'token = "aaaaaaaaaaaaaaaaaaaaaa11"',
-        'token_id = "123e4567-e89b-12d3-a456-426614174000"',
-        'token_digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
-        "key = 'AAAAB3NzaC1yc2EAAAADAQABAAABAQ'",
-        "password = os.environ['PASSWORD_FOR_2024_X']",
-        'tokenizer = "bert-base-uncased-v2-12layers"',
-        'PASSWORD_RESET_TIMEOUT = "PT12H30M15S-and-2-more-Days"',
-    ],
-)
+@pytest.mark.parametrize("line", [
+    'password = "short1"',
+    'password = "correct horse battery staple 12"',
+    'token = "needs:human_approval-or-input-2024"',
+    'token_url = "https://host.invalid/oauth2/token/v2/a1b2c3"',
+    'secret = "${SECRET_FROM_THE_VAULT_2}"',
+    'password = "{{ vault.password_1234 }}"',
+    'api_key = "your-api-key-goes-here-123"',
+    'api_key = "0123456789abcdef0123456789abcdef"',
+    'secret_name = "projects/my-project-12/secrets/db"',
+    'token = "aaaaaaaaaaaaaaaaaaaaaa11"',
+    'token_id = "123e4567-e89b-12d3-a456-426614174000"',
+    'token_digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+    "key = 'AAAAB3NzaC1yc2EAAAADAQABAAABAQ'",
+    "password = os.environ['PASSWORD_FOR_2024_X']",
+    'tokenizer = "bert-base-uncased-v2-12layers"',
+    'PASSWORD_RESET_TIMEOUT = "PT12H30M15S-and-2-more-Days"',
+])  # fmt: skip
 def test_what_only_sounds_like_a_secret(line: str) -> None:
     assert kinds(line) == []
     assert kinds(line, "a.yaml") == []

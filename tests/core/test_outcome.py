@@ -69,23 +69,20 @@ def test_everything_it_may_hold() -> None:
 
 
 @pytest.mark.promise("R1")
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        ({"extra": 1}, "extra"),
-        ({"result": "ok"}, "result"),
-        ({"result": None}, "result"),
-        ({"summary": 5}, "summary"),
-        ({"needs_human": "yes"}, "needs_human"),
-        ({"needs_human": 1}, "needs_human"),
-        ({"pointers": "a.py:1"}, "pointers"),
-        ({"created_issues": [{}]}, "created_issues.0.title"),
-        ({"created_issues": [{"title": ""}]}, "created_issues.0.title"),
-        ({"created_issues": [{"title": "t", "priority": 9}]}, "created_issues.0.priority"),
-        ({"created_issues": [{"title": "t", "labels": ["human:approved"]}]}, "created_issues.0.labels"),
-        ({"verdict": "undeclared"}, "verdict"),
-    ],
-)
+@pytest.mark.parametrize(("change", "place"), [
+    ({"extra": 1}, "extra"),
+    ({"result": "ok"}, "result"),
+    ({"result": None}, "result"),
+    ({"summary": 5}, "summary"),
+    ({"needs_human": "yes"}, "needs_human"),
+    ({"needs_human": 1}, "needs_human"),
+    ({"pointers": "a.py:1"}, "pointers"),
+    ({"created_issues": [{}]}, "created_issues.0.title"),
+    ({"created_issues": [{"title": ""}]}, "created_issues.0.title"),
+    ({"created_issues": [{"title": "t", "priority": 9}]}, "created_issues.0.priority"),
+    ({"created_issues": [{"title": "t", "labels": ["human:approved"]}]}, "created_issues.0.labels"),
+    ({"verdict": "undeclared"}, "verdict"),
+])  # fmt: skip
 def test_what_is_wrong_is_named(change: dict[str, Any], place: str) -> None:
     found = read_outcome(json.dumps(GOOD | change), ("pass",))
     assert isinstance(found, str)

@@ -2,9 +2,6 @@
 whose phase is gone waits for a person.
 """
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from typing import Any
 
 import pytest
@@ -50,12 +47,8 @@ def test_a_run_ends_under_the_verdicts_with_which_it_began_and_leads_where_the_p
     book = begun("review")
     review = REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "ask"}, "verdicts": ("approve",)})
     assert book >> edited(IMPLEMENT, review, ASK)
-    (
-        book
-        >> book.reports(verdict="needs_changes")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.PersonAsked, phase="ask")
-    )
+    book >> book.reports(verdict="needs_changes") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.PersonAsked, phase="ask")
 
 
 def test_what_an_edit_does_not_touch_leaves_a_run_as_it_is() -> None:
@@ -71,12 +64,8 @@ def test_a_run_that_began_is_not_changed_by_a_second_edit_either() -> None:
     assert book >> edited(IMPLEMENT, REVIEW.model_copy(update={"verdicts": ("no",), "next": {"no": "close"}}))
     assert book >> edited(IMPLEMENT, REVIEW.model_copy(update={"verdicts": ("yes",), "next": {"yes": "close"}}))
     assert phase_of(book.world, book.flow()) == REVIEW
-    (
-        book
-        >> book.reports(verdict="approve")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.IssueParked, code="no_edge")
-    )
+    book >> book.reports(verdict="approve") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.IssueParked, code="no_edge")
     assert book << issues.CommentWanted << c.WriteIssue
 
 
@@ -119,9 +108,7 @@ def test_a_later_run_has_the_phase_as_it_is_then() -> None:
     book = begun("implement")
     longer = IMPLEMENT.model_copy(update={"timeout": IMPLEMENT.timeout * 2})
     assert book >> edited(longer, REVIEW, ASK)
-    book >> book.reports("failed")
-    book.answered()
-    book.left = []
+    (book >> book.reports("failed")).answered()
     book >> book.later(60) << like(runs.RunPlanned, timeout=longer.timeout)
     assert phase_of(book.world, book.flow()) == longer
 
@@ -132,9 +119,7 @@ def test_a_later_run_has_the_phase_as_it_is_then() -> None:
 @pytest.mark.promise("F8")
 def test_a_phase_that_waits_for_its_next_attempt_and_is_gone_parks_at_once() -> None:
     book = begun("implement")
-    book >> book.reports("failed")
-    book.answered()
-    book.left = []
+    (book >> book.reports("failed")).answered()
     book >> edited(REVIEW, ASK) << PARKED << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
@@ -142,8 +127,7 @@ def test_a_phase_that_waits_for_its_next_attempt_and_is_gone_parks_at_once() -> 
 def test_a_phase_that_cannot_start_yet_and_is_gone_parks_at_once() -> None:
     book = begun("implement")
     book >> resources.WorkPaused("ann", "lunch", None)
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.flow().phase, book.flow().code) == ("review", "paused_by_hand")
     book.left = []
     assert book >> edited(IMPLEMENT, ASK) << PARKED << issues.CommentWanted << c.WriteIssue
@@ -152,11 +136,8 @@ def test_a_phase_that_cannot_start_yet_and_is_gone_parks_at_once() -> None:
 @pytest.mark.promise("F8")
 def test_an_open_question_of_a_human_phase_that_is_gone_parks_at_once() -> None:
     book = begun("ask")
-    (
-        book
-        >> edited(IMPLEMENT, REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "implement"}}))
-        << PARKED
-    )
+    book >> edited(IMPLEMENT, REVIEW.model_copy(update={"next": {"approve": "close", "needs_changes": "implement"}}))
+    book << PARKED
     assert book << issues.CommentWanted << like(c.WriteIssue, kind="park")
     book.answered()
     told = account(book.world, "t-1")
@@ -166,9 +147,7 @@ def test_an_open_question_of_a_human_phase_that_is_gone_parks_at_once() -> None:
 
 def test_an_open_question_of_an_agents_phase_that_is_gone_parks_at_once() -> None:
     book = begun("implement")
-    book >> book.reports(needs_human=True)
-    book.answered()
-    assert book.flow().stage == "person"
+    assert (book >> book.reports(needs_human=True)).answered().flow().stage == "person"
     book.left = []
     assert book >> edited(REVIEW, ASK) << PARKED << issues.CommentWanted << c.WriteIssue
 
@@ -185,9 +164,7 @@ def test_an_open_question_goes_on_where_its_phase_only_changed() -> None:
 @pytest.mark.promise("F8")
 def test_an_issue_that_is_a_persons_is_left_to_them_until_they_are_done() -> None:
     book = begun("implement")
-    book >> book.turn("running", people=("msg_ann",))
-    book.left = []
-    book.answered()
+    (book >> book.turn("running", people=("msg_ann",))).answered()
     assert book >> edited(REVIEW, ASK)
     assert book.flow().takeover is not None
     book >> book.seen(drop=["ashep:paused"]) << runs.ReleaseWanted
@@ -206,32 +183,22 @@ def test_an_issue_that_is_a_persons_is_left_to_them_until_they_are_done() -> Non
 def test_what_is_being_closed_is_closed() -> None:
     book = begun("ask")
     book >> book.seen(add=["human:approved"]) << c.ReadAnswer
-    book >> book.next() << issues.PersonAnswered << issues.IssueFinished
-    book.left = []
+    book >> book.next() << issues.PersonAnswered << issues.IssueFinished << ...
     assert book >> without()
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
 
 
 def test_a_parked_issue_whose_phase_is_gone_starts_afresh_with_the_first_phase() -> None:
     book = begun("ask")
-    book >> edited(IMPLEMENT, REVIEW)
-    book.answered()
-    book.left = []
+    (book >> edited(IMPLEMENT, REVIEW)).answered()
     book >> book.seen(drop=["ashep:parked"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
 
 
 def test_a_parked_issue_whose_phase_is_gone_goes_where_a_person_sends_it() -> None:
     book = begun("ask")
-    book >> edited(IMPLEMENT, REVIEW)
-    book.answered()
-    book.left = []
-    (
-        book
-        >> book.seen(add=["phase:review"], drop=["phase:ask"])
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    (book >> edited(IMPLEMENT, REVIEW)).answered()
+    book >> book.seen(add=["phase:review"], drop=["phase:ask"]) << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
 
 
 def test_an_issue_that_nobody_took_yet_is_claimed_by_what_is_in_force() -> None:

@@ -1,8 +1,5 @@
 """Playbooks of answers: what counts as one, where it leads, and what happens when none comes."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 
 import pytest
@@ -23,8 +20,7 @@ def test_the_question_takes_both_answer_labels_off_in_the_write_that_asks() -> N
     assert book << like(
         c.WriteIssue, kind="ask", remove_labels=("human:approved", "human:changes_requested", "phase:arbitrate")
     )
-    book.answered().looked()
-    assert book.flow().stage == "person"
+    assert book.answered().looked().flow().stage == "person"
     assert book.made.tracker["t-1"].labels == ("needs:human_approval", "phase:human_review")
 
 
@@ -46,8 +42,7 @@ def test_an_answer_set_by_ashep_or_an_agent_is_taken_off_with_a_comment(who: str
 @pytest.mark.promise("Q2")
 def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     book.made.events["t-1"] = []
     assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
 
@@ -55,16 +50,14 @@ def test_an_answer_that_nobody_is_on_record_for_counts_for_nothing() -> None:
 @pytest.mark.promise("Q2")
 def test_a_persons_and_an_agents_label_of_one_second_count_as_the_agents() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     book.made.events["t-1"].append(LabelEvent("9", "human:approved", "ashep-agent", book.now))
     assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
 
 
 def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock_says() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     later = book.now + timedelta(hours=2)  # the agent set it before the clock was set back
     book.made.events["t-1"] = [LabelEvent("9", "human:approved", "ashep-agent", later)]
     assert book >> book.next() << issues.AnswerRefused << issues.CommentWanted << c.TakeOffLabels
@@ -95,8 +88,7 @@ def test_a_persons_words_are_kept_and_new_ones_go_by_id() -> None:
     book = Playbook().until("human_review")
     assert not book.flow().shown
     book.made.say("t-1", "ann", "rename it")
-    book >> book.seen(add=["human:changes_requested"])
-    book.left = []
+    book >> book.seen(add=["human:changes_requested"]) << ...
     book >> book.next()
     assert [comment.text for comment in book.flow().answers] == ["rename it"]
     assert all(isinstance(comment, Comment) for comment in book.flow().answers)
@@ -128,12 +120,10 @@ def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None
     book = Playbook(policy_of(Phase(name="implement", max_visits=3), gate)).looked()
     for _ in range(8):
         if book.flow().stage == "work":
-            book >> book.reports()
-            book.answered()
+            (book >> book.reports()).answered()
         if book.flow().stage == "parked":
             break
-        book >> book.later(7 * 86400)
-        book.answered()
+        (book >> book.later(7 * 86400)).answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
     assert book.flow().counters.cycle == 1
     assert book.flow().cycle_times(to) == (3 if to == "implement" else 4)
@@ -142,22 +132,15 @@ def test_a_circle_over_a_deadline_uses_up_visits_until_it_parks(to: str) -> None
 @pytest.mark.promise("Q5")
 def test_a_question_of_an_agent_phase_has_a_deadline_too() -> None:
     book = Playbook().until("review")
-    book >> book.reports(needs_human=True, verdict="approve")
-    book.answered()
-    assert (
-        book
-        >> book.later(7 * 86400)
-        << like(issues.IssueParked, code="question_deadline")
-        << issues.CommentWanted
-        << (c.WriteIssue)
-    )
+    (book >> book.reports(needs_human=True, verdict="approve")).answered()
+    book >> book.later(7 * 86400) << like(issues.IssueParked, code="question_deadline") << issues.CommentWanted
+    assert book << c.WriteIssue
 
 
 @pytest.mark.promise("C1")
 def test_the_person_answers_and_the_deadline_that_passed_no_longer_stands() -> None:
     book = Playbook().until("human_review")
     due = book.later(7 * 86400)
-    book >> book.seen(add=["human:changes_requested"])
-    book.answered()
+    (book >> book.seen(add=["human:changes_requested"])).answered()
     assert book >> due
     assert book.flow().stage == "work"

@@ -1,8 +1,5 @@
 """Playbooks of what sessions ask: rules and prepared answers decide it, a person on the issue, or its end."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -59,8 +56,7 @@ def asked(*rules: PermissionRule, kind: str = "question", **request: Any) -> Pla
 def says(book: Playbook, text: str, who: str = "ann") -> Playbook:
     """Somebody comments; a look shows it, and what follows is carried out but for the last answer."""
     book.made.say("t-1", who, text)
-    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
-    assert book
+    assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) << c.ReadAnswer
     return book >> book.next()
 
 
@@ -79,13 +75,8 @@ def label(book: Playbook) -> set[str]:
 @pytest.mark.promise("H3")
 def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
     book = working()
-    (
-        book
-        >> asks(book, "question")
-        << like(runs.RequestJudged, verdict="ask")
-        << runs.InputWanted
-        << issues.CommentWanted
-    )
+    book >> asks(book, "question") << like(runs.RequestJudged, verdict="ask") << runs.InputWanted
+    book << issues.CommentWanted
     labels = ("needs:human_answer", "needs:human_input")
     assert book << like(c.WriteIssue, kind="ask", status="blocked", add_labels=labels)
     stands = account(book.world, "t-1")
@@ -155,8 +146,7 @@ def test_an_agent_does_not_answer_itself(who: str) -> None:
 def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
     book = working()
     book.made.say("t-1", "ann", "@ashep yes")
-    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")
-    book.answered()
+    (book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq) >> asks(book, "question")).answered()
     assert book.flow().waits_for_input
     assert says(book, "yes, @ashep")
 
@@ -164,8 +154,7 @@ def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing()
 @pytest.mark.promise("H3")
 def test_several_requests_are_put_to_a_person_one_after_the_other() -> None:
     book = asked()
-    book >> asks(book, "question", asks=(Asked("and then?"),)) << like(runs.RequestJudged, verdict="ask")
-    assert book
+    assert book >> asks(book, "question", asks=(Asked("and then?"),)) << like(runs.RequestJudged, verdict="ask")
     says(book, "@ashep red").answered()
     assert book.flow().waits_for_input
     assert "and then?" in book.made.comments["t-1"][-1].text
@@ -223,8 +212,7 @@ def test_the_runs_times_stand_still_while_a_person_thinks() -> None:
     book = working()
     book.made.now += timedelta(seconds=100)
     left = (book.run().deadline or book.now) - book.now
-    book >> asks(book, "question")
-    book.answered()
+    (book >> asks(book, "question")).answered()
     assert book.later(25 * 60) == []  # longer than its timeout, and its bound for stalls
     says(book, "@ashep 1").answered()
     assert book.run().deadline == book.now + left
@@ -253,8 +241,7 @@ def test_a_person_answers_in_opencode() -> None:
         for turn in turns.values():
             turn.asks = ()
     (gone,) = requests_read(book.world, book.made.listed(), book.world.seq)
-    book >> gone << runs.InputEnded << like(c.WriteIssue, kind="work")
-    assert book
+    assert book >> gone << runs.InputEnded << like(c.WriteIssue, kind="work")
     assert requests_read(book.world, [Request("que_x", "ses_another", "question")], book.world.seq) == []
 
 
@@ -286,8 +273,7 @@ def test_what_nobody_knows_but_by_its_id_is_denied() -> None:
     book = working(rule("allow", "*"))
     told = Request("per_1", book.run().session or "", "permission", unlisted="GET /permission: 400")
     _, opened = requests_read(book.world, [told], book.world.seq)
-    book >> opened << like(runs.RequestJudged, verdict="deny") << c.AnswerRequest
-    assert book
+    assert book >> opened << like(runs.RequestJudged, verdict="deny") << c.AnswerRequest
 
 
 @pytest.mark.promise("T9")
@@ -339,9 +325,7 @@ def test_the_end_of_a_run_ends_its_question_too() -> None:
 def test_what_a_stopped_turn_asked_is_not_asked_again() -> None:
     book = asked()
     leftover = book.made.listed()
-    book >> issues.IssueCancelled("t-1", "ann", book.run().id)
-    book.answered()
-    assert book.flow().stage == "parked"
+    assert (book >> issues.IssueCancelled("t-1", "ann", book.run().id)).answered().flow().stage == "parked"
     book >> book.seen(drop=["ashep:parked"])
     book.answered() >> book.turn("running")
     mine = [Request(one.id, book.run().session or "", one.kind, asks=one.asks) for one in leftover]
@@ -375,20 +359,15 @@ def test_the_answer_is_delivered_again_only_after_a_failure() -> None:
 
 
 @pytest.mark.promise("H6")
-@pytest.mark.parametrize(
-    ("change", "stage"),
-    [
-        ({"status": "closed"}, "closed"),
-        ({"assignee": "bob"}, "left"),
-        ({"add": ["ashep:excluded"]}, "idle"),
-        ({"status": "deferred"}, "left"),
-    ],
-)
+@pytest.mark.parametrize(("change", "stage"), [
+    ({"status": "closed"}, "closed"),
+    ({"assignee": "bob"}, "left"),
+    ({"add": ["ashep:excluded"]}, "idle"),
+    ({"status": "deferred"}, "left"),
+])  # fmt: skip
 def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str) -> None:
     book = asked()
-    book >> book.seen(**change)
-    book.answered()
-    assert book.flow().stage == stage
+    assert (book >> book.seen(**change)).answered().flow().stage == stage
     assert book.run().state == "aborted"
     assert book.made.delivered == []
 
@@ -397,17 +376,12 @@ def test_what_a_person_does_to_the_issue_wins(change: dict[str, Any], stage: str
 def test_a_person_who_takes_the_issue_meanwhile_answers_the_session_themselves() -> None:
     book = asked()
     leftover = book.made.listed()
-    book >> book.seen(add=["ashep:paused"]) << runs.SessionTaken
-    assert book
+    assert book >> book.seen(add=["ashep:paused"]) << runs.SessionTaken
     assert book.later(BOUND) == []  # it is theirs: nobody says that nobody answered
     assert account(book.world, "t-1").code != "input"
     assert requests_read(book.world, [], book.world.seq) == []
-    (
-        book
-        >> book.turn("running", people=("msg_ann",))
-        << like(runs.RunEnded, state="aborted", abort=False)
-        << runs.InputEnded
-    )
+    book >> book.turn("running", people=("msg_ann",)) << like(runs.RunEnded, state="aborted", abort=False)
+    book << runs.InputEnded
     book.answered()
     assert book.made.delivered == []
     assert (book.made.tracker["t-1"].status, label(book)) == ("in_progress", set())

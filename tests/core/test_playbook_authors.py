@@ -1,8 +1,5 @@
 """Playbooks of who changed an issue: a person's change moves it, an agent's is undone, and who it was is told."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -36,19 +33,16 @@ def as_it_was(book: Playbook) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("who", [AGENT, ME, "ashep-other"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"add": ["phase:review"]},
-        {"add": ["phase:nonsense"]},
-        {"drop": ["phase:implement"]},
-        {"add": ["phase:arbitrate"], "drop": ["phase:implement"]},
-        {"add": ["ashep:paused"]},
-        {"add": ["ashep:excluded"]},
-        {"add": ["policy:other"]},
-        {"add": ["branch:mine"]},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"add": ["phase:review"]},
+    {"add": ["phase:nonsense"]},
+    {"drop": ["phase:implement"]},
+    {"add": ["phase:arbitrate"], "drop": ["phase:implement"]},
+    {"add": ["ashep:paused"]},
+    {"add": ["ashep:excluded"]},
+    {"add": ["policy:other"]},
+    {"add": ["branch:mine"]},
+])  # fmt: skip
 def test_labels_that_an_agent_sets_or_takes_off_move_nothing(who: str, change: dict[str, Any]) -> None:
     book = Playbook().looked()
     before = as_it_was(book)
@@ -57,17 +51,14 @@ def test_labels_that_an_agent_sets_or_takes_off_move_nothing(who: str, change: d
     assert [comment.text for comment in book.made.comments["t-1"] if f"{who} " in comment.text]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"status": "open"},
-        {"status": "open", "assignee": None},
-        {"status": "closed"},
-        {"status": "deferred"},
-        {"assignee": "bob"},
-        {"assignee": None},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"status": "open"},
+    {"status": "open", "assignee": None},
+    {"status": "closed"},
+    {"status": "deferred"},
+    {"assignee": "bob"},
+    {"assignee": None},
+])  # fmt: skip
 @pytest.mark.parametrize("phase", ["implement", "human_review"])
 def test_a_status_or_an_assignee_that_an_agent_sets_is_set_back(change: dict[str, Any], phase: str) -> None:
     book = Playbook().until(phase)
@@ -89,8 +80,7 @@ def test_an_agent_cannot_unpark_what_was_given_up() -> None:
 
 def test_an_agent_cannot_end_a_persons_pause() -> None:
     book = Playbook().looked()
-    book >> book.seen(add=["ashep:paused"])
-    book.answered()
+    (book >> book.seen(add=["ashep:paused"])).answered()
     before = as_it_was(book)
     assert book.flow().takeover is not None
     book >> book.seen(who=AGENT, drop=["ashep:paused"])
@@ -155,13 +145,8 @@ def test_a_change_is_put_back_in_one_guarded_write() -> None:
 def test_a_person_is_obeyed_although_an_agent_changed_something_too() -> None:
     book = Playbook().looked()
     book.made.change("t-1", AGENT, ["phase:review"])
-    (
-        book
-        >> book.seen(status="closed")
-        << issues.CommentWanted
-        << like(runs.RunEnded, state="aborted")
-        << issues.IssueClosed
-    )
+    book >> book.seen(status="closed") << issues.CommentWanted << like(runs.RunEnded, state="aborted")
+    book << issues.IssueClosed
     book.answered().looked()
     assert book.made.tracker["t-1"].status == "closed"
 
@@ -170,8 +155,7 @@ def test_an_answer_of_a_person_outlives_what_an_agent_did_beside_it() -> None:
     book = Playbook().until("human_review")
     book.made.change("t-1", "ann", ["human:approved"])
     book >> book.seen(who=AGENT, drop=["needs:human_approval"])
-    book.answered().looked()
-    assert book.flow().stage == "closed"
+    assert book.answered().looked().flow().stage == "closed"
 
 
 def test_nobody_on_record_stops_an_issue_but_does_not_move_it_on() -> None:
@@ -203,8 +187,7 @@ def test_a_history_that_cannot_be_read_keeps_no_person_waiting_for_long() -> Non
 def test_an_agent_that_goes_on_is_answered_once() -> None:
     book = Playbook().looked()
     for _ in range(5):
-        book >> book.seen(who=AGENT, add=["phase:review"])
-        book.answered()
+        (book >> book.seen(who=AGENT, add=["phase:review"])).answered()
     assert len(book.made.comments["t-1"]) == 1
     assert book.made.tracker["t-1"].labels == ("phase:implement",)
 
@@ -214,8 +197,7 @@ def test_a_change_of_an_agent_is_not_held_against_a_person_whatever_the_clock_sa
     book.made.now += timedelta(hours=2)
     agents = book.seen(who=AGENT, add=["phase:review"])
     book.made.now -= timedelta(hours=2)
-    book >> agents
-    book.answered()
+    (book >> agents).answered()
     book >> book.seen(add=["phase:review"])
     assert book.answered().flow().phase == "review"
 
@@ -225,8 +207,7 @@ def test_a_lost_lease_and_an_agents_status_strand_nothing() -> None:
     book >> tracker.LeaseLost("t-1", "not claimable: status open")
     book.made.change("t-1", AGENT, status="open")
     book.answered()
-    book >> book.later(1)
-    book.answered()
+    (book >> book.later(1)).answered()
     assert (book.flow().stage, book.run().state, book.made.tracker["t-1"].status) == ("work", "running", "in_progress")
     assert book.flow().counters.cycle == 1
 
@@ -234,17 +215,14 @@ def test_a_lost_lease_and_an_agents_status_strand_nothing() -> None:
 def test_a_lost_lease_and_a_label_that_is_gone_before_anybody_knows_who_set_it_strand_nothing() -> None:
     book = Playbook().looked()
     book.looks_up = False
-    book >> tracker.LeaseLost("t-1", "not claimable")
-    book.left = []
+    book >> tracker.LeaseLost("t-1", "not claimable") << ...
     book >> book.seen(who=AGENT, add=["ashep:paused"])
     assert book.flow().authors.doubts
     book.left = []
     book >> book.seen(who=AGENT, drop=["ashep:paused"])
     assert not book.flow().authors.doubts
-    book.left = []
     book.answered()
-    book >> book.later(1)
-    book.answered()
+    (book >> book.later(1)).answered()
     assert (book.run().id, book.run().state, book.flow().failures) == ("t-1/implement.1.2", "running", 0)
 
 
@@ -257,14 +235,9 @@ def test_who_costs_an_issue_its_lease_again_and_again_uses_its_runs_up() -> None
             book.seen(who=AGENT, add=["ashep:paused"]),
             book.seen(who=AGENT, drop=["ashep:paused"]),
         ):
-            book >> told
-            book.left = []
+            book >> told << ...
         book.answered()
-        book.left = []
-        book >> book.later(2)
-        book.left = []
-        book.answered()
-        book.left = []
+        (book >> book.later(2)).answered()
     assert (book.flow().stage, book.flow().code, book.flow().counters.cycle_runs) == ("parked", "max_runs", 12)
 
 
@@ -283,9 +256,7 @@ def test_a_person_is_obeyed_although_the_clock_was_set_back_behind_what_we_wrote
     book.made.now, now = book.made.now - timedelta(hours=4), book.made.now
     told = book.seen(add=["phase:implement"], drop=["phase:review"])  # as we ourselves had it, hours later
     book.made.now = now
-    book >> told
-    book.answered()
-    assert book.flow().phase == "implement"
+    assert (book >> told).answered().flow().phase == "implement"
     assert not [one for one in book.made.comments.get("t-1", []) if "Put back" in one.text]
 
 
@@ -301,12 +272,8 @@ def test_what_an_agent_did_before_the_clock_was_set_back_hides_no_person() -> No
 
 def test_what_a_person_set_once_is_no_cover_for_whoever_sets_it_again_under_our_name() -> None:
     book = Playbook().until("review")
-    book >> book.seen(add=["phase:implement"], drop=["phase:review"])
-    book.answered()
-    assert book.flow().phase == "implement"
-    book >> book.reports()
-    book.answered()
-    assert book.flow().phase == "review"
+    assert (book >> book.seen(add=["phase:implement"], drop=["phase:review"])).answered().flow().phase == "implement"
+    assert (book >> book.reports()).answered().flow().phase == "review"
     before = as_it_was(book)
     book >> book.seen(who=ME, add=["phase:implement"], drop=["phase:review"])
     assert as_it_was(book.answered()) == before
@@ -315,13 +282,10 @@ def test_what_a_person_set_once_is_no_cover_for_whoever_sets_it_again_under_our_
 def test_what_waited_while_an_agents_change_was_put_back_is_written_after_it() -> None:
     """Found in a simulated night: by its own older number a close was taken for done, as a newer one stood there."""
     book = Playbook(policy_of(Phase(name="review"))).looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book >> book.failed(infra=True)
-    book >> book.seen(who=AGENT, status="open")
-    book.answered()
-    book >> book.later(60)
-    book.answered()
+    (book >> book.seen(who=AGENT, status="open")).answered()
+    (book >> book.later(60)).answered()
     numbers = [one.stamp.seq for one in book.made.done if isinstance(one, c.WriteIssue)]
     assert numbers == sorted(set(numbers))
     assert (book.flow().stage, book.flow().code) == ("closed", "shepherd")
@@ -330,14 +294,9 @@ def test_what_waited_while_an_agents_change_was_put_back_is_written_after_it() -
 def test_what_the_tracker_refuses_to_put_back_is_given_up() -> None:
     """Found in a simulated night: it was asked for without end, of an issue that somebody had deleted."""
     book = Playbook().until("human_review")
-    book >> book.later(7 * 86400)
-    book.answered()
-    book >> book.seen(who=AGENT, drop=["ashep:parked"])
-    book.left = []
+    (book >> book.later(7 * 86400)).answered()
+    book >> book.seen(who=AGENT, drop=["ashep:parked"]) << ...
     (write,) = (one for one in book.flow().open if isinstance(one, c.WriteIssue))
-    assert (
-        book
-        >> tracker.WriteRefused("t-1", write.key, "there is no issue 't-1'")
-        << like(issues.IssueLeft, code="write_refused")
-    )
+    book >> tracker.WriteRefused("t-1", write.key, "there is no issue 't-1'")
+    assert book << like(issues.IssueLeft, code="write_refused")
     assert book.flow().open == ()

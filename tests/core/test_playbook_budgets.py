@@ -1,8 +1,5 @@
 """Playbooks of budgets: soft limits warn once, hard ones stop, and what waits for budget goes on when there is some."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -77,8 +74,7 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
     assert used_today(book.world.spending, book.now) == (30, 0.0)
     assert book.flow().counters.spent == (130, 0.0)
     book >> book.seen(add=["phase:review"], drop=["phase:review"], status="open", assignee=None)
-    book.looked().looked()
-    assert book.flow().counters.spent == (0, 0.0)
+    assert book.looked().looked().flow().counters.spent == (0, 0.0)
     assert book.world.spending.tokens == 130
 
 
@@ -89,12 +85,8 @@ def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> No
 def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
     book = working(run=TOKENS, warn_at=0.5)
     assert book >> book.turn("running", **used(499))
-    (
-        book
-        >> book.turn("running", **used(500))
-        << like(resources.BudgetWarned, scope="run", used=500, limit=1000, issue="t-1")
-    )
-    assert book
+    book >> book.turn("running", **used(500))
+    assert book << like(resources.BudgetWarned, scope="run", used=500, limit=1000, issue="t-1")
     assert book >> book.turn("running", **used(600))
     assert book.run().state == "running"
 
@@ -102,17 +94,10 @@ def test_a_soft_limit_warns_once_and_stops_nothing() -> None:
 @pytest.mark.promise("B3")
 def test_a_run_over_its_limit_is_aborted_and_its_issue_parks() -> None:
     book = working(run=COST)
-    (
-        book
-        >> book.turn("running", **used(10, 5.0))
-        << like(resources.BudgetReached, scope="run", unit="cost", issue="t-1")
-    )
-    (
-        book
-        << like(runs.RunEnded, state="aborted", abort=True)
-        << like(facts_issues.IssueParked, code="budget")
-        << facts_issues.CommentWanted
-    )
+    book >> book.turn("running", **used(10, 5.0))
+    book << like(resources.BudgetReached, scope="run", unit="cost", issue="t-1")
+    book << like(runs.RunEnded, state="aborted", abort=True) << like(facts_issues.IssueParked, code="budget")
+    book << facts_issues.CommentWanted
     assert book << c.StopTurn << c.WriteIssue
     assert "the cost of run t-1/review.1.1: 5 of 5" in book.flow().why
     assert account(book.world, "t-1").state == "parked"
@@ -124,8 +109,7 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
     book >> done(book, 2000) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
     book << like(resources.BudgetReached, scope="run") << like(runs.RunPlanned, phase="arbitrate")
     book.answered()
-    assert book.run().phase == "arbitrate"
-    assert book.run().spent == (0, 0.0)
+    assert (book.run().phase, book.run().spent) == ("arbitrate", (0, 0.0))
     assert not [mark for mark in book.flow().counters.marks if mark.scope == "run"]
 
 
@@ -133,13 +117,8 @@ def test_a_turn_that_ended_its_run_over_the_limit_counts() -> None:
 def test_a_recovery_over_the_limit_is_not_begun() -> None:
     book = working(run=TOKENS)
     book >> book.turn("finished", block="nonsense", **used(2000)) << like(runs.OutcomeRejected, then="recover")
-    (
-        book
-        << resources.BudgetReached
-        << like(runs.RunEnded, state="aborted")
-        << facts_issues.IssueParked
-        << facts_issues.CommentWanted
-    )
+    book << resources.BudgetReached << like(runs.RunEnded, state="aborted") << facts_issues.IssueParked
+    book << facts_issues.CommentWanted
     assert book << c.StopTurn << c.WriteIssue
 
 
@@ -147,16 +126,11 @@ def test_a_recovery_over_the_limit_is_not_begun() -> None:
 def test_an_issue_over_its_limit_gets_no_other_run_in_this_cycle() -> None:
     book = working(issue=TOKENS)
     book >> done(book, 1200) << like(runs.RunEnded, state="succeeded") << facts_issues.PhaseEntered
-    (
-        book
-        << like(resources.BudgetReached, scope="issue", name="t-1")
-        << like(facts_issues.IssueParked, code="budget")
-        << facts_issues.CommentWanted
-    )
+    book << like(resources.BudgetReached, scope="issue", name="t-1") << like(facts_issues.IssueParked, code="budget")
+    book << facts_issues.CommentWanted
     book.answered()
     assert account(book.world, "t-1").state == "parked"
-    book >> book.seen(drop=["ashep:parked"])
-    book.answered()
+    (book >> book.seen(drop=["ashep:parked"])).answered()
     assert (book.run().state, book.flow().counters.spent) == ("running", (0, 0.0)), "a person's cycle counts afresh"
 
 
@@ -176,18 +150,14 @@ def test_the_runs_of_an_issue_are_added_up() -> None:
 def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_until_the_day_is_over() -> None:
     book = working("t-1", "t-2", "t-3", "t-4", day=TOKENS)
     assert {run for run in ("t-1", "t-2", "t-3") if book.run(run).state == "running"} == {"t-1", "t-2", "t-3"}
-    (
-        book
-        >> book.turn("running", **used(1000))
-        << like(resources.BudgetReached, scope="day", name="2026-01-01", until=MIDNIGHT)
-    )
+    book >> book.turn("running", **used(1000))
+    book << like(resources.BudgetReached, scope="day", name="2026-01-01", until=MIDNIGHT)
     for name in ("t-1", "t-2", "t-3"):
         book << like(runs.RunEnded, issue=name, state="aborted", abort=True)
         book << like(facts_issues.RetryScheduled, issue=name, code="budget", failures=0)
     book << like(facts_issues.IssueHeld, issue="t-4", code="budget") << c.StopTurn << c.StopTurn
     assert book << c.StopTurn
-    book >> book.later(0)
-    book.answered()
+    (book >> book.later(0)).answered()
     for name in ("t-1", "t-2", "t-3", "t-4"):
         told = account(book.world, name)
         assert (told.state, told.code, told.due) == ("time", "budget", MIDNIGHT)
@@ -211,7 +181,6 @@ def test_a_night_without_budget_is_no_working_time() -> None:
     book >> book.turn("running", **used(1000))
     book.answered() >> book.later(0)
     book.answered()
-    book.left = []
     assert book >> book.later(3600)
     assert book.flow().stage == "work"
     book >> book.later(3600)
@@ -240,39 +209,26 @@ def test_a_lower_limit_counts_at_once() -> None:
     assert book << like(runs.RunEnded, state="aborted") << facts_issues.RetryScheduled << c.StopTurn
     book = working(run=TOKENS)
     assert book >> book.turn("running", **used(500))
-    (
-        book
-        >> adopted(config(run=Budget(tokens=400)))
-        << like(resources.BudgetReached, scope="run")
-        << runs.RunEnded
-        << facts_issues.IssueParked
-    )
+    book >> adopted(config(run=Budget(tokens=400))) << like(resources.BudgetReached, scope="run") << runs.RunEnded
+    book << facts_issues.IssueParked
 
 
 def test_two_lower_limits_at_once_end_a_run_once() -> None:
     book = working(day=TOKENS)
     assert book >> book.turn("running", **used(500))
     book >> adopted(config(day=Budget(tokens=400), issue=Budget(tokens=450)))
-    (
-        book
-        << like(resources.BudgetReached, scope="issue")
-        << like(runs.RunEnded, state="aborted")
-        << facts_issues.IssueParked
-    )
-    assert (
-        book << facts_issues.CommentWanted << like(resources.BudgetReached, scope="day") << c.StopTurn << c.WriteIssue
-    )
+    book << like(resources.BudgetReached, scope="issue") << like(runs.RunEnded, state="aborted")
+    book << facts_issues.IssueParked
+    book << facts_issues.CommentWanted << like(resources.BudgetReached, scope="day") << c.StopTurn
+    assert book << c.WriteIssue
 
 
 @pytest.mark.promise("B5")
 def test_phases_of_a_spent_provider_go_to_another_agent() -> None:
     book = working("t-1", "t-2", providers={"other": TOKENS})
     assert (book.run("t-1").agent, book.run("t-2").agent) == ("critic", "critic")
-    (
-        book
-        >> book.turn("running", **used(1000))
-        << like(resources.BudgetReached, scope="provider", name="other on 2026-01-01")
-    )
+    book >> book.turn("running", **used(1000))
+    book << like(resources.BudgetReached, scope="provider", name="other on 2026-01-01")
     for name in ("t-1", "t-2"):
         book << like(runs.RunEnded, issue=name, state="aborted")
         book << like(facts_issues.RetryScheduled, issue=name, code="budget_provider")
@@ -290,14 +246,8 @@ def test_where_no_other_agent_fits_a_spent_providers_phases_wait_and_others_go_o
     book.answered()
     assert book.run("t-1").agent == "critic" or book.run("t-1").phase == "arbitrate"
     book = Playbook(READ, only, config(providers={"other": TOKENS}), ("t-1",)).looked()
-    (
-        book
-        >> book.turn("running", **used(1000))
-        << resources.BudgetReached
-        << runs.RunEnded
-        << facts_issues.RetryScheduled
-        << c.StopTurn
-    )
+    book >> book.turn("running", **used(1000)) << resources.BudgetReached << runs.RunEnded
+    book << facts_issues.RetryScheduled << c.StopTurn
     book.answered() >> book.later(0)
     assert book
     told = account(book.world, "t-1")
@@ -312,14 +262,8 @@ def test_where_no_other_agent_fits_a_spent_providers_phases_wait_and_others_go_o
 def test_the_agent_that_falls_in_for_a_spent_provider_is_paused_with_its_own() -> None:
     book = working(providers={"other": TOKENS})
     assert book >> resources.WorkPaused("ann", "", provider="acme")
-    (
-        book
-        >> book.turn("running", **used(1000))
-        << resources.BudgetReached
-        << runs.RunEnded
-        << facts_issues.RetryScheduled
-        << c.StopTurn
-    )
+    book >> book.turn("running", **used(1000)) << resources.BudgetReached << runs.RunEnded
+    book << facts_issues.RetryScheduled << c.StopTurn
     book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="paused_by_hand")
     assert book
     book >> resources.WorkResumed("ann", provider="acme") << like(runs.RunPlanned, agent="judge")
@@ -333,18 +277,12 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
     book = working("t-1", "t-2", "t-3", runs_per_hour=2)
     assert [book.flow(name).code for name in ("t-1", "t-2", "t-3")] == ["", "", "runs_per_hour"]
     until = T0 + timedelta(minutes=61)
-    reached = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.BudgetReached)]
+    reached = book.bodies(resources.BudgetReached)
     assert [(fact.scope, fact.used, fact.until) for fact in reached] == [("runs_per_hour", 2, until)]
     assert account(book.world, "t-3").due == until
-    (
-        book
-        >> book.reports()
-        << runs.RunEnded
-        << facts_issues.PhaseEntered
-        << like(facts_issues.IssueHeld, code="runs_per_hour")
-    )
+    book >> book.reports() << runs.RunEnded << facts_issues.PhaseEntered
+    book << like(facts_issues.IssueHeld, code="runs_per_hour")
     book.answered()
-    book.left = []
     assert book >> book.later(3600)
     book >> book.later(60) << like(runs.RunPlanned, issue="t-1") << like(facts_issues.IssueTaken, issue="t-3")
 
@@ -353,13 +291,12 @@ def test_no_more_runs_start_in_an_hour_than_may() -> None:
 def test_no_more_is_written_in_a_minute_than_may_and_nothing_is_dropped() -> None:
     book = Playbook(READ, TEAM, config(writes_per_minute=2), ("t-1", "t-2", "t-3")).looked()
     assert [book.flow(name).written is not None for name in ("t-1", "t-2", "t-3")] == [True, True, False]
-    delayed = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.WriteDelayed)]
+    delayed = book.bodies(resources.WriteDelayed)
     assert [(fact.issue, fact.due) for fact in delayed] == [("t-3", T0 + timedelta(seconds=61))]
     assert account(book.world, "t-3").due == T0 + timedelta(seconds=61)
     book.left = []
     assert book >> book.later(60)
-    book >> book.later(1) << like(c.ClaimIssue, issue="t-3")
-    assert book
+    assert book >> book.later(1) << like(c.ClaimIssue, issue="t-3")
     book.answered()
     assert book.run("t-3").state == "running"
 

@@ -1,8 +1,5 @@
 """Playbooks of dispatch: what starts, what does not, and why."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 from time import process_time
@@ -28,28 +25,24 @@ WRITE = policy_of(Phase(name="implement"), Phase(name="review"))
 
 def hold(book: Playbook, name: str = "t-1") -> str:
     """Why the issue does not start, once the tracker was looked at."""
-    book.looked()
-    assert book.flow(name).stage in ("idle", "left", "work")
+    assert book.looked().flow(name).stage in ("idle", "left", "work")
     return book.flow(name).code
 
 
 @pytest.mark.promise("D7", "J8")
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"add": ["ashep:excluded"]}, "excluded"),
-        ({"add": ["ashep:parked"]}, "parked_label"),
-        ({"add": ["ashep:paused"]}, "paused"),
-        ({"status": "deferred"}, "status"),
-        ({"assignee": "bob"}, "assigned"),
-        ({"add": ["policy:nonsense"]}, "unknown_policy"),
-        ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
-        ({"type": "epic"}, "no_policy"),
-        ({"blocked_by": ("t-2",)}, "dependencies"),
-        ({"add": ["phase:nonsense"]}, "unknown_phase"),
-        ({"add": ["phase:review", "phase:implement"]}, "unknown_phase"),
-    ],
-)
+@pytest.mark.parametrize(("change", "code"), [
+    ({"add": ["ashep:excluded"]}, "excluded"),
+    ({"add": ["ashep:parked"]}, "parked_label"),
+    ({"add": ["ashep:paused"]}, "paused"),
+    ({"status": "deferred"}, "status"),
+    ({"assignee": "bob"}, "assigned"),
+    ({"add": ["policy:nonsense"]}, "unknown_policy"),
+    ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
+    ({"type": "epic"}, "no_policy"),
+    ({"blocked_by": ("t-2",)}, "dependencies"),
+    ({"add": ["phase:nonsense"]}, "unknown_phase"),
+    ({"add": ["phase:review", "phase:implement"]}, "unknown_phase"),
+])  # fmt: skip
 def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict[str, Any], code: str) -> None:
     book = Playbook(issues=("t-1",))
     if "blocked_by" in change:
@@ -62,7 +55,7 @@ def test_an_issue_that_is_not_eligible_is_held_with_its_reason_once(change: dict
     size = len(book.made.entries)
     book.looked()
     assert len(book.made.entries) == size  # an unchanged read leaves no fact
-    taken = [entry.body.issue for entry in book.made.entries if isinstance(entry.body, issues.IssueTaken)]
+    taken = [one.issue for one in book.bodies(issues.IssueTaken)]
     assert "t-1" not in taken
 
 
@@ -154,10 +147,8 @@ def test_priority_then_age_then_id_go_first() -> None:
 def test_a_wanted_phase_goes_before_a_ready_issue() -> None:
     book = Playbook(WRITE, config=settings(max_concurrent_runs=1, lock_work_tree=False)).looked()
     book.made.open("t-0", priority=0)
-    book.looked()
-    assert book.flow("t-0").code == "slot"
-    book >> book.reports()
-    book.answered()
+    assert book.looked().flow("t-0").code == "slot"
+    (book >> book.reports()).answered()
     assert book.run().id == "t-1/review.1.1"
     assert book.flow("t-0").code == "slot"
 
@@ -169,15 +160,8 @@ def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question(
     book.until("arbitrate")
     assert (book.world.lock, book.flow("t-2").code) == ("t-1", "work_tree")
     book >> book.reports(verdict="pass") << runs.RunEnded << issues.PersonAsked << issues.CommentWanted
-    assert (
-        book
-        << like(issues.IssueTaken, issue="t-2")
-        << issues.CycleBegan
-        << issues.PhaseEntered
-        << runs.RunPlanned
-        << (c.WriteIssue)
-        << c.ClaimIssue
-    )
+    book << like(issues.IssueTaken, issue="t-2") << issues.CycleBegan << issues.PhaseEntered << runs.RunPlanned
+    assert book << c.WriteIssue << c.ClaimIssue
     assert book.world.lock == "t-2"
 
 
@@ -189,8 +173,7 @@ def test_readers_share_the_tree_and_a_writer_waits_for_them() -> None:
     assert hold(book, "t-3") == "work_tree"
     for name in ("t-1", "t-2"):
         book.left = []
-        book >> book.reports(name=name)
-        book.answered()
+        (book >> book.reports(name=name)).answered()
     assert book.looked().world.lock == "t-3"
 
 
@@ -229,8 +212,7 @@ def test_a_tree_with_foreign_changes_holds_write_runs_but_not_reads() -> None:
 def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> None:
     book = Playbook()
     book.made.look()
-    book >> book.next()
-    book.left = []
+    book >> book.next() << ...
     read = book.dropped()
     foreign = Tree(True, "c0ffee", (("a.py", "11"),))
     book >> delivery.TreeSeen(foreign, "before", "t-1", read.run) << like(runs.RunWithdrawn, code="tree_dirty")  # type: ignore[union-attr]
@@ -244,11 +226,9 @@ def test_changes_found_just_before_a_write_run_withdraw_it_without_cost() -> Non
 def test_what_our_own_runs_left_is_not_foreign() -> None:
     book = Playbook().looked()
     run = book.run().id
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book.dropped()
-    book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)
-    book.answered()
+    (book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),)), "after", "t-1", run)).answered()
     assert dict(book.world.left_over.items()) == {"a.py": ("11", "t-1")}
     book.made.turn(delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),))))  # and then somebody edits it
     assert not list(book.world.left_over)
@@ -257,17 +237,14 @@ def test_what_our_own_runs_left_is_not_foreign() -> None:
 def test_a_look_while_a_run_writes_forgets_nothing_that_runs_left() -> None:
     book = Playbook().looked()
     run = book.run().id
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book.dropped()
     left = Tree(True, "c0ffee", (("a.py", "11"),))
-    book >> delivery.TreeSeen(left, "after", "t-1", run)
-    book.answered()
+    (book >> delivery.TreeSeen(left, "after", "t-1", run)).answered()
     book.made.turn(book.seen(add=["phase:implement"], drop=["phase:review"]))
-    while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
-        book.left = []
-        book >> book.next()
     book.left = []
+    while book.made.jobs and not isinstance(book.made.jobs[0], c.ReadTree):
+        book >> book.next() << ...
     book.dropped()
     assert book >> delivery.TreeSeen(left, "before", "t-1", book.run().id) << c.OpenSession
     assert book >> delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "12"),)))
@@ -290,8 +267,7 @@ def test_nothing_is_taken_while_the_tracker_is_away() -> None:
     book = Playbook()
     view = book.made.tracker["t-1"]
     book.made.turn(tracker.IssueSeen("t-1", view, 7), tracker.ReadySeen((), 7), tracker.TrackerLost("no bd"))
-    book >> tracker.ReadySeen(("t-1",), book.world.seq) << like(issues.IssueHeld, code="tracker_away")
-    assert book
+    assert book >> tracker.ReadySeen(("t-1",), book.world.seq) << like(issues.IssueHeld, code="tracker_away")
     book >> tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0") << issues.IssueTaken
     assert book.left
 
@@ -327,14 +303,8 @@ def test_no_agent_that_fits_holds_until_the_files_change() -> None:
     assert hold(book) == "no_agent"
     more = TEAM.agents[1].model_copy(update={"id": "clicker", "capabilities": ("browsertest",)})
     team = TEAM.model_copy(update={"agents": (*TEAM.agents, more)})
-    (
-        book
-        >> adopted(team)
-        << issues.IssueTaken
-        << issues.CycleBegan
-        << issues.PhaseEntered
-        << like(runs.RunPlanned, agent="clicker")
-    )
+    book >> adopted(team) << issues.IssueTaken << issues.CycleBegan << issues.PhaseEntered
+    book << like(runs.RunPlanned, agent="clicker")
     assert book << c.ClaimIssue
 
 
@@ -353,7 +323,6 @@ def test_a_hold_is_a_fact_only_when_its_code_changes() -> None:
 @pytest.mark.promise("D8")
 def test_a_phase_of_an_issue_that_was_not_asked_for_waits_for_a_daemon_that_is() -> None:
     book = Playbook(issues=("t-1", "t-2")).until("implement")
-    book.left = []
     book.made.turn(
         resources.DaemonStarted(2, "0.1.0", only=("t-2",)), tracker.TrackerSeen("ashep-host-1a2b", "t", "1.3.0"), up()
     )

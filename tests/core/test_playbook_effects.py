@@ -1,8 +1,5 @@
 """Playbooks of effects: order, failure, refusal, restart."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -39,8 +36,7 @@ def test_a_failed_effect_is_tried_again_with_the_same_key_after_a_growing_while(
 @pytest.mark.promise("E5")
 def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attempt() -> None:
     book = Playbook(READ).looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     for _ in range(9):
         assert book >> book.failed()
         assert book >> book.later(60) << c.WriteIssue
@@ -72,15 +68,13 @@ def test_an_answer_that_nobody_waits_for_says_nothing() -> None:
 def test_a_refusal_of_the_agent_server_fails_the_attempt() -> None:
     book = Playbook(READ)
     book.made.look()
-    book >> book.next()
-    book.left = []
+    book >> book.next() << ...
     assert book >> book.failed(infra=False) << like(runs.RunEnded, state="failed") << issues.RetryScheduled
 
 
 def test_a_refused_write_leaves_the_issue() -> None:
     book = Playbook(READ).looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     write = book.dropped()
     book >> tracker.WriteRefused("t-1", write.key, "no such status") << like(runs.RunEnded, state="aborted")
     assert book << like(issues.IssueLeft, code="write_refused")
@@ -97,8 +91,7 @@ def test_a_refused_close_parks() -> None:
 
 def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -> None:
     book = Playbook(policy_of(Phase(name="review"), Phase(name="implement"))).looked()
-    book >> book.reports(created_issues=[{"title": "more"}])
-    book.left = []
+    book >> book.reports(created_issues=[{"title": "more"}]) << ...
     assert isinstance(book.made.jobs[0], c.CreateIssue)
     book >> book.failed(infra=False)
     assert not book.flow().creations
@@ -112,10 +105,8 @@ def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -
     assert book >> book.failed(infra=False)
     assert book.run().settled
     asked = Playbook().until("human_review")
-    asked >> asked.seen(who="ashep-agent", add=["human:approved"])
-    asked.left = []
-    asked >> asked.next()
-    asked.left = []
+    asked >> asked.seen(who="ashep-agent", add=["human:approved"]) << ...
+    asked >> asked.next() << ...
     assert asked >> asked.failed(infra=False) << c.PostComment
     assert asked >> asked.failed(infra=False)
     assert not asked.flow().take_off
@@ -124,8 +115,7 @@ def test_refused_comments_labels_creations_and_stops_are_not_asked_for_again() -
 
 def test_a_read_that_is_refused_counts_as_a_failure_of_the_machine() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     assert book >> book.failed(infra=False)
     assert book >> book.later(1) << like(c.ReadAnswer, tries=1)
 
@@ -142,17 +132,11 @@ def test_nothing_goes_to_a_session_while_the_server_is_away() -> None:
 @pytest.mark.promise("E2")
 def test_comments_are_posted_after_the_posture_and_before_a_close() -> None:
     book = Playbook().until("arbitrate")
-    book >> book.reports(verdict="pass")
-    book.left = []
+    book >> book.reports(verdict="pass") << ...
     assert book >> book.next() << like(c.PostComment, name=book.flow().comments[0][0])
     limited = Playbook(policy_of(Phase(name="review"), max_created_issues=0)).looked()
-    (
-        limited
-        >> limited.reports(created_issues=[{"title": "more"}])
-        << runs.RunEnded
-        << issues.CommentWanted
-        << issues.IssueFinished
-    )
+    limited >> limited.reports(created_issues=[{"title": "more"}]) << runs.RunEnded << issues.CommentWanted
+    limited << issues.IssueFinished
     assert limited << c.PostComment
     assert limited >> limited.next() << like(c.WriteIssue, kind="close")
 
@@ -170,16 +154,14 @@ def test_at_most_one_write_to_an_issue_is_open() -> None:
 def test_the_question_names_the_commits_and_what_was_left() -> None:
     book = Playbook(policy_of(Phase(name="implement"), Phase(name="review"))).looked()
     run = book.run().id
-    book >> book.reports(needs_human=True)
-    book.left = []
+    book >> book.reports(needs_human=True) << ...
     read = book.dropped()
     assert isinstance(read, c.ReadTree)
     assert read.since == "c0ffee"
     from ashep.core.facts.delivery import Tree
 
     dirty = Tree(True, "beef", (("b.py", "1"), ("a.py", "1")))
-    book >> delivery.TreeSeen(dirty, "after", "t-1", run, ("beef",))
-    book.left = []
+    book >> delivery.TreeSeen(dirty, "after", "t-1", run, ("beef",)) << ...
     book >> book.next() << c.PostComment
     (post,) = book.made.jobs
     assert isinstance(post, c.PostComment)
@@ -192,8 +174,7 @@ def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
         book.made.world = replace(
             book.world, left_over=book.world.left_over.insert(f"{'x' * 60}/{number:04d}.py", ("cafe", "t-1"))
         )
-    book >> book.reports(verdict="pass")
-    book.left = []
+    book >> book.reports(verdict="pass") << ...
     post = next(body for body in [*(book >> book.next()).left] if isinstance(body, c.PostComment))
     assert len(post.text) < 20_000
     assert post.text.endswith("- left uncommitted: 1950 more")
@@ -203,14 +184,8 @@ def test_a_question_names_no_more_files_than_a_comment_can_hold() -> None:
 def test_parking_is_told_although_the_server_cannot_be_stopped() -> None:
     book = Playbook().looked()
     book.made.turn(resources.RunnerSeen("away", "refused"))
-    (
-        book
-        >> book.seen(add=["ashep:excluded"])
-        << runs.RunEnded
-        << issues.IssueGivenBack
-        << like(c.WriteIssue, kind="give_back")
-    )
-    assert book
+    book >> book.seen(add=["ashep:excluded"]) << runs.RunEnded << issues.IssueGivenBack
+    assert book << like(c.WriteIssue, kind="give_back")
     book.answered() >> up() << c.StopTurn
     assert book
 

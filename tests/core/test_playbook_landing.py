@@ -1,8 +1,5 @@
 """Conversations about work on its way to the base: one at a time, verified there, and never in anybody's way."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from typing import Any
 
@@ -37,15 +34,13 @@ def book_of(policy: Any = ONE, *, issues: tuple[str, ...] = ("t-1",), **more: An
     more = {"config": own(), "tree": TREE} | more
     book = Playbook(policy, issues=issues, **more).looked()
     for name in issues:
-        book >> delivery.CriteriaAdopted(name, "", "")
-        book.answered()
+        (book >> delivery.CriteriaAdopted(name, "", "")).answered()
     return book
 
 
 def finished(book: Playbook, name: str = "t-1") -> Playbook:
     """The agent is done, and what it left is committed: the first step of landing waits to be carried out."""
-    book >> book.reports(name=name)
-    book.left = []
+    book >> book.reports(name=name) << ...
     book >> book.next()
     return book
 
@@ -54,12 +49,9 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
     book = book_of()
     book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="main", verify=False) << c.SealTree
     head = "head of t-1/implement.1.1"
-    assert (
-        book
-        >> book.next()
-        << like(
-            c.IntegrateWork, branch="ashep/t-1", head=head, onto="main", method="merge", message="Title of t-1 (t-1)"
-        )
+    book >> book.next()
+    assert book << like(
+        c.IntegrateWork, branch="ashep/t-1", head=head, onto="main", method="merge", message="Title of t-1 (t-1)"
     )
     assert book >> book.next() << like(c.MoveBase, old="c0ffee", new=f"{head} on c0ffee", onto="main")
     book >> book.next() << like(facts_issues.CommentWanted, issue="t-1") << c.PostComment
@@ -74,40 +66,25 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
 
 def test_what_lands_is_verified_where_it_lands() -> None:
     book = book_of(CHECKED)
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     for _ in range(2):  # the seal, and the phase's own verification
-        book >> book.next()
-        book.left = []
-    (
-        book
-        >> book.next()
-        << like(
-            c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=True
-        )
+        book >> book.next() << ...
+    book >> book.next()
+    assert book << like(
+        c.VerifyWork, commit="head of t-1/implement.1.1 on c0ffee", base="c0ffee", run="", phase="", change=True
     )
-    assert book
     assert book >> book.next() << c.MoveBase
-    book.answered()
-    assert book.flow().stage == "closed"
-    told = [
-        body.text
-        for body in (entry.body for entry in book.made.entries)
-        if isinstance(body, facts_issues.CommentWanted)
-    ]
+    assert book.answered().flow().stage == "closed"
+    told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
     assert "1 of 1 checks passed in tree tree of hea" in told[-1]
 
 
 def test_checks_that_fail_on_the_base_lead_back_to_the_writer() -> None:
     book = book_of(CHECKED)
     book.made.base.goes_wrong("t-1", "fine", "fails")
-    book >> book.reports()
-    book.answered()
-    flow = book.flow()
+    flow = (book >> book.reports()).answered().flow()
     assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
-    assert "on main it did not hold: tests" in next(
-        entry.body.why for entry in reversed(book.made.entries) if isinstance(entry.body, facts_issues.PhaseEntered)
-    )
+    assert "on main it did not hold: tests" in book.bodies(facts_issues.PhaseEntered)[-1].why
     assert flow.work.flaw is not None
     assert (flow.work.flaw.kind, flow.work.flaw.onto) == ("checks", "main")
     assert book.made.base.tip == "c0ffee"
@@ -118,11 +95,9 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
     book = book_of(CHECKED)
     book.made.base.landed["t-1"] = ["head of t-1/implement.1.1"]
     book.made.base.goes_wrong("t-1", "fine", "fine" if holds else "fails")
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     for _ in range(2):  # the seal, and the phase's own verification
-        book >> book.next()
-        book.left = []
+        book >> book.next() << ...
     assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=True)
     assert not [*book.world.landings], "whoever comes next need not wait for that"
     if holds:
@@ -136,39 +111,26 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
 def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_person() -> None:
     book = book_of(CHECKED)
     book.made.base.goes_wrong("t-1", "fine", "unchanged")
-    book >> book.reports()
-    book.answered()
-    flow = book.flow()
+    flow = (book >> book.reports()).answered().flow()
     assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
     assert flow.work.flaw is not None
     assert flow.work.flaw.why == "did not hold: unchanged"
     assert book.made.base.tip == "c0ffee"
     book.made.base.goes_wrong("t-1", *["unchanged"] * 4)
     for _ in range(3):
-        book >> book.reports()
-        book.answered()
-        book >> book.later(0)
-        book.answered()
+        (book >> book.reports()).answered()
+        (book >> book.later(0)).answered()
     flow = book.flow()
     assert flow.question is not None
     assert (flow.stage, flow.question.about) == ("person", "proof")
     assert flow.question.text == (
         "implement says success, but the work changes nothing; attempt 3 of 3, the last. Let it pass?"
     )
-    told = [
-        body.text
-        for body in (entry.body for entry in book.made.entries)
-        if isinstance(body, facts_issues.CommentWanted)
-    ]
+    told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
     assert "- the work changes nothing. Where that is right (a question, an investigation), approve: " in told[-1]
-    book >> book.seen(add=("human:approved",))
-    book.answered()
+    (book >> book.seen(add=("human:approved",))).answered()
     assert (book.flow().stage, book.flow().code, book.flow().work.waived) == ("closed", "shepherd", ("unchanged",))
-    told = [
-        body.text
-        for body in (entry.body for entry in book.made.entries)
-        if isinstance(body, facts_issues.CommentWanted)
-    ]
+    told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
     assert "it changes nothing. A person let these pass: unchanged." in told[-1]
 
 
@@ -176,17 +138,11 @@ def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_
     book = book_of(ONE)
     book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
     book.made.base.goes_wrong("t-1", "unchanged")
-    book >> book.reports()
-    book.answered()
-    flow = book.flow()
+    flow = (book >> book.reports()).answered().flow()
     assert (flow.stage, flow.code) == ("closed", "shepherd")
     assert flow.work.evidence is not None
     assert not flow.work.evidence.changed, "it is told as it is"
-    told = [
-        body.text
-        for body in (entry.body for entry in book.made.entries)
-        if isinstance(body, facts_issues.CommentWanted)
-    ]
+    told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
     assert "1 of 1 checks passed in tree tree of head; it changes nothing." in told[-1]
 
 
@@ -194,12 +150,8 @@ def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> Non
     book = finished(book_of())
     book.made.base.goes_wrong("t-1", "conflict")
     book.left = []
-    (
-        book
-        >> book.next()
-        << like(facts_issues.PhaseEntered, phase="implement", visit=2)
-        << like(runs.RunPlanned, run="t-1/implement.2.1")
-    )
+    book >> book.next() << like(facts_issues.PhaseEntered, phase="implement", visit=2)
+    book << like(runs.RunPlanned, run="t-1/implement.2.1")
     flow = book.flow()
     assert flow.work.flaw is not None
     assert (flow.work.flaw.kind, flow.work.flaw.log, flow.work.flaw.onto) == ("conflict", "ef" * 32, "main")
@@ -213,8 +165,7 @@ def test_conflicts_end_with_a_person() -> None:
     book = book_of(once)
     book.made.base.goes_wrong("t-1", "conflict", "conflict")
     for _ in range(2):
-        book >> book.reports()
-        book.answered()
+        (book >> book.reports()).answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "max_visits")
     assert "contradict each other" in book.flow().why
 
@@ -222,8 +173,7 @@ def test_conflicts_end_with_a_person() -> None:
 def test_a_conflict_in_a_policy_without_a_writer_is_a_persons() -> None:
     book = book_of(policy_of(Phase(name="implement", access="read")))
     book.made.base.goes_wrong("t-1", "conflict")
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "not_landed")
 
 
@@ -238,14 +188,8 @@ def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book.made.jobs, book.left = waiting, []
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.IntegrateWork, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
-    assert book
+    book >> book.next() << facts_issues.CommentWanted << like(c.IntegrateWork, issue="t-1")
+    assert book << like(c.PostComment, issue="t-2")
 
 
 def test_of_those_who_wait_for_their_turn_the_first_to_finish_is_next() -> None:
@@ -264,14 +208,8 @@ def test_whoever_comes_next_goes_on_where_the_first_leaves_the_queue() -> None:
     finished(book, "t-1")
     book.made.jobs, book.left = [], []
     finished(book, "t-2")
-    (
-        book
-        >> book.seen("t-1", status="closed")
-        << facts_issues.IssueClosed
-        << delivery.TreeRests
-        << like(c.IntegrateWork, issue="t-2")
-    )
-    assert book
+    book >> book.seen("t-1", status="closed") << facts_issues.IssueClosed << delivery.TreeRests
+    assert book << like(c.IntegrateWork, issue="t-2")
 
 
 def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
@@ -286,13 +224,8 @@ def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
     assert book >> book.later(5), "the other is at it by now"
     assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
     book >> book.next() << like(c.MoveBase, issue="t-2")
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.MoveBase, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
+    book >> book.next() << facts_issues.CommentWanted << like(c.MoveBase, issue="t-1")
+    book << like(c.PostComment, issue="t-2")
     book.answered()
     assert list(book.made.base.landed) == ["t-2", "t-1"]
 
@@ -327,16 +260,12 @@ def test_a_base_that_moved_is_integrated_with_again() -> None:
 def test_a_base_that_keeps_moving_is_left_alone_for_a_while() -> None:
     book = book_of()
     book.made.base.goes_wrong("t-1", *["moved"] * 4)
-    book >> book.reports()
-    book.answered()
-    flow = book.flow()
+    flow = (book >> book.reports()).answered().flow()
     assert flow.work.landing is not None
     assert (flow.code, flow.work.landing.refused, flow.work.landing.round) == ("landing_moved", 4, 4)
     assert flow.work.landing.due is not None
     assert (flow.work.landing.due - book.now).total_seconds() == 60
-    book >> book.later(60)
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert (book >> book.later(60)).answered().flow().stage == "closed"
 
 
 def dirty(book: Playbook) -> Playbook:
@@ -350,31 +279,26 @@ def test_a_checkout_in_the_way_is_waited_for_and_said() -> None:
     flow = book.flow()
     assert (flow.stage, flow.code, flow.why, flow.busy) == ("finishing", "landing_dirty", "told so", False)
     book.left = []
-    book >> book.later(59)
-    assert book
+    assert book >> book.later(59)
     book >> book.later(1) << like(c.MoveBase, old="c0ffee")
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
 
 
 def test_a_checkout_that_stays_in_the_way_is_tried_ever_more_seldom() -> None:
     book = book_of()
     book.made.base.goes_wrong("t-1", *["dirty"] * 6)
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     waits: list[float] = []
     while (landing := book.flow().work.landing) is not None and landing.due is not None:
         waits.append((landing.due - book.now).total_seconds())
-        book >> book.later(waits[-1])
-        book.answered()
+        (book >> book.later(waits[-1])).answered()
     assert waits == [60, 120, 240, 480, 600, 600]
     assert book.flow().stage == "closed"
 
 
 def test_a_checkout_that_is_not_known_any_more_is_tried_at_once() -> None:
     book = dirty(book_of())
-    book >> start(config=own())[1]
-    book.left = []
+    book >> start(config=own())[1] << ...
     book >> delivery.TreeSeen(TREE) << c.MoveBase
 
 
@@ -390,35 +314,25 @@ def test_a_base_that_only_people_move_is_theirs() -> None:
     for code in ("protected", "gone"):
         book = book_of()
         book.made.base.goes_wrong("t-1", code)
-        book >> book.reports()
-        book.answered()
+        (book >> book.reports()).answered()
         assert (book.flow().stage, book.flow().code) == ("parked", f"landing_{code}")
 
 
 def test_what_a_person_let_pass_may_fail_where_it_lands_and_people_read_so() -> None:
     book = book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1))))
     book.made.base.goes_wrong("t-1", "fails", "fails")
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert book.flow().question.about == "proof"  # type: ignore[union-attr]
-    book >> book.seen(add=("human:approved",))
-    book.answered()
-    assert book.flow().stage == "closed"
-    told = [
-        body.text
-        for body in (entry.body for entry in book.made.entries)
-        if isinstance(body, facts_issues.CommentWanted)
-    ]
+    assert (book >> book.seen(add=("human:approved",))).answered().flow().stage == "closed"
+    told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
     assert "A person let these pass: tests." in told[-1]
 
 
 def test_checks_that_nobody_read_are_read_before_it_lands() -> None:
     book = Playbook(ONE, config=own(), tree=TREE).looked()
-    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, verify=True)
-    book.left = []
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, verify=True) << ...
     for _ in range(2):
-        book >> book.next()
-        book.left = []
+        book >> book.next() << ...
     assert isinstance(book.made.jobs[0], c.VerifyWork)
     assert book.made.jobs[0].adopt
 
@@ -427,43 +341,33 @@ def test_work_that_has_landed_lands_no_second_time() -> None:
     book = finished(book_of())
     lost = book.failed(landed=False)
     book.left = []
-    book >> lost
-    book.left = []
-    book >> book.later(5) << like(c.IntegrateWork, tries=1)
-    book.left = []
-    book >> book.next()
-    book.left = []
+    book >> lost << ...
+    book >> book.later(5) << like(c.IntegrateWork, tries=1) << ...
+    book >> book.next() << ...
     book >> book.failed(landed=True)  # the base has moved, and nobody heard of it
     book.left = []
     book >> book.later(5) << like(c.MoveBase, tries=1)
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
     assert book.made.base.landed == {"t-1": ["head of t-1/implement.1.1"]}
 
 
 def test_an_issue_that_comes_back_after_it_landed_brings_only_what_is_new() -> None:
     book = book_of()
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     book >> book.seen(status="open", assignee=None)
     book.looked()
     book >> delivery.CriteriaAdopted("t-1", "", "")
-    book >> book.reports()
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert (book >> book.reports()).answered().flow().stage == "closed"
     assert len(book.made.base.landed["t-1"]) == 2
 
 
 def test_nothing_lands_with_landing_off_and_it_is_still_verified() -> None:
     book = book_of(config=landing(mode="branch"))
     book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
-    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True)
-    book.left = []
-    book >> book.next() << like(c.VerifyWork, commit="head of t-1/implement.1.1", criteria="cd" * 32)
-    book.left = []
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True) << ...
+    book >> book.next() << like(c.VerifyWork, commit="head of t-1/implement.1.1", criteria="cd" * 32) << ...
     book >> book.next() << facts_issues.CommentWanted
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
     assert book.made.base.tip == "c0ffee"
 
 
@@ -471,8 +375,7 @@ def test_nothing_lands_with_landing_off_and_it_is_still_verified() -> None:
 def test_what_was_found_about_another_commit_says_nothing(status: Any) -> None:
     book = book_of(config=landing(mode="branch"))
     book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
-    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True)
-    book.left = []
+    book >> book.reports() << runs.RunEnded << like(facts_issues.IssueFinished, onto="", verify=True) << ...
     book >> book.next() << c.VerifyWork
     result = CheckResult("tests", status, "told so", 1)
     assert book >> delivery.WorkVerified("t-1", "another key", "an earlier head", "tree", True, results=(result,))
@@ -481,8 +384,7 @@ def test_what_was_found_about_another_commit_says_nothing(status: Any) -> None:
 
 def test_where_nothing_is_to_be_checked_and_nothing_lands_it_closes_as_ever() -> None:
     book = book_of(config=landing(mode="branch"))
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.flow().stage, book.flow().work.landing) == ("closed", None)
 
 
@@ -496,16 +398,14 @@ def test_the_base_is_the_one_that_is_set_or_the_one_that_was_checked_out() -> No
 def test_without_a_branch_to_land_on_nothing_is_begun() -> None:
     book = Playbook(ONE, config=own(), tree=replace(TREE, branch=None)).looked()
     assert (book.flow().stage, book.flow().code) == ("idle", "no_base")
-    book >> delivery.TreeSeen(TREE)
-    book.answered()
+    (book >> delivery.TreeSeen(TREE)).answered()
     assert book.flow().work.own.onto == "main"  # type: ignore[union-attr]
 
 
 def test_what_was_begun_without_a_branch_to_land_on_is_a_persons() -> None:
     book = book_of(config=landing(mode="branch"), tree=replace(TREE, branch=None))
     book >> start(config=own())[4]
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "landing_base")
 
 
@@ -528,11 +428,9 @@ def test_work_on_what_makes_later_work_trusted_asks_a_person_whatever_the_policy
     assert "touches ci" in book.flow().why
     book.answered()
     assert not [job for job in book.made.done if isinstance(job, c.IntegrateWork)]
-    book >> book.seen(add=("human:approved",))
-    book.left = []
+    book >> book.seen(add=("human:approved",)) << ...
     book >> book.next() << facts_issues.PersonAnswered << like(facts_issues.IssueFinished, onto="main")
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
 
 
 def test_work_that_stays_on_its_branch_is_asked_about_just_so() -> None:
@@ -541,9 +439,7 @@ def test_work_that_stays_on_its_branch_is_asked_about_just_so() -> None:
     sealed(book, "agent_instructions") << like(facts_issues.PersonAsked, about="change")
     assert "May this be closed?" in book.flow().question.text  # type: ignore[union-attr]
     book.answered()
-    book >> book.seen(add=("human:approved",))
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert (book >> book.seen(add=("human:approved",))).answered().flow().stage == "closed"
 
 
 def test_a_person_who_does_not_want_it_has_it_worked_on_again() -> None:
@@ -551,15 +447,9 @@ def test_a_person_who_does_not_want_it_has_it_worked_on_again() -> None:
     book >> book.reports()
     sealed(book, "rules")
     book.answered()
-    book >> book.seen(add=("human:changes_requested",))
-    book.left = []
-    (
-        book
-        >> book.next()
-        << facts_issues.PersonAnswered
-        << facts_issues.CycleBegan
-        << like(facts_issues.PhaseEntered, phase="implement")
-    )
+    book >> book.seen(add=("human:changes_requested",)) << ...
+    book >> book.next() << facts_issues.PersonAnswered << facts_issues.CycleBegan
+    book << like(facts_issues.PhaseEntered, phase="implement")
 
 
 def test_each_work_that_touches_such_things_is_asked_about() -> None:
@@ -568,8 +458,7 @@ def test_each_work_that_touches_such_things_is_asked_about() -> None:
     book >> book.reports()
     sealed(book, "ci")
     book.answered()
-    book >> book.seen(add=("human:approved",))
-    book.answered()
+    (book >> book.seen(add=("human:approved",))).answered()
     assert (book.flow().stage, book.flow().visit) == ("work", 2)
     book >> book.reports()
     sealed(book, "ci") << like(facts_issues.PersonAsked, about="change")
@@ -587,8 +476,7 @@ def test_what_a_human_phase_approved_is_not_asked_again() -> None:
     sealed(book, "ci")
     book.answered()
     assert book.flow().question.human_phase  # type: ignore[union-attr]
-    book >> book.seen(add=("human:approved",))
-    book.left = []
+    book >> book.seen(add=("human:approved",)) << ...
     book >> book.next() << facts_issues.PersonAnswered << facts_issues.IssueFinished << c.IntegrateWork
 
 
@@ -598,9 +486,7 @@ def test_an_approval_of_earlier_work_is_none_of_later_work() -> None:
     sealed(book, "ci")
     book.answered()
     book.made.base.goes_wrong("t-1", "conflict")
-    book >> book.seen(add=("human:approved",))
-    book.answered()
-    assert book.flow().phase == "implement"
+    assert (book >> book.seen(add=("human:approved",))).answered().flow().phase == "implement"
     assert book.flow().work.own.approved == "head of t-1/implement.1.1"  # type: ignore[union-attr]
     book >> book.reports()
     sealed(book, "ci")
@@ -614,8 +500,7 @@ def test_nothing_moves_while_it_is_not_known_whose_the_issue_is() -> None:
     book = finished(book_of())
     book.made.jobs, book.left = [], []
     key = book.flow().open[0].key
-    book >> tracker.IssueGone("t-1", book.world.seq)
-    book.left = []
+    book >> tracker.IssueGone("t-1", book.world.seq) << ...
     head = "head of t-1/implement.1.1"
     book >> delivery.WorkIntegrated("t-1", key, head, "c0ffee", "f00d", "7ree")
     assert not [body for body in book.left if isinstance(body, c.MoveBase)]
@@ -625,10 +510,8 @@ def test_who_closes_it_meanwhile_has_closed_it() -> None:
     book = finished(book_of())
     book.made.jobs, book.left = [], []
     key = book.flow().open[0].key
-    book >> book.seen(status="closed") << like(facts_issues.IssueClosed, by="somebody")
-    book.left = []
-    book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
-    assert book
+    book >> book.seen(status="closed") << like(facts_issues.IssueClosed, by="somebody") << ...
+    assert book >> delivery.WorkIntegrated("t-1", key, "head", "c0ffee", "f00d", "7ree")
     assert book.flow().work.landing is None
 
 
@@ -649,17 +532,10 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
     )  # fmt: skip
     book.looked()
     assert (book.flow().stage, book.flow().work.own.branch) == ("person", "ashep/t-1")  # type: ignore[union-attr]
-    book >> book.seen(add=("human:approved",))
-    book.left = []
-    (
-        book
-        >> book.next()
-        << facts_issues.PersonAnswered
-        << facts_issues.IssueFinished
-        << like(c.PrepareTree, branch="ashep/t-1", run="")
-    )
-    book.answered()
-    assert book.flow().stage == "closed"
+    book >> book.seen(add=("human:approved",)) << ...
+    book >> book.next() << facts_issues.PersonAnswered << facts_issues.IssueFinished
+    book << like(c.PrepareTree, branch="ashep/t-1", run="")
+    assert book.answered().flow().stage == "closed"
     assert book.made.base.landed == {"t-1": ["head of an earlier life"]}
 
 
@@ -670,8 +546,7 @@ def two(*wrong: str) -> Playbook:
     """Two that are finished, of which the first one's base is not moved for these reasons."""
     book = book_of(issues=("t-1", "t-2"))
     book.made.base.goes_wrong("t-1", *wrong)
-    book >> book.reports(name="t-1")
-    book.answered()
+    (book >> book.reports(name="t-1")).answered()
     book >> book.reports(name="t-2")
     return book.answered()
 
@@ -681,34 +556,23 @@ def test_whoever_waits_to_land_lets_those_behind_it_land(code: str) -> None:
     book = two(code)
     assert (book.flow("t-1").code, book.flow("t-2").stage) == (f"landing_{code}", "closed")
     assert book.made.base.landed == {"t-2": ["head of t-2/implement.1.1"]}
-    book >> book.later(60)
-    book.answered()
-    assert book.flow("t-1").stage == "closed"
+    assert (book >> book.later(60)).answered().flow("t-1").stage == "closed"
     assert list(book.made.base.landed) == ["t-2", "t-1"]
 
 
 def test_whoever_may_try_again_waits_for_the_one_that_is_at_it() -> None:
     book = book_of(CHECKED, issues=("t-1", "t-2"))
     book.made.base.goes_wrong("t-1", "dirty")
-    book >> book.reports(name="t-1")
-    book.answered()
-    book >> book.reports(name="t-2")
-    book.left = []
+    (book >> book.reports(name="t-1")).answered()
+    book >> book.reports(name="t-2") << ...
     for _ in range(4):  # the seal, the phase's own verification, the integration, and what checks it
-        book >> book.next()
-        book.left = []
+        book >> book.next() << ...
     assert isinstance(book.made.jobs[0], c.MoveBase)
     book >> book.later(60)
     assert book, "two would land at once"
     assert account(book.world, "t-1").code == "landing_queue"
-    (
-        book
-        >> book.next()
-        << facts_issues.CommentWanted
-        << like(c.MoveBase, issue="t-1")
-        << like(c.PostComment, issue="t-2")
-    )
-    assert book
+    book >> book.next() << facts_issues.CommentWanted << like(c.MoveBase, issue="t-1")
+    assert book << like(c.PostComment, issue="t-2")
     book.answered()
     assert (book.flow("t-1").stage, book.flow("t-2").stage) == ("closed", "closed")
 
@@ -718,8 +582,7 @@ def test_an_effect_that_fails_keeps_nobody_else_from_landing() -> None:
     finished(book, "t-1")
     assert isinstance(book.made.jobs[0], c.IntegrateWork)
     book.left = []
-    book >> book.failed()
-    book.left = []
+    book >> book.failed() << ...
     finished(book, "t-2")
     assert like(c.IntegrateWork, issue="t-2").fits(book.made.jobs[-1])
 
@@ -728,11 +591,9 @@ def test_every_one_that_waits_for_the_checkout_is_tried_when_that_changes() -> N
     book = book_of(issues=("t-1", "t-2"))
     for name in ("t-1", "t-2"):
         book.made.base.goes_wrong(name, "dirty")
-        book >> book.reports(name=name)
-        book.answered()
+        (book >> book.reports(name=name)).answered()
     assert {book.flow(name).code for name in ("t-1", "t-2")} == {"landing_dirty"}
-    book >> delivery.TreeSeen(replace(TREE, untracked=("new",)))
-    book.answered()
+    (book >> delivery.TreeSeen(replace(TREE, untracked=("new",)))).answered()
     assert {book.flow(name).stage for name in ("t-1", "t-2")} == {"closed"}
 
 
@@ -741,8 +602,7 @@ def test_what_git_fails_to_write_is_tried_a_few_times_and_then_a_persons() -> No
     waits: list[float] = []
     while (landing := book.flow().work.landing) is not None and landing.due is not None:
         waits.append((landing.due - book.now).total_seconds())
-        book >> book.later(waits[-1])
-        book.answered()
+        (book >> book.later(waits[-1])).answered()
     assert waits == [60, 120, 240, 480]
     assert (book.flow().stage, book.flow().code) == ("parked", "landing_unwritten")
     assert "told so" in book.flow().why
@@ -785,7 +645,7 @@ def test_names_that_would_not_land_are_told_to_the_writer_when_they_are_sealed(p
     assert flow.work.flaw is not None
     assert flow.work.flaw.kind == "names"
     assert "git~1" in flow.work.flaw.why
-    entered = [entry.body for entry in book.made.entries if isinstance(entry.body, facts_issues.PhaseEntered)]
+    entered = book.bodies(facts_issues.PhaseEntered)
     assert "git~1" in entered[-1].why
     book.answered()
     book >> book.reports()

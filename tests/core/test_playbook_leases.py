@@ -1,8 +1,5 @@
 """Playbooks of leases and of issues that nobody works on: adopted, freed, or left to whom they belong."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -61,14 +58,10 @@ def test_an_issue_that_somebody_took_over_is_left_alone() -> None:
 @pytest.mark.promise("O2")
 def test_an_issue_that_is_still_ours_is_tried_again_without_burning_an_attempt() -> None:
     book = Playbook().looked()
-    book >> tracker.LeaseLost("t-1", "bd had a bad day")
-    book.answered()
-    assert book.flow().stage == "work"
+    assert (book >> tracker.LeaseLost("t-1", "bd had a bad day")).answered().flow().stage == "work"
     assert book.flow().failures == 0
-    book >> book.later(1)
-    book.answered()
-    assert book.run().id == "t-1/implement.1.2"
-    assert book.run().state == "running"
+    (book >> book.later(1)).answered()
+    assert (book.run().id, book.run().state) == ("t-1/implement.1.2", "running")
 
 
 def test_a_lease_that_is_lost_while_a_question_stands_means_nothing() -> None:
@@ -117,8 +110,7 @@ def test_no_run_begins_before_the_old_one_is_at_rest() -> None:
     book.made.jobs.remove(orphan)
     book.answered()
     assert book.run().session is None
-    book >> book.made._effect(orphan)
-    book.answered()
+    (book >> book.made._effect(orphan)).answered()
     assert book.run().state == "running"
 
 
@@ -149,12 +141,8 @@ def test_a_parked_issue_of_a_lost_state_folder_stays_parked_until_it_is_freed() 
 
 def test_what_a_person_changed_before_the_adoption_is_obeyed() -> None:
     book = found(LOST, "in_progress", "phase:review")
-    (
-        book
-        << like(issues.IssueAdopted, phase="implement")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book << like(issues.IssueAdopted, phase="implement") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
     assert book << runs.RunPlanned << c.StopOrphan << c.WriteIssue
 
 
@@ -166,11 +154,8 @@ def test_an_issue_without_our_stamp_or_name_is_not_adopted() -> None:
 def test_a_daemon_that_was_asked_for_other_issues_adopts_nothing() -> None:
     book = Playbook(issues=(), only=("t-7",))
     book.made.tracker["t-1"] = given.issue("t-1", "in_progress", "phase:implement", assignee=ME, stamp=LOST)
-    assert (
-        book
-        >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
-        << like(issues.IssueHeld, code="not_asked")
-    )
+    book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
+    assert book << like(issues.IssueHeld, code="not_asked")
 
 
 # --- issues of a daemon that died ---
@@ -185,8 +170,7 @@ def test_the_claim_of_a_dead_daemon_is_taken_back_with_a_comment_and_the_issue_i
     book >> book.next() << issues.CommentWanted
     assert book << c.PostComment
     book.answered().looked()
-    assert book.run().id == "t-1/implement.8.1"
-    assert book.run().state == "running"
+    assert (book.run().id, book.run().state) == ("t-1/implement.8.1", "running")
     assert any(isinstance(done, c.StopOrphan) for done in book.made.done)
     assert book.flow().counters.runs == 8
 
@@ -256,14 +240,10 @@ def test_an_issue_that_shows_an_old_stamp_of_ours_again_uses_no_run_id_twice() -
     """Closed while the write of its next attempt was still to come, and set back by hand: the stamp is behind."""
     book = Playbook(given.policy_of(given.Phase(name="review")))
     book.until("review")
-    book >> book.reports("failed")
-    book.answered()
-    due = book.flow().not_before
+    due = (book >> book.reports("failed")).answered().flow().not_before
     assert due is not None
     book >> book.later((due - book.now).total_seconds()) << like(runs.RunPlanned, run="t-1/review.1.2") << c.WriteIssue
-    book >> book.failed()
-    book.left = []
-    book >> book.seen(status="closed") << like(runs.RunEnded, run="t-1/review.1.2") << issues.IssueClosed
-    book.left = []
+    book >> book.failed() << ...
+    book >> book.seen(status="closed") << like(runs.RunEnded, run="t-1/review.1.2") << issues.IssueClosed << ...
     book >> book.seen(status="in_progress") << like(issues.IssueAdopted, phase="review", visit=2)
     book << like(runs.RunPlanned, visit=2)

@@ -1,8 +1,5 @@
 """Telling people: what is worth it, when they are told, and that it is once for each target."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -33,8 +30,7 @@ def config(*targets: NotifyTarget, budgets: Budgets | None = None, **notify: Any
 
 def asked(*issues: str, targets: tuple[NotifyTarget, ...] = (PAGER,), **notify: Any) -> Playbook:
     """A book in which these issues wait for a person, each asked at once."""
-    book = Playbook(SIGN, config=config(*targets, **notify), issues=issues or ("t-1",))
-    book.looked()
+    book = Playbook(SIGN, config=config(*targets, **notify), issues=issues or ("t-1",)).looked()
     for name in issues or ("t-1",):
         then(book, book.reports(name=name))
         book.left = []
@@ -61,34 +57,25 @@ def told(book: Playbook) -> list[str]:
 
 @pytest.mark.promise("N1")
 def test_who_waits_is_told_with_the_question_after_the_batch_and_once() -> None:
-    book = Playbook(SIGN, config=config())
-    book.looked()
+    book = Playbook(SIGN, config=config()).looked()
     book >> book.reports() << runs.RunEnded << like(facts_issues.PersonAsked, question="Fine?")
     text = "t-1 (Title of t-1) waits for you, until 2026-01-08 22:00Z: Fine?"
     cause = book.world.seq - 2
-    (
-        book
-        << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
-        << facts_issues.CommentWanted
-        << c.WriteIssue
-    )
-    assert book
+    book << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
+    assert book << facts_issues.CommentWanted << c.WriteIssue
     book.answered()
     wanted = book.world.notices.wanted[0]
     assert isinstance(book.made.entries[wanted.cause - 1].body, facts_issues.PersonAsked), cause
     assert book.later(59) == []
     book >> book.later(1) << like(resources.NoticesGathered, target="pager", notices=(wanted.id,), left_out=())
-    book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
-    assert book
+    assert book << like(c.SendNotice, key=f"notice/pager/{book.world.seq - 1}", target="pager")
     assert told(book) == [f"pager: {text}"]
     assert dues(book.world) == []
-    assert book.world.notices.wanted == ()
-    assert book.world.notices.routes == ()
+    assert (book.world.notices.wanted, book.world.notices.routes) == ((), ())
 
 
 def test_without_a_target_nothing_is_noted() -> None:
-    book = Playbook(SIGN, config=Settings())
-    book.looked()
+    book = Playbook(SIGN, config=Settings()).looked()
     book >> book.reports() << runs.RunEnded << facts_issues.PersonAsked << facts_issues.CommentWanted << c.WriteIssue
     assert book
     then(book, resources.RunnerSeen("away", "gone"))
@@ -106,37 +93,29 @@ def test_only_the_events_that_were_asked_for() -> None:
 
 @pytest.mark.promise("N2")
 def test_what_came_within_the_batch_is_told_in_one_message_to_each_target() -> None:
-    book = asked("t-1", "t-2", targets=(PAGER, DESK))
-    book.answered()
+    book = asked("t-1", "t-2", targets=(PAGER, DESK)).answered()
     assert [type(body).__name__ for body in then(book, book.later(60))] == ["NoticesGathered"] * 2 + ["SendNotice"] * 2
     lines = told(book)
     assert [line.split(" ")[:2] for line in lines] == [
-        ["pager:", "t-1"],
-        ["pager:", "t-2"],
-        ["desk:", "t-1"],
-        ["desk:", "t-2"],
-    ]
+        ["pager:", "t-1"], ["pager:", "t-2"], ["desk:", "t-1"], ["desk:", "t-2"],
+    ]  # fmt: skip
 
 
 @pytest.mark.promise("N2")
 def test_what_is_over_before_it_is_told_is_left_out() -> None:
-    book = asked("t-1", "t-2")
-    book.answered()
+    book = asked("t-1", "t-2").answered()
     first, second = (one.id for one in book.world.notices.wanted)
     then(book, book.seen("t-1", add=["human:approved"]))
     book.answered()
-    (
-        book
-        >> book.later(60)
-        << like(resources.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that")
+    book >> book.later(60)
+    book << like(
+        resources.NoticesGathered, notices=(second,), left_out=(first,), why="1 to be told, 1 over before that"
     )
     assert [line.split(" ")[1] for line in told(book)] == ["t-2"]
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     then(book, book.seen("t-1", status="closed"))
     book.answered()
-    book >> book.later(60) << like(resources.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
-    assert book
+    assert book >> book.later(60) << like(resources.NoticesGathered, notices=(), why="0 to be told, 1 over before that")
     assert book.world.notices.wanted == ()
 
 
@@ -145,8 +124,7 @@ def test_a_question_that_is_asked_again_is_not_the_one_that_was_answered() -> No
     book.looked()
     book.made.now += timedelta(seconds=5)
     then(book, book.seen(add=["human:changes_requested"]))
-    book.answered()
-    assert book.flow().stage == "person"
+    assert book.answered().flow().stage == "person"
     first, second = (one.id for one in book.world.notices.wanted)
     follows = then(book, book.later(60))
     assert [(one.notices, one.left_out) for one in follows if isinstance(one, resources.NoticesGathered)] == [
@@ -155,8 +133,7 @@ def test_a_question_that_is_asked_again_is_not_the_one_that_was_answered() -> No
 
 
 def test_an_unparked_issue_is_not_told() -> None:
-    book = Playbook(READ, config=config())
-    book.looked()
+    book = Playbook(READ, config=config()).looked()
     then(book, facts_issues.IssueCancelled("t-1", "ann"))
     book.answered()
     then(book, book.seen(drop=["ashep:parked"]))
@@ -217,8 +194,7 @@ def test_an_outage_before_a_start_is_looked_at_afresh_and_a_told_one_is_not_told
 @pytest.mark.promise("N1")
 def test_a_budget_is_told_where_it_warns_and_where_it_is_reached() -> None:
     budgets = Budgets(issue=Budget(tokens=1000), day=Budget(tokens=1500))
-    book = Playbook(READ, config=config(budgets=budgets))
-    book.looked()
+    book = Playbook(READ, config=config(budgets=budgets)).looked()
     then(book, book.turn("running", tokens=850))
     assert [(one.event, one.issue, one.text) for one in book.world.notices.wanted] == [
         ("budget", "t-1", "nearly used up: the tokens of issue t-1: 850 of 1000")
@@ -265,8 +241,7 @@ def test_an_end_without_a_word_is_told_by_the_next_start() -> None:
 
 @pytest.mark.promise("N1")
 def test_a_start_that_configures_targets_for_the_first_time_tells_nothing_of_what_was_before() -> None:
-    book = Playbook(SIGN, config=Settings(), issues=("t-1", "t-2"))
-    book.looked()
+    book = Playbook(SIGN, config=Settings(), issues=("t-1", "t-2")).looked()
     then(book, book.reports())
     then(book, facts_issues.IssueCancelled("t-2", "ann"))
     book.answered()
@@ -299,8 +274,7 @@ def fails(book: Playbook, error: str = "no route to host") -> list[Any]:
 
 
 def test_what_fails_is_tried_again_with_a_growing_pause_and_what_came_meanwhile() -> None:
-    book = asked("t-1", "t-2")
-    book.answered()
+    book = asked("t-1", "t-2").answered()
     then(book, book.seen("t-2", add=["human:approved"]))
     book.answered()
     then(book, book.later(60))
@@ -319,8 +293,7 @@ def test_what_fails_is_tried_again_with_a_growing_pause_and_what_came_meanwhile(
 
 @pytest.mark.promise("N4")
 def test_a_target_that_never_answers_is_given_up_after_a_bound_and_the_other_is_told() -> None:
-    book = asked("t-1", targets=(PAGER, DESK))
-    book.answered()
+    book = asked("t-1", targets=(PAGER, DESK)).answered()
     then(book, book.later(60))
     (desk,) = [job for job in book.made.jobs if isinstance(job, c.SendNotice) and job.target == "desk"]
     book.made.jobs.remove(desk)
@@ -347,8 +320,7 @@ def test_a_target_that_never_answers_is_given_up_after_a_bound_and_the_other_is_
 
 @pytest.mark.promise("N3")
 def test_a_message_whose_answer_was_lost_is_under_way_after_the_start() -> None:
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     then(book, book.later(60))
     (job,) = book.made.jobs
     book.made.crash()
@@ -360,8 +332,7 @@ def test_a_message_whose_answer_was_lost_is_under_way_after_the_start() -> None:
 
 
 def test_answers_to_nothing_change_nothing() -> None:
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     before = book.world.notices
     for answer in (resources.NoticeSent("notice/pager/1", "pager"), resources.NoticeFailed("x", "nobody", "no")):
         then(book, answer)
@@ -374,11 +345,9 @@ def test_answers_to_nothing_change_nothing() -> None:
 
 
 def test_a_target_that_is_taken_out_is_given_up() -> None:
-    book = asked("t-1", targets=(PAGER, DESK))
-    book.answered()
+    book = asked("t-1", targets=(PAGER, DESK)).answered()
     (notice,) = book.world.notices.wanted
-    book >> adopted(config(DESK)) << like(resources.NoticesGivenUp, target="pager", notices=(notice.id,))
-    assert book
+    assert book >> adopted(config(DESK)) << like(resources.NoticesGivenUp, target="pager", notices=(notice.id,))
     assert [key for key, _ in dues(book.world)] == ["notice:desk"]
     then(book, book.later(60))
     then(book, adopted(config(PAGER)))  # while it is under way
@@ -413,8 +382,7 @@ def test_quiet_hours_that_are_taken_out_of_the_configuration_end() -> None:
 
 
 def test_quiet_hours_keep_a_retry_too() -> None:
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     then(book, book.later(60))
     fails(book)
     then(book, resources.QuietSeen(NIGHT))
@@ -422,8 +390,7 @@ def test_quiet_hours_keep_a_retry_too() -> None:
 
 
 def test_old_quiet_hours_are_over() -> None:
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     asked_at = book.world.notices.wanted[0].noted
     then(book, resources.QuietSeen(T0))
     assert [due for _, due in dues(book.world)] == [asked_at + MINUTE]
@@ -433,8 +400,7 @@ def test_old_quiet_hours_are_over() -> None:
 
 
 def test_what_is_to_be_told_soon_is_work() -> None:
-    book = asked("t-1")
-    book.answered()
+    book = asked("t-1").answered()
     assert not is_idle(book.world, timedelta(minutes=5))
     assert is_idle(book.world, timedelta(seconds=59))
     then(book, book.later(60))
@@ -447,7 +413,6 @@ def test_notices_wake_no_dispatch_and_quiet_hours_are_no_pause() -> None:
     book = Playbook(READ, config=config())
     then(book, resources.QuietSeen(NIGHT))
     assert book
-    book.looked()
-    assert book.flow().run is not None
+    assert book.looked().flow().run is not None
     assert QuietHours(at="0 22 * * *", lasts=timedelta(hours=8)).name is None
     assert issue("t-1")

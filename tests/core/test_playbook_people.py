@@ -1,8 +1,5 @@
 """Playbooks of people: whatever somebody changes is obeyed at the next look and never overwritten (section 7)."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c
@@ -56,8 +53,7 @@ def test_a_phase_label_set_by_hand_begins_a_cycle_there() -> None:
 def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_set() -> None:
     book = Playbook().looked()
     assert book >> book.seen(add=["phase:nonsense"]) << ABORTED << like(issues.IssueLeft, code="unknown_phase") << STOP
-    book.answered()
-    assert book.flow().code == "unknown_phase"
+    assert book.answered().flow().code == "unknown_phase"
     book >> book.seen(add=["phase:review"], drop=["phase:nonsense", "phase:implement"])
     book << like(issues.CycleBegan, cycle=2) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
     assert book << like(c.WriteIssue, kind="work", if_status="in_progress", if_assignee=ME)
@@ -66,9 +62,8 @@ def test_a_phase_label_that_the_policy_does_not_know_holds_until_a_good_one_is_s
 @pytest.mark.promise("P7")
 def test_a_phase_label_taken_off_holds_the_issue_and_nothing_is_written_until_one_is_set() -> None:
     book = Playbook().looked()
-    assert (
-        book >> book.seen(drop=["phase:implement"]) << ABORTED << like(issues.IssueLeft, code="phase_taken_off") << STOP
-    )
+    book >> book.seen(drop=["phase:implement"]) << ABORTED << like(issues.IssueLeft, code="phase_taken_off")
+    assert book << STOP
     book.answered()
     assert book.world.lock is None
     book >> book.seen(add=["phase:arbitrate"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="arbitrate")
@@ -80,13 +75,8 @@ def test_a_phase_label_taken_off_and_open_set_is_taken_at_once() -> None:
     book = Playbook().looked()
     book >> book.seen(drop=["phase:implement"])
     book.answered() >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
-    (
-        book
-        << issues.IssueTaken
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-        << runs.RunPlanned
-    )
+    book << issues.IssueTaken << issues.CycleBegan << like(issues.PhaseEntered, phase="implement", visit=2)
+    book << runs.RunPlanned
     assert book << c.ClaimIssue
 
 
@@ -139,8 +129,7 @@ def test_an_issue_that_is_deferred_and_excluded_is_not_set_to_open() -> None:
 def test_deferring_aborts_and_nothing_is_written() -> None:
     book = Playbook().looked()
     assert book >> book.seen(status="deferred") << ABORTED << like(issues.IssueLeft, code="status_changed") << STOP
-    book.answered().looked()
-    assert book.flow().code == "status_changed"
+    assert book.answered().looked().flow().code == "status_changed"
 
 
 @pytest.mark.promise("P5")
@@ -151,13 +140,8 @@ def test_opening_gives_the_issue_back_and_takes_it_again_only_after_the_cool_dow
     book.answered().looked()
     assert (book.flow().stage, book.flow().code) == ("idle", "cooldown")
     assert book >> book.later(590)
-    (
-        book
-        >> book.later(20)
-        << issues.IssueTaken
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, visit=2)
-    )
+    book >> book.later(20) << issues.IssueTaken << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, visit=2)
     assert book << like(runs.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
 
 
@@ -175,8 +159,7 @@ def test_opening_without_an_assignee_needs_no_write_and_no_cool_down() -> None:
     book = Playbook().looked()
     book >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
     assert book << ABORTED << like(issues.IssueLeft, code="reopened") << STOP
-    book.answered().looked()
-    assert book.flow().counters.cycle == 2
+    assert book.answered().looked().flow().counters.cycle == 2
 
 
 @pytest.mark.promise("S5")
@@ -184,19 +167,14 @@ def test_reopening_a_closed_issue_begins_a_cycle() -> None:
     book = Playbook().looked()
     book >> book.seen(status="closed")
     book.answered() >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
-    (
-        book
-        << issues.IssueTaken
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-    )
+    book << issues.IssueTaken << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, phase="implement", visit=2)
     assert book << like(runs.RunPlanned, run="t-1/implement.2.1") << c.ClaimIssue
 
 
 def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_reopened() -> None:
     book = Playbook().looked()
-    book >> book.seen(status="closed")
-    book.left = []
+    book >> book.seen(status="closed") << ...
     book >> [book.seen(status="open", assignee=None), tracker.ReadySeen(("t-1",), book.world.seq)]
     assert book >> book.next() << TREE
     book >> book.next() << issues.IssueTaken << issues.CycleBegan << issues.PhaseEntered << runs.RunPlanned
@@ -206,8 +184,7 @@ def test_a_run_that_is_still_being_stopped_is_not_forgotten_when_the_issue_is_re
 @pytest.mark.promise("D5")
 def test_a_paused_issue_keeps_the_tree_and_starts_nothing() -> None:
     book = Playbook().until("review")
-    book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
-    assert book
+    assert book >> book.reports("failed") << runs.RunEnded << issues.RetryScheduled
     book >> book.seen(add=["ashep:paused"]) << like(runs.SessionTaken, label="theirs", session=None)
     assert book >> book.later(30)
     assert book.flow().code == "paused"
@@ -230,8 +207,7 @@ def test_a_guard_that_trips_is_read_and_obeyed() -> None:
 @pytest.mark.promise("P1")
 def test_a_guard_that_trips_on_closing_does_not_overwrite_a_reopening() -> None:
     book = Playbook().until("human_review")
-    book >> book.seen(add=["human:approved"])
-    book.left = []
+    book >> book.seen(add=["human:approved"]) << ...
     book.made.change("t-1", "ann", status="open")
     book >> book.next()  # the answer is read, and with it the status
     book << like(issues.IssueGivenBack, code="reopened")
@@ -256,19 +232,16 @@ def test_a_read_that_began_before_our_write_was_answered_is_no_person() -> None:
 @pytest.mark.promise("P9")
 def test_a_write_that_landed_although_its_answer_was_lost_is_no_person() -> None:
     book = Playbook().until("review")
-    book >> book.reports(verdict="approve")
-    book.left = []
+    book >> book.reports(verdict="approve") << ...
     assert book >> book.failed(landed=True)
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
     assert book >> book.later(2) << like(c.OpenSession, run="t-1/arbitrate.1.1")
-    assert book.flow().written == book.flow().target
-    assert book.flow().counters.cycle == 1
+    assert (book.flow().written, book.flow().counters.cycle) == (book.flow().target, 1)
 
 
 def test_giving_back_that_landed_without_an_answer_is_done() -> None:
     book = Playbook().until("review")
-    book >> book.seen(add=["ashep:excluded"])
-    book.left = []
+    book >> book.seen(add=["ashep:excluded"]) << ...
     stop, write = book.made.jobs
     book.made.jobs = [write, stop]
     assert book >> book.failed(landed=True)
@@ -281,13 +254,8 @@ def test_a_claim_that_is_lost_leaves_the_issue_and_asks_the_tracker_again() -> N
     book = Playbook()
     book.made.look()
     book.made.change("t-1", "bob", assignee="bob", status="in_progress")
-    assert (
-        book
-        >> book.next()
-        << like(runs.RunEnded, state="aborted")
-        << like(issues.IssueLeft, code="claim_lost")
-        << (c.ReadIssue)
-    )
+    book >> book.next() << like(runs.RunEnded, state="aborted") << like(issues.IssueLeft, code="claim_lost")
+    assert book << c.ReadIssue
     assert not book.world.ready_fresh
     assert book >> book.next() << like(issues.IssueHeld, code="status")
     assert book.world.lock is None
@@ -319,13 +287,8 @@ def test_what_changed_before_the_claim_landed_is_obeyed() -> None:
     book = Playbook()
     book.made.look()
     assert book >> book.failed()
-    assert (
-        book
-        >> book.seen(assignee="bob")
-        << like(runs.RunEnded, state="aborted")
-        << like(issues.IssueLeft, code="changed")
-        << like(issues.IssueHeld, code="assigned")
-    )
+    book >> book.seen(assignee="bob") << like(runs.RunEnded, state="aborted") << like(issues.IssueLeft, code="changed")
+    assert book << like(issues.IssueHeld, code="assigned")
 
 
 # --- parking ------------------------------------------------------------------------------------------------------
@@ -342,24 +305,16 @@ def test_taking_the_label_off_begins_a_cycle_in_the_phase_of_the_label() -> None
     book = parked()
     assert book.made.tracker["t-1"].labels == ("ashep:parked", "phase:review")
     assert book.world.lock is None
-    (
-        book
-        >> book.seen(drop=["ashep:parked"])
-        << like(issues.CycleBegan, cycle=2)
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.seen(drop=["ashep:parked"]) << like(issues.CycleBegan, cycle=2)
+    book << like(issues.PhaseEntered, phase="review")
     assert book << runs.RunPlanned << like(c.WriteIssue, kind="work", if_status="blocked", status="in_progress")
 
 
 @pytest.mark.promise("P8")
 def test_taking_both_labels_off_begins_at_the_first_phase() -> None:
     book = parked()
-    (
-        book
-        >> book.seen(drop=["ashep:parked", "phase:review"])
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="implement")
-    )
+    book >> book.seen(drop=["ashep:parked", "phase:review"]) << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="implement")
     assert book << runs.RunPlanned << c.WriteIssue
 
 
@@ -377,8 +332,7 @@ def test_taking_the_parked_label_off_a_created_issue_gives_it_to_the_queue() -> 
     (child,) = set(book.made.tracker) - {"t-1"}
     book >> book.seen(child, drop=["ashep:parked"]) << like(issues.IssueGivenBack, code="unparked")
     assert book << like(c.WriteIssue, kind="give_back", if_status="blocked", if_assignee=None, status="open")
-    book.answered().looked()
-    assert book.flow(child).stage == "work"
+    assert book.answered().looked().flow(child).stage == "work"
 
 
 @pytest.mark.promise("D1")
@@ -409,8 +363,7 @@ def test_excluding_is_obeyed_while_the_write_of_a_phase_set_by_hand_is_on_its_wa
     book.answered() >> book.seen(add=["phase:review"]) << issues.CycleBegan << like(issues.PhaseEntered, phase="review")
     book.left = []
     assert book.flow().written is None
-    book >> book.failed()
-    book.left = []
+    book >> book.failed() << ...
     book >> book.seen(add=["ashep:excluded"])
     assert like(runs.RunEnded, state="aborted").fits(book.left[0])
     assert like(issues.IssueGivenBack, code="excluded").fits(book.left[1])

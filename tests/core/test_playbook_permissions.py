@@ -1,8 +1,5 @@
 """Playbooks of rules about tools, and of answers that are prepared: what they decide before any person is asked."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c
@@ -70,8 +67,7 @@ def test_a_session_that_reads_an_outcome_has_no_rules_and_answers_of_its_phase()
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(policy_of(phase, Phase(name="arbitrate")), team=team).looked()
     for _ in range(2):
-        book >> book.turn("finished", block=None)
-        book.answered()
+        (book >> book.turn("finished", block=None)).answered()
     assert book.run().prompt.kind == "extract"
     opened = [one for one in book.made.done if isinstance(one, c.OpenSession)]
     assert [len(one.permissions) for one in opened] == [1, 0]

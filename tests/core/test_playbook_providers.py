@@ -1,8 +1,5 @@
 """Playbooks of providers that refuse: their phases wait, no attempt is used up, and one run tries before the rest."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -100,8 +97,7 @@ def test_a_short_wait_is_waited_for_in_the_session_and_moves_the_deadline() -> N
     assert deadline is not None
     wait = timedelta(seconds=50)
     assert tells(book, refused(book, limited(wait)))
-    book >> refused(book, limited(wait)) << like(resources.ProviderRefused, until=book.now + wait, refusals=1)
-    assert book
+    assert book >> refused(book, limited(wait)) << like(resources.ProviderRefused, until=book.now + wait, refusals=1)
     assert not tells(book, refused(book, limited(timedelta(seconds=40))))
     assert (book.run().state, book.run().deadline) == ("running", deadline + wait)
     assert book >> refused(book, limited(timedelta(seconds=30), attempt=2))
@@ -142,8 +138,7 @@ def test_a_limit_outlives_a_restart() -> None:
     book >> refused(book, limited())
     book.answered() >> book.later(0)
     book.answered() >> [resources.DaemonStarted(4712, "0.1.0"), adopted(PAIR), TRACKER, up("server-2")]
-    book.looked()
-    assert book.flow().code == "provider_limited"
+    assert book.looked().flow().code == "provider_limited"
     book >> book.later(LATE.total_seconds())
     book.looked()
     assert book.run().state == "running"
@@ -156,8 +151,7 @@ def waiting(*issues: str) -> Playbook:
     """All are refused, and the time is over."""
     book = working(*issues)
     for name in issues:
-        book >> refused(book, limited(), name)
-        book.answered()
+        (book >> refused(book, limited(), name)).answered()
     book >> book.later(0)
     book.answered() >> book.later(LATE.total_seconds())
     return book
@@ -187,23 +181,15 @@ def test_one_run_tries_and_the_rest_follow_when_it_was_not_refused_for_a_while()
 
 
 def test_one_that_ends_well_shows_it_at_once() -> None:
-    book = waiting("t-1", "t-2")
-    book.answered()
+    book = waiting("t-1", "t-2").answered()
     seen = book.reports()
-    (
-        book
-        >> seen
-        << resources.ProviderRecovered
-        << runs.RunEnded
-        << facts_issues.IssueFinished
-        << like(runs.RunPlanned, issue="t-2")
-    )
+    book >> seen << resources.ProviderRecovered << runs.RunEnded << facts_issues.IssueFinished
+    book << like(runs.RunPlanned, issue="t-2")
 
 
 @pytest.mark.promise("U2")
 def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
-    book = waiting("t-1", "t-2")
-    book.answered()
+    book = waiting("t-1", "t-2").answered()
     waits: list[timedelta] = []
     for row in range(2, 9):
         book >> refused(book, Refusal("limited", "no quota"), state="finished")
@@ -220,25 +206,20 @@ def test_one_that_is_refused_again_makes_the_wait_longer() -> None:
 
 @pytest.mark.promise("U2")
 def test_when_the_one_that_tries_is_stopped_another_tries() -> None:
-    book = waiting("t-1", "t-2")
-    book.answered()
-    book >> book.seen(add=["ashep:excluded"])
-    book.answered()
+    book = waiting("t-1", "t-2").answered()
+    (book >> book.seen(add=["ashep:excluded"])).answered()
     assert running(book, "t-2") == ["t-2"]
 
 
 def test_a_turn_that_a_person_stopped_proves_nothing() -> None:
-    book = waiting("t-1", "t-2")
-    book.answered()
-    book >> book.turn("finished", provider="other", error="MessageAbortedError: Aborted")
-    book.answered()
+    book = waiting("t-1", "t-2").answered()
+    (book >> book.turn("finished", provider="other", error="MessageAbortedError: Aborted")).answered()
     assert [one.provider for one in book.world.outages] == ["other"]
 
 
 def test_a_read_from_before_the_try_proves_nothing() -> None:
     book = working("t-1", "t-2")
-    book >> refused(book, limited())
-    book.answered()
+    (book >> refused(book, limited())).answered()
     assert book >> book.turn("running", "t-2", provider="other")
     assert [one.provider for one in book.world.outages] == ["other"], "nothing may be tried yet"
 
@@ -248,11 +229,8 @@ def test_a_read_from_before_the_try_proves_nothing() -> None:
 
 def test_a_provider_that_fails_is_down_and_costs_no_attempt() -> None:
     book = working()
-    (
-        book
-        >> refused(book, Refusal("down", "overloaded"), state="finished")
-        << like(resources.ProviderRefused, kind="down")
-    )
+    book >> refused(book, Refusal("down", "overloaded"), state="finished")
+    book << like(resources.ProviderRefused, kind="down")
     book << like(runs.RunEnded, state="aborted") << like(facts_issues.RetryScheduled, code="provider_down", failures=0)
     book.answered() >> book.later(0) << like(facts_issues.IssueHeld, code="provider_down")
     assert book
@@ -280,10 +258,8 @@ def test_refused_credentials_hold_until_they_may_be_others_and_a_person_is_told_
     book = barred()
     assert is_idle(book.world)
     assert is_held_up(book.world)
-    book >> resources.WorkResumed("ann", provider="acme")
-    assert book
-    book >> resources.WorkResumed("quiet hours", window="night")
-    assert book
+    assert book >> resources.WorkResumed("ann", provider="acme")
+    assert book >> resources.WorkResumed("quiet hours", window="night")
     book >> resources.WorkResumed("ann") << runs.RunPlanned
     book.answered()
     again = [fact for fact in book.made.entries if isinstance(fact.body, resources.ProviderRefused)]
@@ -313,11 +289,8 @@ def test_other_credentials_are_tried() -> None:
 
 def test_a_server_that_is_the_same_as_before_changes_no_credentials() -> None:
     book = barred()
-    book >> resources.RunnerSeen("away", "no answer", instance="server-1")
-    book.left = []
-    book >> up("server-1")
-    book.answered()
-    assert book.flow().code == "provider_unauthorized"
+    book >> resources.RunnerSeen("away", "no answer", instance="server-1") << ...
+    assert (book >> up("server-1")).answered().flow().code == "provider_unauthorized"
 
 
 # --- falling back ---------------------------------------------------------------------------------------------------
@@ -329,7 +302,7 @@ def test_with_fall_back_another_provider_takes_it_at_once() -> None:
     book >> refused(book, limited())
     book.answered() >> book.later(0) << like(runs.RunPlanned, agent="judge", reuse=None)
     book.answered()
-    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, runs.RunPlanned)]
+    planned = book.bodies(runs.RunPlanned)
     assert "takes no more for now" in dict(planned[-1].others)["critic"]
 
 
@@ -348,8 +321,7 @@ def test_a_question_to_a_person_waits_for_no_provider() -> None:
     book = Playbook(policy_of(*phases), PAIR, settings(), ("t-1", "t-2")).looked()
     book >> refused(book, limited(), "t-2")
     book.answered() >> book.reports()
-    book.answered()
-    assert book.flow().stage == "person"
+    assert book.answered().flow().stage == "person"
 
 
 def test_what_is_asked_beside_a_run_goes_to_no_provider_that_takes_nothing() -> None:

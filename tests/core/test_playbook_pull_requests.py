@@ -1,8 +1,5 @@
 """Conversations about landing by pull request: it is asked for once the work holds, and people decide."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -50,10 +47,9 @@ def seen(book: Playbook, state: str = "open", **more: Any) -> delivery.PullReque
 
 def at_the_opening(book: Playbook) -> c.OpenPullRequest:
     """Go on until a pull request is to be opened, which nobody does."""
-    while not isinstance(book.made.jobs[0], c.OpenPullRequest):
-        book.left = []
-        book >> book.next()
     book.left = []
+    while not isinstance(book.made.jobs[0], c.OpenPullRequest):
+        book >> book.next() << ...
     command = book.dropped()
     assert isinstance(command, c.OpenPullRequest)
     return command
@@ -66,18 +62,15 @@ def remark(by: str, kind: str = "changes_requested", *, bot: bool = False) -> Re
 
 def test_a_pull_request_is_asked_for_once_the_work_holds_and_the_issue_waits_for_people() -> None:
     book = book_of()
-    book >> book.reports() << like(runs.RunEnded, state="succeeded") << delivery.VerificationWanted << c.SealTree
-    assert book
+    assert book >> book.reports() << like(runs.RunEnded, state="succeeded") << delivery.VerificationWanted << c.SealTree
     assert book >> book.next() << like(c.VerifyWork, run="t-1/implement.1.1")
     book >> book.next() << like(issues.IssueFinished, onto="", into="main", verify=True)
     assert book << like(c.VerifyWork, commit=HEAD, run="")
     assert not book.world.landings
-    book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
-    assert book
+    assert book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
     told = "The pull request waits to be merged: https://forge.example/7 (head of t-1/ into `main`)"
     told += "; 1 of 1 checks passed in tree tree of head."
-    book >> book.next() << like(issues.CommentWanted, text=told) << c.PostComment
-    assert book
+    assert book >> book.next() << like(issues.CommentWanted, text=told) << c.PostComment
     book.answered()
     stands = account(book.world, "t-1")
     assert (stands.state, stands.code) == ("person", "pull_request")
@@ -96,7 +89,7 @@ def test_people_are_told_where_to_look() -> None:
     notify = Notify(targets=(NotifyTarget(name="pager", command=("pager",)),))
     book = Playbook(ONE, tree=TREE, config=CONFIG.model_copy(update={"notify": notify})).looked()
     asked(book)
-    (wanted,) = [entry.body for entry in book.made.entries if isinstance(entry.body, resources.NoticeWanted)]
+    (wanted,) = book.bodies(resources.NoticeWanted)
     text = "t-1 (Title of t-1) is done, and its pull request waits for you: https://forge.example/7"
     assert (wanted.event, wanted.text) == ("waiting", text)
     book >> book.later(60) << like(resources.NoticesGathered, target="pager", left_out=())
@@ -125,8 +118,7 @@ def test_one_that_is_merged_closes_the_issue() -> None:
 def test_one_that_somebody_closes_parks_the_issue_and_a_new_one_is_opened_when_it_is_taken_up_again() -> None:
     book = asked(book_of())
     book >> seen(book, "closed", by="ann") << like(issues.IssueParked, code="landing_closed")
-    book.answered()
-    assert book.flow().why == "ann closed https://forge.example/7 without merging it"
+    assert book.answered().flow().why == "ann closed https://forge.example/7 without merging it"
     book >> book.seen(drop=["ashep:parked"])
     asked(book.answered())
     names = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
@@ -142,11 +134,8 @@ def test_one_that_the_forge_does_not_show_any_more_parks_the_issue() -> None:
 def test_a_red_ci_goes_back_to_who_wrote_it_and_the_same_pull_request_gets_the_new_work() -> None:
     book = asked(book_of())
     book >> seen(book, ci="failing", failing=("build",), log="ab" * 32)
-    (
-        book
-        << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
-        << like(issues.PhaseEntered, phase="implement", visit=2)
-    )
+    book << like(delivery.PullRequestReturned, kind="ci", log="ab" * 32)
+    book << like(issues.PhaseEntered, phase="implement", visit=2)
     assert (book.flow().work.flaw.kind, book.flow().work.flaw.log) == ("ci", "ab" * 32)  # type: ignore[union-attr]
     book.answered()
     asked(book)
@@ -166,8 +155,7 @@ def test_one_that_is_merged_without_the_newest_work_closes_nothing_and_another_a
     book >> seen(book, ci="failing") << delivery.PullRequestReturned << issues.PhaseEntered
     asked(book.answered())
     book >> seen(book, "merged", by="ann", head=HEAD) << like(issues.IssueFinished, into="main", verify=True)
-    book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
-    assert book
+    assert book << like(c.VerifyWork, commit="head of t-1/implement.2.1")
     book.answered()
     names = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
     assert len(names) == 3
@@ -185,12 +173,8 @@ def test_one_that_was_merged_while_it_was_worked_on_gets_no_more_work_and_anothe
     book >> book.reports()
     command = at_the_opening(book)
     assert book >> seen(book, "merged", by="ann", head="a person's"), "nobody waits for it"
-    (
-        book
-        >> delivery.LandingRefused("t-1", command.key, "moved", "it was merged")
-        << like(c.VerifyWork, commit=command.head)
-    )
-    assert book
+    book >> delivery.LandingRefused("t-1", command.key, "moved", "it was merged")
+    assert book << like(c.VerifyWork, commit=command.head)
     book.answered()
     first, *_, last = [one.name for one in book.made.done if isinstance(one, c.OpenPullRequest)]
     assert first == command.name != last
@@ -203,12 +187,8 @@ def test_people_who_request_changes_are_heard_once_and_programs_are_not() -> Non
     assert book >> seen(book, remarks=said, ci="passing")
     said = (*said, remark("ann"))
     why = "ann requested changes (https://forge.example/7)"
-    (
-        book
-        >> seen(book, remarks=said)
-        << like(delivery.PullRequestReturned, kind="review", why=why)
-        << issues.PhaseEntered
-    )
+    book >> seen(book, remarks=said) << like(delivery.PullRequestReturned, kind="review", why=why)
+    book << issues.PhaseEntered
     book.answered()
     asked(book)
     pull = book.flow().work.pull
@@ -225,8 +205,7 @@ def test_what_a_person_pushed_is_theirs() -> None:
     book = asked(book_of())
     book >> seen(book, head="a person's", ci="failing") << like(issues.CommentWanted, name="theirs.a person's")
     assert "somebody pushed a person's to its pull request" in book.flow().why
-    book.answered()
-    stands = book.flow()
+    stands = book.answered().flow()
     for more in ({"ci": "failing", "remarks": (remark("ann"),)}, {"ci": "passing"}):
         book.left = []
         assert book >> seen(book, head="their next", **more), "it is told once, and nobody works on it"
@@ -239,9 +218,7 @@ def test_what_a_person_pushed_ends_as_they_end_it(state: Any, end: str) -> None:
     book = asked(book_of())
     book >> seen(book, head="a person's") << issues.CommentWanted
     book.answered()
-    book >> seen(book, head="a person's", state=state, merged_as="m")
-    book.answered()
-    assert book.flow().stage == end
+    assert (book >> seen(book, head="a person's", state=state, merged_as="m")).answered().flow().stage == end
 
 
 @pytest.mark.parametrize("word", ["theirs", "refused", "protected"])
@@ -258,14 +235,12 @@ def test_a_forge_that_is_away_is_asked_again_ever_later() -> None:
     asked(book)
     waits = list[float]()
     for _ in range(9):
-        assert account(book.world, "t-1").state == "time"
-        assert account(book.world, "t-1").code == "landing_away"
+        assert (account(book.world, "t-1").state, account(book.world, "t-1").code) == ("time", "landing_away")
         landing = book.flow().work.landing
         assert landing is not None
         assert landing.due is not None
         waits.append((landing.due - book.now).total_seconds())
-        book >> book.later(waits[-1])
-        book.answered()
+        (book >> book.later(waits[-1])).answered()
     assert waits == [60, 120, 240, 480, 960, *[1920] * 4]
     assert account(book.world, "t-1").code == "pull_request"
 
@@ -301,8 +276,7 @@ def test_work_that_changes_nothing_asks_for_nothing() -> None:
     command = at_the_opening(book)
     landed = delivery.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True)
     book >> landed << issues.CommentWanted << c.PostComment
-    book.answered()
-    assert book.flow().stage == "closed"
+    assert book.answered().flow().stage == "closed"
 
 
 def test_without_a_base_nothing_is_begun() -> None:
@@ -317,10 +291,8 @@ def test_a_secret_asks_before_the_branch_is_pushed() -> None:
     seal = next(job for job in book.made.jobs if isinstance(job, c.SealTree))
     book.made.jobs.remove(seal)
     book.left = []
-    book >> delivery.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))
-    book.answered()
+    (book >> delivery.TreeSealed("t-1", seal.run, seal.key, HEAD, "7ree", ("head",), flags=("secrets",))).answered()
     assert (book.flow().stage, book.flow().question is not None) == ("person", True)
     assert not any(isinstance(one, c.OpenPullRequest) for one in book.made.done)
-    book >> book.seen(add=["human:approved"])
-    book.answered()
+    (book >> book.seen(add=["human:approved"])).answered()
     assert any(isinstance(one, c.OpenPullRequest) for one in book.made.done)

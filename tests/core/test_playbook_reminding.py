@@ -1,8 +1,5 @@
 """Playbooks of reminders: whoever is asked is reminded now and then, and never after the answer or the deadline."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 
 import pytest
@@ -53,19 +50,13 @@ def test_people_are_reminded_by_a_comment_each_time_until_the_deadline() -> None
     book >> book.later(HOUR) << like(issues.PersonReminded, remind=None) << issues.CommentWanted << c.PostComment
     book.answered()
     book >> book.later(HOUR - 1)
-    assert (
-        book
-        >> book.later(1)
-        << like(issues.IssueParked, code="question_deadline")
-        << issues.CommentWanted
-        << c.WriteIssue
-    )
+    book >> book.later(1) << like(issues.IssueParked, code="question_deadline") << issues.CommentWanted
+    assert book << c.WriteIssue
 
 
 def test_what_passed_while_nobody_could_be_reminded_counts_once() -> None:
     book = asked(sign(1, 24))
-    book >> book.later(5.5 * HOUR) << like(issues.PersonReminded) << issues.CommentWanted << c.PostComment
-    assert book
+    assert book >> book.later(5.5 * HOUR) << like(issues.PersonReminded) << issues.CommentWanted << c.PostComment
     question = book.flow().question
     assert question is not None
     assert question.remind == question.asked + timedelta(hours=6)
@@ -73,9 +64,7 @@ def test_what_passed_while_nobody_could_be_reminded_counts_once() -> None:
 
 def test_nobody_is_reminded_after_the_answer() -> None:
     book = asked()
-    book >> book.seen(add=["human:changes_requested"])
-    book.answered()
-    assert book.flow().stage == "work"
+    assert (book >> book.seen(add=["human:changes_requested"])).answered().flow().stage == "work"
     assert [fact for fact in book.later(HOUR) if fact.key.startswith("remind")] == []  # type: ignore[attr-defined]
 
 
@@ -83,9 +72,7 @@ def test_a_reminder_that_comes_too_late_is_none() -> None:
     book = asked()
     due = next_due(book.world)
     assert due is not None
-    book >> book.seen(add=["human:changes_requested"])
-    book.answered()
-    book.left = []
+    (book >> book.seen(add=["human:changes_requested"])).answered()
     assert book >> resources.TimerDue("remind:t-1", due)
 
 
@@ -100,9 +87,7 @@ def test_a_reminder_at_the_deadline_is_none() -> None:
 
 def test_a_question_of_an_agents_phase_has_no_reminder() -> None:
     book = Playbook(sign()).looked()
-    book >> book.reports(needs_human=True)
-    book.answered()
-    assert book.flow().stage == "person"
+    assert (book >> book.reports(needs_human=True)).answered().flow().stage == "person"
     assert book.later(5 * HOUR) == []
 
 
@@ -130,13 +115,11 @@ def test_the_targets_of_notify_are_told_of_each_reminder() -> None:
     notify = Notify(targets=(NotifyTarget(name="pager", command=("page",)),), batch=timedelta(0))
     book = asked(config=Settings(notify=notify))
     while [fact for fact in book.later(0) if isinstance(fact, resources.TimerDue) and fact.key.startswith("notice")]:
-        book >> book.later(0)
-        book.answered()
+        (book >> book.later(0)).answered()
     book >> book.later(HOUR) << issues.PersonReminded
     text = "t-1 (Title of t-1) still waits for you, until 2026-01-02 01:00Z: Fine?"
     book << like(resources.NoticeWanted, event="waiting", issue="t-1", text=text, to=("pager",))
     book << issues.CommentWanted << c.PostComment
     book.answered()
     wanted = book.world.notices.wanted[-1]
-    book >> book.later(0) << like(resources.NoticesGathered, notices=(wanted.id,), left_out=()) << c.SendNotice
-    assert book
+    assert book >> book.later(0) << like(resources.NoticesGathered, notices=(wanted.id,), left_out=()) << c.SendNotice

@@ -1,8 +1,5 @@
 """Playbooks of `requires`: a phase is entered only after what it requires has happened in the present cycle."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import pytest
 
 from ashep.core.facts import commands as c
@@ -30,13 +27,8 @@ def test_what_is_required_was_said_and_the_phase_is_entered() -> None:
 @pytest.mark.promise("R14")
 def test_another_verdict_is_not_what_is_required_and_the_issue_parks() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
-    (
-        book
-        >> book.reports(verdict="needs_changes")
-        << ENDED
-        << like(issues.IssueParked, code="requires")
-        << issues.CommentWanted
-    )
+    book >> book.reports(verdict="needs_changes") << ENDED << like(issues.IssueParked, code="requires")
+    book << issues.CommentWanted
     assert book << c.WriteIssue
     assert "code requires review: approve, which is not so" in book.flow().why
 
@@ -81,24 +73,15 @@ def test_a_person_who_wants_changes_undoes_what_was_passed() -> None:
 
 def test_a_question_of_a_phase_leads_back_into_it_whatever_it_requires() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
-    book >> book.reports(verdict="approve")
-    book.answered()
-    book >> book.reports(needs_human=True)
-    book.answered()
-    book >> book.seen(add=["human:changes_requested"])
-    book.left = []
-    (
-        book
-        >> book.next()
-        << issues.PersonAnswered
-        << like(issues.CycleBegan, keeps=True)
-        << like(issues.PhaseEntered, phase="code")
-    )
+    (book >> book.reports(verdict="approve")).answered()
+    (book >> book.reports(needs_human=True)).answered()
+    book >> book.seen(add=["human:changes_requested"]) << ...
+    book >> book.next() << issues.PersonAnswered << like(issues.CycleBegan, keeps=True)
+    book << like(issues.PhaseEntered, phase="code")
 
 
 @pytest.mark.promise("R14")
 def test_a_label_set_by_hand_leads_in_whatever_is_required() -> None:
     book = Playbook(with_code(review=("approve",))).until("review")
     book >> book.seen(add=["phase:code"], drop=["phase:review"])
-    assert book.flow().phase == "code"
-    assert book.flow().stage == "work"
+    assert (book.flow().phase, book.flow().stage) == ("code", "work")

@@ -1,8 +1,5 @@
 """Conversations about the trees of closed issues: when they are to go, what keeps them, and what begins anew."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -44,15 +41,14 @@ def rest(book: Playbook, name: str = "t-1") -> Rest | None:
 
 
 def asked(book: Playbook) -> list[c.RemoveTree]:
-    return [entry.body for entry in book.made.entries if isinstance(entry.body, c.RemoveTree)]
+    return book.bodies(c.RemoveTree)
 
 
 def passes(book: Playbook, time: timedelta) -> None:
     """Let time pass; what is due then is told, and nothing is carried out."""
-    for due in book.later(time.total_seconds()):
-        book.left = []
-        book >> due
     book.left = []
+    for due in book.later(time.total_seconds()):
+        book >> due << ...
 
 
 def test_a_tree_goes_seven_days_after_its_issue_is_closed_and_not_before() -> None:
@@ -100,8 +96,7 @@ def test_an_issue_that_is_opened_while_its_tree_goes_begins_anew_and_waits_for_t
     assert isinstance(job, c.RemoveTree)
     book.made.jobs.clear()
     book >> book.seen(status="open", assignee=None)
-    book.looked()
-    run = book.flow().run
+    run = book.looked().flow().run
     assert run is not None
     assert (run.id, run.state) == ("t-1/implement.2.1", "planned")
     assert [type(one) for one in book.flow().open] == [c.RemoveTree], "one thing at a time in a tree"
@@ -115,8 +110,7 @@ def test_a_removal_that_failed_is_not_tried_again_once_its_issue_is_open_and_nob
     passes(book, KEEP)
     (job,) = book.made.jobs
     book.made.jobs.clear()
-    book >> book.seen(status="blocked", assignee=None)
-    book.left = []
+    book >> book.seen(status="blocked", assignee=None) << ...
     book >> tracker.EffectFailed("t-1", job.key, "the disk is full", infra=True)
     passes(book, timedelta(minutes=10))
     assert book.flow().stage != "closed"
@@ -165,9 +159,7 @@ def test_a_branch_that_issues_share_stands_until_all_of_them_are_closed_as_long(
     book.looked()
     passes(book, KEEP)
     assert not asked(book), "t-2 is at work there"
-    book >> book.reports(name="t-2")
-    book.answered()
-    assert book.flow("t-2").stage == "closed"
+    assert (book >> book.reports(name="t-2")).answered().flow("t-2").stage == "closed"
     passes(book, KEEP - timedelta(hours=1))
     assert not asked(book), "t-2 was closed later"
     book.answered()

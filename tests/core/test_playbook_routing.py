@@ -1,8 +1,5 @@
 """Playbooks of routing: where an outcome, a failure or an answer leads."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Literal
 
@@ -56,8 +53,7 @@ def test_success_leads_along_its_edge_in_one_write() -> None:
 @pytest.mark.promise("T8")
 def test_the_first_prompt_of_a_phase_waits_for_its_transition() -> None:
     book = Playbook().looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     book >> book.next()  # the tree
     book.left = []
     assert book >> book.failed()
@@ -110,9 +106,8 @@ def test_a_suggested_phase_is_followed_only_where_the_policy_allows_it() -> None
     phases = (Phase(name="implement", allow_suggested=("code",)), Phase(name="review"), Phase(name="code"))
     for wish, phase in (("code", "code"), ("review", "review"), ("close", "review"), (None, "review")):
         book = Playbook(policy_of(*phases)).looked()
-        assert (
-            book >> book.reports(suggested_next_phase=wish) << ENDED << like(issues.PhaseEntered, phase=phase) << TREE
-        )
+        book >> book.reports(suggested_next_phase=wish) << ENDED << like(issues.PhaseEntered, phase=phase)
+        assert book << TREE
 
 
 @pytest.mark.promise("R7")
@@ -175,14 +170,8 @@ def test_attempts_that_are_used_up_lead_along_their_edge(result: str, target: st
     edges = {"failed": "arbitrate", "partial": "implement"}
     phases = (Phase(name="review", retry=ONCE, next=edges), Phase(name="arbitrate"), Phase(name="implement"))
     book = Playbook(policy_of(*phases)).looked()
-    assert (
-        book
-        >> book.reports(result)
-        << runs.RunEnded
-        << like(issues.PhaseEntered, phase=target)
-        << runs.RunPlanned
-        << (c.WriteIssue)
-    )
+    book >> book.reports(result) << runs.RunEnded << like(issues.PhaseEntered, phase=target) << runs.RunPlanned
+    assert book << c.WriteIssue
 
 
 @pytest.mark.promise("R5")
@@ -224,12 +213,8 @@ def test_a_cycle_that_takes_too_long_parks() -> None:
     ).looked()
     book.made.now += timedelta(seconds=61)
     book >> book.reports() << ENDED << like(issues.PhaseEntered, phase="arbitrate")
-    assert (
-        book
-        << like(issues.IssueParked, code="max_wall_time")
-        << issues.CommentWanted
-        << like(c.WriteIssue, kind="park")
-    )
+    book << like(issues.IssueParked, code="max_wall_time") << issues.CommentWanted
+    assert book << like(c.WriteIssue, kind="park")
 
 
 @pytest.mark.promise("R8")
@@ -246,8 +231,7 @@ def test_the_time_without_a_daemon_is_no_working_time() -> None:
     assert book << c.WriteIssue
     book.answered()
     book.made.now += timedelta(seconds=31)
-    book >> book.reports("failed")
-    book.left = []
+    book >> book.reports("failed") << ...
     book >> book.later(12) << like(issues.IssueParked, code="max_wall_time") << issues.CommentWanted
     assert book << like(c.WriteIssue, kind="park")
 
@@ -280,19 +264,14 @@ def test_created_issues_come_before_the_transition_under_known_ids() -> None:
 @pytest.mark.promise("G4", "R12")
 def test_issues_beyond_the_depth_are_created_parked() -> None:
     book = Playbook(policy_of(Phase(name="review"), max_depth=0)).looked()
-    (
-        book
-        >> book.reports(created_issues=[{"title": "more"}])
-        << ENDED
-        << like(issues.CreationWanted, depth=1, parked=True)
-    )
+    book >> book.reports(created_issues=[{"title": "more"}]) << ENDED
+    book << like(issues.CreationWanted, depth=1, parked=True)
     assert book << issues.IssueFinished << like(c.CreateIssue, parked=True, labels=("ashep:parked",))
     made = book.answered().made
     (child,) = [view for name, view in made.tracker.items() if name != "t-1"]
     assert child.stamp is not None
     assert child.stamp.depth == 1
-    book.looked()
-    assert book.flow(child.id).code == "parked_label"
+    assert book.looked().flow(child.id).code == "parked_label"
     assert book.flow(child.id).counters.depth == 1
 
 

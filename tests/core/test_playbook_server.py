@@ -1,8 +1,5 @@
 """Playbooks of the agent server: absences burn nothing, failures are waited out, one that grows is begun anew."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -54,11 +51,9 @@ def limited(limit: Bytes | None, *, managed: bool = True) -> Settings:
 def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     book = Playbook(READ, config=given.settings(managed=False)).until("review")
     deadline, worked = book.run().deadline, wall_time(book.flow(), book.now)
-    book >> AWAY
-    assert book
+    assert book >> AWAY
     for timer in book.later(3600):
-        book >> timer
-        assert book
+        assert book >> timer
     assert account(book.world, "t-1").code == "runner_away"
     assert book.run().overdue
     book >> up()
@@ -66,16 +61,9 @@ def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     assert deadline is not None
     assert book.run().deadline == deadline + timedelta(hours=1)
     assert wall_time(book.flow(), book.now) == worked
-    book >> book.turn("running")
-    assert book
-    (
-        book
-        >> book.reports()
-        << like(runs.RunEnded, state="succeeded")
-        << issues.PhaseEntered
-        << runs.RunPlanned
-        << c.WriteIssue
-    )
+    assert book >> book.turn("running")
+    book >> book.reports() << like(runs.RunEnded, state="succeeded") << issues.PhaseEntered << runs.RunPlanned
+    book << c.WriteIssue
 
 
 def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() -> None:
@@ -99,8 +87,7 @@ def test_a_prompt_whose_server_went_away_is_given_its_time_again() -> None:
     assert book.run().probation == "suspect"
     book >> up()
     assert book.run().probation == "no"
-    book >> book.turn("stored")
-    assert book
+    assert book >> book.turn("stored")
 
 
 @pytest.mark.promise("X11")
@@ -118,8 +105,7 @@ def test_a_phase_that_waits_for_a_server_uses_up_no_time_of_its_cycle() -> None:
 
 def test_a_cycle_that_began_while_the_server_was_away_is_not_older_than_its_absence() -> None:
     book = Playbook(READ).until("review")
-    book >> issues.IssueCancelled("t-1", "ann")
-    book.answered()
+    (book >> issues.IssueCancelled("t-1", "ann")).answered()
     book >> AWAY
     book.made.now += timedelta(hours=9)
     book >> book.seen(drop=["ashep:parked"], add=["ashep:paused"]) << issues.CycleBegan << issues.PhaseEntered
@@ -139,8 +125,7 @@ def test_a_server_that_comes_and_goes_is_one_fact_with_a_count() -> None:
             for fact in seen(book, state):
                 assert isinstance(fact, resources.RunnerSeen)
                 told.append(fact)
-                book >> fact
-                book.left = []
+                book >> fact << ...
         book.made.now += timedelta(seconds=0.5)
     assert len(told) < 2 * (7 + 600 / 60 + 1)
     backs = [fact.times for fact in told if fact.state == "up"]
@@ -197,8 +182,7 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
         book.left = []
         if waited[-1]:
             assert book.world.server.start_after == next_due(book.world)
-            book >> book.later(waited[-1])
-            assert book
+            assert book >> book.later(waited[-1])
         assert book.world.server.start_after is None
     assert waited == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]
     assert max(waited) == LONGEST_DELAY.total_seconds()
@@ -208,16 +192,11 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
 def test_a_server_that_does_not_start_counts_as_failed_and_one_that_lasts_is_forgiven() -> None:
     book = Playbook(READ)
     book >> [resources.ServerFailed("server-1", "gone"), AWAY] << like(resources.ServerRestartPlanned, failures=1)
-    (
-        book
-        >> resources.ServerFailed("", "did not start")
-        << like(resources.ServerRestartPlanned, failures=2, why="did not start")
-    )
-    book >> [*book.later(1), *seen(book, up("server-2"))]
-    assert book
+    book >> resources.ServerFailed("", "did not start")
+    book << like(resources.ServerRestartPlanned, failures=2, why="did not start")
+    assert book >> [*book.later(1), *seen(book, up("server-2"))]
     book.made.now += STABLE
-    book >> seen(book, up("server-3")) << like(resources.ServerRestartPlanned, failures=1)
-    assert book
+    assert book >> seen(book, up("server-3")) << like(resources.ServerRestartPlanned, failures=1)
 
 
 def test_an_attached_server_and_one_that_ashep_ended_itself_do_not_fail() -> None:
@@ -231,8 +210,7 @@ def test_an_attached_server_and_one_that_ashep_ended_itself_do_not_fail() -> Non
 def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
     book = Playbook(READ)
     for _ in range(5):
-        book >> resources.ServerFailed("", "did not start")
-        book.left = []
+        book >> resources.ServerFailed("", "did not start") << ...
     assert book.world.server.start_after is not None
     book.made.crash()
     assert (book.world.server.failures, book.world.server.start_after) == (0, None)
@@ -243,19 +221,16 @@ def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
 
 @pytest.mark.promise("X12")
 def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -> None:
-    book = Playbook(READ, issues=("t-1", "t-2")).until("review")
-    book.looked()
+    book = Playbook(READ, issues=("t-1", "t-2")).until("review").looked()
     book >> big(book)
-    book << like(
+    assert book << like(
         resources.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB"
     )
-    assert book
     assert big(book) == [], "it is told once"
     assert not is_due(book.world)
     for name in ("t-1", "t-2"):
         book >> book.reports(name=name) << like(runs.RunEnded) << issues.PhaseEntered
-        book << like(issues.IssueHeld, issue=name, code="recycling") << c.WriteIssue
-        assert book
+        assert book << like(issues.IssueHeld, issue=name, code="recycling") << c.WriteIssue
         book.answered()
     assert is_due(book.world)
     assert account(book.world, "t-1").state == "time"
@@ -278,16 +253,14 @@ def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() ->
 def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -> None:
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
     book >> big(book) << resources.RecycleWanted
-    book >> book.later(DRAIN.total_seconds())
-    book.left = []
+    book >> book.later(DRAIN.total_seconds()) << ...
     assert book.world.server.recycling is None
     book.looked()
     assert not book.run("t-1").ended
     assert big(book) == []
     book.made.now += SPACING
     assert big(book) == [resources.ServerMemorySeen("server-1", 5 * GIB, LIMIT)], "it still is so large"
-    book >> big(book) << resources.RecycleWanted
-    assert book
+    assert book >> big(book) << resources.RecycleWanted
 
 
 @pytest.mark.promise("X12")
@@ -297,8 +270,7 @@ def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more()
     book >> big(book, 8) << like(resources.RecycleWanted, at_once=True)
     assert is_due(book.world)
     book.made.instance = 2
-    book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
-    assert book
+    assert book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     book >> book.turn("incomplete") << runs.TurnDied << like(c.SendPrompt, again=True)
     assert book.flow().failures == 0
 
@@ -309,12 +281,10 @@ def test_a_server_that_needs_more_than_its_limit_does_not_keep_work_from_going_o
     book >> big(book, 9) << like(resources.RecycleWanted, at_once=True)
     book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     assert big(book, 9) == [resources.ServerMemorySeen("server-2", 9 * GIB, LIMIT)]
-    book >> big(book, 9)
-    assert book
+    assert book >> big(book, 9)
     assert not is_due(book.world)
     book.made.now += SPACING
-    book >> big(book, 9) << resources.RecycleWanted
-    assert book
+    assert book >> big(book, 9) << resources.RecycleWanted
 
 
 def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None:
@@ -341,6 +311,5 @@ def test_no_limit_a_server_of_others_and_a_small_one() -> None:
 def test_old_timers_of_the_server_are_ignored() -> None:
     book = Playbook(READ)
     book >> big(book) << resources.RecycleWanted
-    book >> [resources.TimerDue("recycle:", given.T0), resources.TimerDue("server:", given.T0)]
-    assert book
+    assert book >> [resources.TimerDue("recycle:", given.T0), resources.TimerDue("server:", given.T0)]
     assert book.world.server.recycling is not None

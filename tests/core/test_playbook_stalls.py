@@ -1,8 +1,5 @@
 """Playbooks of stalls: a turn that shows no sign of life is doubted, looked into, and only then given up."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -231,8 +228,7 @@ def test_a_stalled_turn_is_stopped_and_another_agent_reads_its_end_in_a_session_
 def test_a_diagnosis_sends_the_next_attempt_to_another_agent() -> None:
     book = diagnosing()
     first = book.run().agent
-    book >> says(book, "change_agent") << like(runs.RunEnded, state="stalled") << issues.RetryScheduled
-    assert book
+    assert book >> says(book, "change_agent") << like(runs.RunEnded, state="stalled") << issues.RetryScheduled
     book >> book.later(600)
     (planned,) = [one for one in book.left if isinstance(one, runs.RunPlanned)]
     assert planned.agent != first
@@ -246,12 +242,8 @@ def test_a_diagnosis_asks_a_person_in_its_own_words() -> None:
     book = diagnosing()
     book >> says(book, "ask_person", summary="The test needs a password.") << like(runs.RunEnded, state="stalled")
     question = "review got stuck. The test needs a password."
-    assert (
-        book
-        << like(issues.PersonAsked, phase="review", question=question, human_phase=False)
-        << issues.CommentWanted
-        << (like(c.WriteIssue, kind="ask"))
-    )
+    book << like(issues.PersonAsked, phase="review", question=question, human_phase=False) << issues.CommentWanted
+    assert book << like(c.WriteIssue, kind="ask")
 
 
 @pytest.mark.parametrize("wish", [{"needs_human": True}, {"next_action": "need_human"}])
@@ -268,12 +260,8 @@ def test_a_diagnosis_that_comes_to_nothing_is_a_retry() -> None:
         lambda book: says(book, None, "failed"),
     ):
         book = diagnosing()
-        (
-            book
-            >> seen(book)
-            << like(runs.RunEnded, state="stalled", diagnosis=None)
-            << like(issues.RetryScheduled, failures=1)
-        )
+        book >> seen(book) << like(runs.RunEnded, state="stalled", diagnosis=None)
+        book << like(issues.RetryScheduled, failures=1)
 
 
 @pytest.mark.promise("T12")
@@ -282,20 +270,14 @@ def test_a_diagnosis_has_a_time_of_its_own_and_is_given_once() -> None:
     assert book >> book.turn("running")
     assert book >> book.later(299)
     book >> book.later(1)
-    (
-        book
-        >> book.turn("running", life=alive(10))
-        << runs.DeadlineReached
-        << like(runs.RunEnded, state="stalled", abort=True)
-    )
+    book >> book.turn("running", life=alive(10)) << runs.DeadlineReached
+    book << like(runs.RunEnded, state="stalled", abort=True)
     assert book << issues.RetryScheduled << c.StopTurn
     rule = Stall(after=minutes(2), action="diagnose")
     other = Playbook(policy_of(Phase(name="review", stall=rule), Phase(name="arbitrate"))).looked()
     other >> other.turn("running")
     other >> other.later(120)
-    other >> other.turn("running", life=alive(120))
-    other.left = []
-    other.answered()
+    (other >> other.turn("running", life=alive(120))).answered()
     other >> other.later(120)
     other >> other.turn("running", life=alive(120)) << like(runs.RunEnded, state="stalled", abort=True)
     assert other << issues.RetryScheduled << c.StopTurn

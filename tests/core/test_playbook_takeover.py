@@ -1,8 +1,5 @@
 """Playbooks of takeovers: a person takes a session or the issue, and what follows when they are done."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import json
 from datetime import timedelta
 from typing import Any, Literal
@@ -45,8 +42,7 @@ def watched(book: Playbook, *people: str, busy: bool = False, as_of: int | None 
 
 def taken(book: Playbook, *people: str) -> Playbook:
     """A person wrote in the session, and what was asked for then is done."""
-    book >> book.turn("running", people=people or ANN)
-    book.left = []
+    book >> book.turn("running", people=people or ANN) << ...
     return book.answered()
 
 
@@ -83,8 +79,7 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(86_400)
-    book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    assert book
+    assert book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book, *ANN) << like(runs.SessionReleased, by="label") << like(c.ReadTree, moment="after")
     book >> book.next() << like(runs.RunPlanned, attempt=2, reuse=session, prompt="resume")
     assert book << like(c.ReadTree, moment="before")
@@ -92,8 +87,7 @@ def test_a_pause_ends_when_the_label_is_taken_off_and_the_agent_goes_on_in_the_s
     assert book >> book.next() << like(c.PreparePrompt, n=1, kind="resume")
     assert book >> book.next() << like(c.SendPrompt, n=1, session=session)
     assert book >> book.next()
-    assert book.flow().failures == 0
-    assert book.flow().resume is None
+    assert (book.flow().failures, book.flow().resume) == (0, None)
     book >> book.reports() << like(runs.RunEnded, state="succeeded")
     assert book.left
 
@@ -110,8 +104,7 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
         assert takeover.label == ("theirs" if who == "ann" else "ours")
         book >> watched(book, *ANN)
         book >> book.later(601)
-        book >> watched(book, *ANN)
-        book.answered()
+        (book >> watched(book, *ANN)).answered()
         assert (PAUSED in book.made.tracker["t-1"].labels) == (who == "ann"), (
             "quiet ends what is ours, and nothing else"
         )
@@ -130,8 +123,7 @@ def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     assert book >> watched(book, *ANN, "msg_more", as_of=as_of)  # a read that began before they were done
     assert book >> watched(book, *ANN, "msg_more", busy=True)
-    book >> watched(book, *ANN, "msg_more") << like(runs.SessionReleased, by="label") << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN, "msg_more") << like(runs.SessionReleased, by="label") << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -149,7 +141,7 @@ def test_what_is_at_work_there_for_ever_is_left_and_another_session_used() -> No
     assert watched(book, *ANN, busy=True, as_of=as_of) == []
     book >> watched(book, *ANN, busy=True) << like(runs.SessionReleased, leave=True)
     book.answered()
-    planned = [entry.body for entry in book.made.entries if isinstance(entry.body, runs.RunPlanned)]
+    planned = book.bodies(runs.RunPlanned)
     assert (planned[-1].reuse, planned[-1].prompt) == (None, "task")
     assert book.run().session not in (None, session)
 
@@ -174,8 +166,7 @@ def test_a_label_that_is_set_again_before_the_session_is_at_rest_takes_it_again(
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs")
     assert book >> watched(book, *ANN)
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P11")
@@ -190,8 +181,7 @@ def test_a_pause_with_a_cool_down_ends_by_itself_and_takes_its_own_label_off() -
 
 def test_the_label_is_no_ones_before_our_write_of_it_stands() -> None:
     book = working()
-    book >> book.turn("running", people=ANN)
-    book.left = []
+    book >> book.turn("running", people=ANN) << ...
     assert book >> tracker.IssueSeen("t-1", book.made.tracker["t-1"], book.world.seq)
     assert book.flow().takeover is not None
 
@@ -222,11 +212,9 @@ def test_another_message_begins_the_cool_down_anew() -> None:
     assert book >> watched(book, *ANN, "msg_more")
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN, "msg_more", "msg_most")
-    assert book
+    assert book >> watched(book, *ANN, "msg_more", "msg_most")
     assert book >> book.later(60)
-    book >> watched(book, *ANN, "msg_more", "msg_most") << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN, "msg_more", "msg_most") << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P11")
@@ -238,8 +226,7 @@ def test_a_turn_of_the_persons_that_runs_is_not_quiet() -> None:
     assert book.later(3659) == []
     assert book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -247,21 +234,16 @@ def test_a_person_who_comes_back_just_before_the_prompt_is_not_written_to() -> N
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ... << ...
     while not book.made.jobs or not isinstance(book.made.jobs[0], c.SendPrompt):
-        book.left = []
-        book >> book.next()
-    book.left = []
+        book >> book.next() << ...
     back = watched(book, *ANN, "msg_again")
     book >> [*back, book.failed()] << like(runs.RunWithdrawn, code="paused") << like(runs.SessionTaken, action="resume")
     assert book
     assert book.flow().counters.cycle_runs == 1
     book >> watched(book, *ANN, "msg_again")
-    book >> book.later(60)
-    book.left = []
-    book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
-    assert book
+    book >> book.later(60) << ...
+    assert book >> watched(book, *ANN, "msg_again") << runs.SessionReleased << c.ReadTree
 
 
 @pytest.mark.promise("P12")
@@ -271,18 +253,13 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
     book = Playbook(policy_of(*phases).model_copy(update={"takeover": wish})).looked()
     session = book.run().session
     assert session is not None
-    book >> book.reports("failed")
-    book.left = []
-    book >> book.later(30)
+    book >> book.reports("failed") << ...
+    book >> book.later(30) << ...
     while not isinstance(book.made.jobs[0], c.SendPrompt):
-        book.left = []
-        book >> book.next()
-    book.left = []
+        book >> book.next() << ...
     book >> runs.SessionSeen("t-1", session, (), True, book.world.seq)
-    book << like(runs.RunWithdrawn, code="retry", leave=session) << like(runs.RunPlanned, attempt=3, reuse=None)
-    book.left = []
-    book >> book.failed()
-    book.answered()
+    book << like(runs.RunWithdrawn, code="retry", leave=session) << like(runs.RunPlanned, attempt=3, reuse=None) << ...
+    (book >> book.failed()).answered()
     assert book.run().session not in (None, session)
     assert (book.run().state, book.flow().failures, book.flow().counters.cycle_runs) == ("running", 1, 2)
 
@@ -292,8 +269,7 @@ def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     assert not list(book.world.live)
     assert book.world.in_use
     book >> watched(book, *ANN)
-    book >> book.seen(drop=[PAUSED])
-    book.left = []
+    book >> book.seen(drop=[PAUSED]) << ...
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
     assert not book.world.in_use
 
@@ -303,16 +279,14 @@ def test_where_the_session_is_gone_the_phase_begins_with_its_task() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ...
     while not book.made.jobs or not isinstance(book.made.jobs[0], c.OpenSession):
         book.left = []
         book >> book.next()
     opened = book.dropped()
     assert isinstance(opened, c.OpenSession)
     book.left = []
-    book >> runs.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
-    assert book
+    assert book >> runs.SessionOpened("t-1", opened.run, opened.key, "ses_new") << like(c.PreparePrompt, kind="task")
 
 
 # --- review -------------------------------------------------------------------------------------------------------
@@ -344,7 +318,6 @@ def ended_before(
     state = "failed" if outcome else "succeeded"
     book << like(runs.RunEnded, state=state) << like(c.ReadTree, moment="after")
     assert book, book.left
-    book.left = []
     book.answered()
     assert account(book.world, "t-1").state == "person"
     return book
@@ -388,8 +361,7 @@ def test_a_failure_that_was_reported_is_tried_again_where_the_person_was() -> No
     session = book.run().session
     book >> watched(book, *ANN)
     assert book >> book.later(60)
-    book >> watched(book, *ANN) << runs.SessionReleased << like(issues.RetryScheduled, failures=1) << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << like(issues.RetryScheduled, failures=1) << c.ReadTree
     book.answered()
     book >> book.later(60) << like(runs.RunPlanned, attempt=2, prompt="resume", reuse=session)
     assert book.left
@@ -416,13 +388,9 @@ def test_a_kept_outcome_is_used_once() -> None:
     book = ended_before("resume", 60)
     book >> watched(book, *ANN)
     book >> book.later(60)
-    book >> watched(book, *ANN)
-    book.left = []
-    book.answered()
-    assert book.flow().phase == "review"
+    assert (book >> watched(book, *ANN)).answered().flow().phase == "review"
     book >> book.turn("running", people=("msg_bob",)) << like(runs.RunEnded, state="aborted")
-    book << like(runs.SessionTaken, outcome=False)
-    book.left = []
+    book << like(runs.SessionTaken, outcome=False) << ...
     book.answered()
     book >> watched(book, "msg_bob")
     assert book >> book.later(60)
@@ -434,10 +402,7 @@ def test_a_kept_outcome_is_used_once() -> None:
 @pytest.mark.promise("P12")
 def test_in_a_phase_whose_success_nobody_looks_at_a_review_is_a_pause() -> None:
     book = working("review", 60)
-    book >> book.reports()
-    book.left = []
-    book.answered()
-    assert book.flow().phase == "review"
+    assert (book >> book.reports()).answered().flow().phase == "review"
     book >> book.turn("running", people=ANN) << runs.RunEnded << like(runs.SessionTaken, action="pause", label="ours")
     assert book << issues.CommentWanted << c.WriteIssue
 
@@ -459,15 +424,10 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
     as_of = book.world.seq
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book >> book.turn("running", as_of=as_of)
-    (
-        book
-        >> turn_read(book.world, book.turn("running"))
-        << like(runs.RunEnded, state="aborted", abort=True)
-        << c.StopTurn
-    )
+    book >> turn_read(book.world, book.turn("running")) << like(runs.RunEnded, state="aborted", abort=True)
+    book << c.StopTurn
     assert book >> book.next() << c.ReadTree
-    book.answered()
-    assert book.flow().failures == 0
+    assert book.answered().flow().failures == 0
     assert book >> book.later(86_400)
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book) << like(runs.SessionReleased, by="label") << c.ReadTree
@@ -478,16 +438,14 @@ def test_the_label_takes_a_running_turn_once_a_fresh_read_shows_nobody_in_it() -
 def test_the_label_stops_no_turn_in_which_a_person_is_already() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
-    book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
-    assert book
+    assert book >> book.turn("running", people=ANN) << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
 
 
 @pytest.mark.promise("P13")
 def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None:
     book = working()
     book >> book.seen(add=[PAUSED]) << runs.SessionTaken
-    book >> book.reports() << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
-    assert book
+    assert book >> book.reports() << like(runs.RunEnded, state="aborted", abort=False) << c.ReadTree
     book.answered()
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
     book >> watched(book) << runs.SessionReleased << c.ReadTree
@@ -496,12 +454,9 @@ def test_what_an_agent_reports_after_the_issue_was_taken_leads_nowhere() -> None
 
 def test_a_stop_that_is_not_done_is_given_up_where_the_person_has_begun_a_turn() -> None:
     book = working()
-    book >> book.seen(add=[PAUSED])
-    book.left = []
-    book >> book.turn("running") << like(runs.RunEnded, state="aborted", abort=True) << c.StopTurn
-    book.left = []
-    book >> book.failed()
-    book.left = []
+    book >> book.seen(add=[PAUSED]) << ...
+    book >> book.turn("running") << like(runs.RunEnded, state="aborted", abort=True) << c.StopTurn << ...
+    book >> book.failed() << ...
     book >> watched(book, "msg_ann", busy=True)
     book.answered() >> book.later(60)
     book.answered()
@@ -512,8 +467,7 @@ def test_the_label_ends_a_run_that_has_no_prompt_yet() -> None:
     book = Playbook(policy())
     book.made.look()
     book.left = []
-    book >> book.next()
-    book.left = []
+    book >> book.next() << ...
     book.dropped()
     book >> book.seen(add=[PAUSED]) << like(runs.RunEnded, state="aborted", abort=False)
     assert book << like(runs.SessionTaken, label="theirs", session=None)
@@ -528,8 +482,7 @@ def test_the_label_takes_what_waits_for_a_person_to_be_quiet() -> None:
     book >> book.seen(add=[PAUSED]) << like(runs.SessionTaken, label="theirs", cooldown=None)
     assert book.later(86_400) == []
     book >> book.seen(drop=[PAUSED]) << runs.ReleaseWanted
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 # --- limits, restarts, other people -------------------------------------------------------------------------------
@@ -546,20 +499,17 @@ def test_no_limit_counts_the_time_of_a_person(action: Literal["pause", "resume"]
     book >> watched(book, *ANN)
     book >> resources.ClockJumped(timedelta(hours=8))
     if action == "pause":
-        book >> book.seen(drop=[PAUSED])
-        book.left = []
+        book >> book.seen(drop=[PAUSED]) << ...
     else:
         book >> book.later(601 + 8 * 3600)
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert (
-        book >> book.next() << like(runs.RunPlanned, attempt=2) << (c.ReadTree if action == "pause" else c.WriteIssue)
-    )
+    book >> book.next() << like(runs.RunPlanned, attempt=2)
+    assert book << (c.ReadTree if action == "pause" else c.WriteIssue)
 
 
 def test_a_machine_that_sleeps_is_no_person_who_is_quiet() -> None:
     book = taken(working("resume", 60))
-    book >> watched(book, *ANN)
-    book.left = []
+    book >> watched(book, *ANN) << ...
     assert book >> resources.ClockJumped(timedelta(hours=8))
     assert book.later(8 * 3600 + 59) == []
     assert book >> book.later(1)
@@ -570,27 +520,22 @@ def test_a_takeover_survives_a_restart() -> None:
     book = taken(working("resume", 60))
     book >> watched(book, *ANN)
     book.made.crash()
-    book.left = []
-    book.answered()
-    assert book.flow().takeover is not None
+    assert book.answered().flow().takeover is not None
     assert book.later(59) == []
     assert book >> book.later(1)
-    book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert book
+    assert book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
 
 
 def test_closing_an_issue_that_was_taken_touches_nothing() -> None:
     book = taken(working())
-    book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
-    assert book
+    assert book >> book.seen(status="closed") << like(issues.IssueClosed, by="somebody")
     assert book.flow().takeover is None
 
 
 def test_cancelling_what_a_person_has_takes_our_label_off_and_stops_nothing() -> None:
     book = taken(working())
     book >> issues.IssueCancelled("t-1", "ann") << like(issues.IssueParked, code="cancelled") << issues.CommentWanted
-    book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
-    assert book
+    assert book << like(c.WriteIssue, kind="park", remove_labels=(PAUSED,))
 
 
 def test_a_policys_cool_down_is_that_of_setting_it_to_open_too() -> None:

@@ -1,8 +1,5 @@
 """Playbooks of turns: finished, died, never begun, too late, a person's, or without an outcome."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -52,10 +49,9 @@ def test_a_turn_whose_managed_server_is_replaced_has_died_and_the_same_ids_are_s
 def test_a_prompt_that_was_found_delivered_after_a_crash_has_no_instance_that_could_be_dead() -> None:
     book = Playbook(READ)
     book.made.look()
-    for _ in range(3):
-        book.left = []
-        book >> book.next()
     book.left = []
+    for _ in range(3):
+        book >> book.next() << ...
     send = book.dropped()
     assert isinstance(send, c.SendPrompt)
     book.made._effect(send)
@@ -127,8 +123,7 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     assert second.message_id != first.message_id
     book.answered()
     never_begun(book)
-    book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
-    assert book
+    assert book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
 
 
 def test_a_turn_that_begins_after_all_is_not_abandoned() -> None:
@@ -173,11 +168,8 @@ def test_a_person_in_the_session_takes_the_issue_over_and_is_not_stopped() -> No
 @pytest.mark.promise("T9")
 def test_an_error_of_the_provider_fails_the_attempt() -> None:
     book = working()
-    (
-        book
-        >> book.turn("finished", error="APIError: quota")
-        << like(runs.RunEnded, state="failed", error="APIError: quota")
-    )
+    book >> book.turn("finished", error="APIError: quota")
+    book << like(runs.RunEnded, state="failed", error="APIError: quota")
     assert book << issues.RetryScheduled
 
 
@@ -258,14 +250,9 @@ def test_an_extraction_without_an_outcome_fails_the_attempt() -> None:
     team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
     book = Playbook(READ, team).looked()
     for block in (None, "nonsense"):
-        book >> book.turn("finished", block=block)
-        book.answered()
-    assert (
-        book
-        >> book.turn("finished")
-        << like(runs.RunEnded, state="failed", error="no_outcome")
-        << issues.RetryScheduled
-    )
+        (book >> book.turn("finished", block=block)).answered()
+    book >> book.turn("finished") << like(runs.RunEnded, state="failed", error="no_outcome")
+    assert book << issues.RetryScheduled
 
 
 def test_a_recovered_outcome_counts() -> None:
@@ -283,8 +270,7 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     phases = (Phase(name="review", session="reuse"), Phase(name="arbitrate", session=ReuseFrom(reuse_from="review")))
     book = Playbook(policy_of(*phases)).looked()
     session = book.run().session
-    book >> book.reports("failed")
-    book.left = []
+    book >> book.reports("failed") << ...
     book >> book.later(30)
     book << like(runs.RunPlanned, reuse=session) << c.WriteIssue
     assert book >> book.next() << like(c.OpenSession, reuse=session)

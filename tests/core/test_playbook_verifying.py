@@ -1,8 +1,5 @@
 """Conversations about work that is looked into before anything follows from an agent's word."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 import json
 from datetime import timedelta
 from typing import Any
@@ -30,18 +27,15 @@ def book_of(policy: Any = TWO, **more: Any) -> Playbook:
     """An issue whose implementer is at work in its own tree, and has changed something."""
     more["config"] = more.get("config") or own()
     book = Playbook(policy, tree=TREE, **more).looked()
-    book >> delivery.CriteriaAdopted("t-1", "", "")
-    book.answered()
+    (book >> delivery.CriteriaAdopted("t-1", "", "")).answered()
     return book
 
 
 def sealed(book: Playbook) -> Playbook:
     """The agent says success, and what it left is committed."""
     book.answered()
-    book >> book.reports()
-    book.left = []
-    book >> book.next()
-    book.left = []
+    book >> book.reports() << ...
+    book >> book.next() << ...
     return book
 
 
@@ -60,18 +54,13 @@ def found(book: Playbook, *results: CheckResult, changed: bool = True, tree: str
 
 def test_a_success_is_looked_into_before_anything_follows() -> None:
     book = book_of()
-    (
-        book
-        >> book.reports()
-        << like(runs.RunEnded, state="succeeded")
-        << like(delivery.VerificationWanted, phase="implement")
-    )
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
+    book << like(delivery.VerificationWanted, phase="implement")
     assert book << c.SealTree
-    book >> book.next() << like(
+    assert book >> book.next() << like(
         c.VerifyWork, run="t-1/implement.1.1", commit="head of t-1/implement.1.1", base="c0ffee", phase="implement",
         change=True, adopt=False,
     )  # fmt: skip
-    assert book
     assert (book.flow().wanted, book.flow().work.verifying) == (False, "t-1/implement.1.1")
     book >> found(book, result("passed")) << like(issues.PhaseEntered, phase="review") << runs.RunPlanned
     entered = next(entry.body for entry in book.made.entries if isinstance(entry.body, issues.PhaseEntered) and
@@ -81,11 +70,8 @@ def test_a_success_is_looked_into_before_anything_follows() -> None:
 
 def test_work_that_falls_short_goes_back_with_what_failed() -> None:
     book = sealed(book_of())
-    (
-        book
-        >> found(book, result(), result("passed", "lint"))
-        << like(issues.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
-    )
+    book >> found(book, result(), result("passed", "lint"))
+    book << like(issues.RetryScheduled, phase="implement", failures=0, disbelieved="t-1/implement.1.1")
     again = book.flow().why
     assert "these checks do not pass: tests; attempt 1 of 2" in again
     flaw = book.flow().work.flaw
@@ -110,10 +96,8 @@ TIERS = policy_of(TOLD, Phase(name="review"), Phase(name="ask", human=Human(appr
 def says(book: Playbook, verdict: str) -> Playbook:
     """The agent ends with a verdict, and what it left is committed."""
     book.answered()
-    book >> book.reports(verdict=verdict)
-    book.left = []
-    book >> book.next()
-    book.left = []
+    book >> book.reports(verdict=verdict) << ...
+    book >> book.next() << ...
     return book
 
 
@@ -121,57 +105,38 @@ def says(book: Playbook, verdict: str) -> Playbook:
 def test_a_verdict_that_must_be_passed_is_looked_into_and_leads_where_it_leads() -> None:
     book = says(book_of(TIERS), "done")
     assert (book.flow().work.verifying, book.flow().phase) == ("t-1/implement.1.1", "implement")
-    book >> found(book, result()) << like(issues.RetryScheduled, phase="implement", failures=0)
-    book.left = []
+    book >> found(book, result()) << like(issues.RetryScheduled, phase="implement", failures=0) << ...
     book >> book.later(0)
     book = says(book, "done")
     book >> found(book, result("passed"), tree="other") << like(issues.PhaseEntered, phase="review")
 
 
 def test_any_other_verdict_is_believed() -> None:
-    book = book_of(TIERS)
-    book.answered()
-    (
-        book
-        >> book.reports(verdict="blocked")
-        << like(runs.RunEnded, state="succeeded")
-        << like(issues.PersonAsked, phase="ask")
-    )
+    book = book_of(TIERS).answered()
+    book >> book.reports(verdict="blocked") << like(runs.RunEnded, state="succeeded")
+    book << like(issues.PersonAsked, phase="ask")
 
 
 def test_a_person_lets_a_verdict_pass() -> None:
     book = says(book_of(TIERS), "done")
-    book >> found(book, result(), tree="one")
-    book.left = []
+    book >> found(book, result(), tree="one") << ...
     book >> book.later(0)
     book = says(book, "done")
-    (
-        book
-        >> found(book, result(), tree="other")
-        << like(issues.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
-    )
+    book >> found(book, result(), tree="other")
+    book << like(issues.PersonAsked, about="proof", disbelieved="t-1/implement.1.2")
     book.answered()
-    book >> book.seen(add=("human:approved",))
-    book.left = []
-    (
-        book
-        >> book.next()
-        << like(issues.PersonAnswered, answer="approved")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
+    book >> book.seen(add=("human:approved",)) << ...
+    book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
 
 
 def test_flags_lead_around_where_a_verdict_leads() -> None:
     flagging = TOLD.model_copy(update={"verify": None, "when_flags": {"ci": "ask"}})
-    book = book_of(policy_of(flagging, *TIERS.phases[1:]))
-    book.answered()
-    book >> book.reports(verdict="done")
-    book.left = []
+    book = book_of(policy_of(flagging, *TIERS.phases[1:])).answered()
+    book >> book.reports(verdict="done") << ...
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
-    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("ci",))
-    book.left = []
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("ci",)) << ...
     book >> found(book) << like(issues.PersonAsked, phase="ask", human_phase=True)
 
 
@@ -179,8 +144,7 @@ def test_a_verdict_that_the_policy_lost_meanwhile_parks() -> None:
     book = says(book_of(TIERS), "done")
     holds = found(book, result("passed"))
     other = TOLD.model_copy(update={"verdicts": ("fine",), "must_pass": ("fine",), "next": {"fine": "review"}})
-    book >> adopted(policies(policy_of(other, *TIERS.phases[1:])))
-    book.left = []
+    book >> adopted(policies(policy_of(other, *TIERS.phases[1:]))) << ...
     book >> holds << like(issues.IssueParked, code="unknown_phase")
 
 
@@ -241,8 +205,7 @@ def test_another_failure_in_the_same_tree_is_another_attempt() -> None:
 def test_each_visit_has_its_own_attempts() -> None:
     book = sealed(book_of())
     book >> found(book, result()) << issues.RetryScheduled
-    book >> book.seen(add=("phase:review",), drop=("phase:implement",))
-    book.answered()
+    (book >> book.seen(add=("phase:review",), drop=("phase:implement",))).answered()
     book >> book.seen(add=("phase:implement",), drop=("phase:review",))
     sealed(book)
     book >> found(book, result(), tree="other") << issues.RetryScheduled
@@ -253,30 +216,20 @@ def test_a_person_lets_it_pass_and_that_is_on_record() -> None:
     book = sealed(book_of(policy_of(once, Phase(name="review"))))
     book >> found(book, result(), changed=False) << like(issues.PersonAsked, about="proof")
     book.answered()
-    book >> book.seen(add=("human:approved",))
-    book.left = []
-    (
-        book
-        >> book.next()
-        << like(issues.PersonAnswered, answer="approved")
-        << issues.CycleBegan
-        << like(issues.PhaseEntered, phase="review")
-    )
-    assert book.flow().work.waived == ("tests", UNCHANGED)
-    assert book.flow().work.flaw is None
+    book >> book.seen(add=("human:approved",)) << ...
+    book >> book.next() << like(issues.PersonAnswered, answer="approved") << issues.CycleBegan
+    book << like(issues.PhaseEntered, phase="review")
+    assert (book.flow().work.waived, book.flow().work.flaw) == (("tests", UNCHANGED), None)
 
 
 def test_what_was_let_pass_is_not_let_pass_once_a_person_wants_changes() -> None:
     once = Phase(name="implement", verify=Verify(max_attempts=1))
     look = Phase(name="look", human=Human(ask="Fine?", changes_requested="implement"))
     book = sealed(book_of(policy_of(once, look)))
-    book >> found(book, result())
-    book.answered()
-    book >> book.seen(add=("human:approved",))
-    book.answered()
+    (book >> found(book, result())).answered()
+    (book >> book.seen(add=("human:approved",))).answered()
     assert (book.flow().stage, book.flow().work.waived) == ("person", ("tests",))
-    book >> book.seen(add=("human:changes_requested",))
-    book.answered()
+    (book >> book.seen(add=("human:changes_requested",))).answered()
     assert (book.flow().phase, book.flow().work.waived) == ("implement", ())
 
 
@@ -284,8 +237,7 @@ def test_a_person_who_wants_changes_has_it_worked_on_again_and_nothing_is_let_pa
     book = sealed(book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1)))))
     book >> found(book, result()) << like(issues.PersonAsked, about="proof")
     book.answered()
-    book >> book.seen(add=("human:changes_requested",))
-    book.left = []
+    book >> book.seen(add=("human:changes_requested",)) << ...
     book >> book.next() << issues.PersonAnswered << issues.CycleBegan << like(issues.PhaseEntered, phase="implement")
     assert book.flow().work.waived == ()
     assert book.flow().work.flaw is not None
@@ -307,12 +259,10 @@ def test_flags_lead_elsewhere() -> None:
     human = Phase(name="look", human=Human(ask="CI?"))
     routed = VERIFIED.model_copy(update={"when_flags": {"ci": "look"}})
     book = book_of(policy_of(routed, Phase(name="review"), human))
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
-    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci"))
-    book.left = []
+    book >> delivery.TreeSealed("t-1", seal.run, seal.key, "head", "7ree", ("head",), flags=("size", "ci")) << ...
     book >> found(book) << like(issues.PersonAsked, phase="look", human_phase=True)
 
 
@@ -323,8 +273,7 @@ def test_in_the_shared_work_tree_nothing_is_verified() -> None:
 
 def test_a_verification_that_cannot_be_carried_out_is_tried_again_and_burns_no_attempt() -> None:
     book = sealed(book_of())
-    book >> book.failed()
-    book.left = []
+    book >> book.failed() << ...
     book >> book.later(3) << like(c.VerifyWork, tries=1)
     assert (book.flow().failures, book.flow().work.unproven) == (0, 0)
 
@@ -332,10 +281,8 @@ def test_a_verification_that_cannot_be_carried_out_is_tried_again_and_burns_no_a
 def test_what_is_found_after_somebody_had_it_otherwise_says_nothing() -> None:
     book = sealed(book_of())
     late = found(book, result())
-    book >> book.seen(add=("phase:review",), drop=("phase:implement",))
-    book.answered()
-    book >> late
-    assert book
+    (book >> book.seen(add=("phase:review",), drop=("phase:implement",))).answered()
+    assert book >> late
     assert (book.flow().phase, book.flow().work.flaw, book.flow().work.evidence) == ("review", None, None)
 
 
@@ -368,10 +315,8 @@ def test_an_issue_whose_words_are_too_long_is_parked_with_their_names_before_any
 
 def test_criteria_are_those_of_the_claim_whatever_is_seen_later() -> None:
     book = book_of()
-    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1)
-    book.left = []
-    book >> delivery.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
-    assert book
+    book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "ef" * 32, 1) << ...
+    assert book >> delivery.CriteriaChanged("t-1", "cd" * 32, "somebody changed them")
     sealed(book)
     command = book.dropped()
     assert isinstance(command, c.VerifyWork)
@@ -401,9 +346,7 @@ def test_what_a_person_let_go_on_is_looked_into_before_anything_else_begins() ->
     """Found in a simulated night: the phase was begun anew beside it, and that run never had an end."""
     book = book_of(TWO.model_copy(update={"takeover": Takeover(action="resume", cooldown=timedelta(minutes=1))}))
     block = json.dumps({"result": "success", "summary": "what I did"})
-    book >> book.turn("finished", block=block, people=("msg_ann",))
-    book.left = []
-    book.answered()
+    (book >> book.turn("finished", block=block, people=("msg_ann",))).answered()
     for _ in range(2):
         takeover = book.flow().takeover
         assert takeover is not None
@@ -416,7 +359,6 @@ def test_what_a_person_let_go_on_is_looked_into_before_anything_else_begins() ->
         book >> book.later(60)
     assert book << delivery.VerificationWanted
     assert not book.flow().wanted
-    book.left = []
     book.answered()
     assert [one.run for one in book.made.done if isinstance(one, c.VerifyWork)] == ["t-1/implement.1.1"]
     assert book.flow().phase == "review"

@@ -1,8 +1,5 @@
 """Conversations about work trees of issues' own: who gets one, what happens there, and what does not wait any more."""
 
-# pyright: reportUnusedExpression=false
-# A playbook's lines are expressions: `book >> fact << what << follows`.
-
 from datetime import timedelta
 from typing import Any
 
@@ -43,8 +40,7 @@ def book_of(*args: Any, tree: Tree = TREE, trees: bool = True, **more: Any) -> P
 def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     book = book_of(TWO)
     book.made.look()
-    book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
-    assert book
+    assert book >> book.next() << like(c.PrepareTree, branch="ashep/t-1", base=None, slot=0)
     assert (book.flow().work.own.branch, book.flow().work.own.onto) == ("ashep/t-1", "main")  # type: ignore[union-attr]
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="write")
     assert book.flow().work.base == "c0ffee"
@@ -54,13 +50,8 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.turn("running")
     book >> book.reports() << like(facts_runs.RunEnded, state="succeeded") << like(issues.PhaseEntered, phase="review")
     assert book << like(c.SealTree, branch="ashep/t-1")
-    (
-        book
-        >> book.next()
-        << like(facts_runs.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0)
-        << c.WriteIssue
-    )
-    assert book
+    book >> book.next() << like(facts_runs.RunPlanned, branch="ashep/t-1", access="read", lock=False, slot=0)
+    assert book << c.WriteIssue
     own = book.flow().work.own
     assert own is not None
     assert (own.head, own.tree) == ("head of t-1/implement.1.1", "tree of t-1/implement.1.1")
@@ -68,13 +59,8 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
     assert book >> book.next() << like(c.PrepareTree, base="c0ffee", slot=0)
     assert book >> book.next() << like(c.OpenSession, directory="/trees/ashep/t-1", access="read")
     book.answered()
-    assert (
-        book
-        >> book.reports()
-        << like(facts_runs.RunEnded, state="succeeded")
-        << issues.IssueFinished
-        << c.IntegrateWork
-    )
+    book >> book.reports() << like(facts_runs.RunEnded, state="succeeded") << issues.IssueFinished
+    assert book << c.IntegrateWork
 
 
 @pytest.mark.promise("I5")
@@ -92,22 +78,14 @@ def test_who_gets_a_tree_does_not_wait_for_those_who_share_one() -> None:
     book = book_of(TWO, config=shared, issues=("t-1",)).looked()
     assert (book.world.lock, book.run("t-1").branch) == ("t-1", None)
     book.made.open("t-2")
-    book.looked()
-    assert book.flow("t-2").code == "work_tree"
-    book >> start(config=own())[4]
-    book.answered()
+    assert book.looked().flow("t-2").code == "work_tree"
+    (book >> start(config=own())[4]).answered()
     assert (book.run("t-2").branch, book.world.lock) == ("ashep/t-2", "t-1")
 
 
 def test_a_number_is_free_again_when_its_issue_is_over() -> None:
-    book = book_of(
-        policy_of(Phase(name="implement")),
-        issues=("t-1", "t-2"),
-        config=own(2),
-    ).looked()
-    book >> book.reports(name="t-1")
-    book.answered()
-    assert book.flow("t-1").stage == "closed"
+    book = book_of(policy_of(Phase(name="implement")), issues=("t-1", "t-2"), config=own(2)).looked()
+    assert (book >> book.reports(name="t-1")).answered().flow("t-1").stage == "closed"
     assert dict(book.world.slots.items()) == {"t-2": 1}
     book.made.open("t-3")
     book.looked()
@@ -130,16 +108,14 @@ def test_trees_that_cannot_be_made_hold_the_issue_and_say_why(tree: Tree, trees:
 
 def test_an_issue_that_waits_for_a_repository_begins_once_there_is_one() -> None:
     book = book_of(tree=Tree(True)).looked()
-    book >> delivery.TreeSeen(TREE)
-    book.answered()
+    (book >> delivery.TreeSeen(TREE)).answered()
     assert book.run().branch == "ashep/t-1"
 
 
 def test_an_issue_stays_in_its_tree_whatever_is_set_later() -> None:
     book = book_of(TWO).looked()
     book >> start(config=settings(workspace="shared"))[4]
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.run().phase, book.run().branch) == ("review", "ashep/t-1")
 
 
@@ -149,8 +125,7 @@ def test_a_tree_that_cannot_be_made_is_tried_again_and_then_parks_the_issue_with
     book >> book.next()
     for _ in range(10):
         book.left = []
-        book >> book.failed()
-        book.left = []
+        book >> book.failed() << ...
         book >> book.later(400)
     assert book.flow().stage == "parked"
     assert "no answer" in book.flow().why
@@ -160,17 +135,14 @@ def test_what_an_aborted_write_run_left_is_sealed_before_the_next() -> None:
     book = book_of(TWO).looked()
     book >> issues.IssueCancelled("t-1", "pat", book.run().id)
     assert any(isinstance(command, c.StopTurn) for command in book.made.jobs)
-    book.answered()
-    assert book.flow().work.own is not None
+    assert book.answered().flow().work.own is not None
     assert book.flow().work.own.head == "head of t-1/implement.1.1"  # type: ignore[union-attr]
 
 
 def test_a_reused_session_is_looked_for_in_the_tree() -> None:
     book = book_of(policy_of(Phase(name="implement", session="reuse", next={"failed": "implement"}))).looked()
-    book >> book.reports(result="failed")
-    book.answered()
-    book >> book.later(20)
-    book.answered()
+    (book >> book.reports(result="failed")).answered()
+    (book >> book.later(20)).answered()
     opened = [one for one in book.made.done if isinstance(one, c.OpenSession)]
     assert [(one.reuse is not None, one.directory) for one in opened] == [
         (False, "/trees/ashep/t-1"),
@@ -194,11 +166,8 @@ def test_issues_that_share_a_branch_are_worked_on_one_after_the_other() -> None:
     book = sharing()
     assert (book.run("t-1").branch, book.run("t-3").branch) == ("ashep/+epic%201", "ashep/t-3")
     assert (book.flow("t-2").stage, book.flow("t-2").code) == ("idle", "branch")
-    book >> book.reports(name="t-1")
-    book.answered()
-    assert book.flow("t-1").stage == "closed"
-    book.looked()
-    later = book.flow("t-2")
+    assert (book >> book.reports(name="t-1")).answered().flow("t-1").stage == "closed"
+    later = book.looked().flow("t-2")
     assert (later.stage, book.run("t-2").branch) == ("work", "ashep/+epic%201")
     assert later.work.own is not None
     assert later.work.own.base == "head of t-1/implement.1.1"  # what the first left is not the second's work
@@ -206,11 +175,8 @@ def test_issues_that_share_a_branch_are_worked_on_one_after_the_other() -> None:
 
 def test_unfinished_work_of_one_is_not_landed_with_the_others() -> None:
     book = sharing()
-    book >> issues.IssueCancelled("t-1", "pat", None)
-    book.answered()
-    assert book.flow("t-1").stage == "parked"
-    book.looked()
-    assert book.flow("t-2").code == "branch"
+    assert (book >> issues.IssueCancelled("t-1", "pat", None)).answered().flow("t-1").stage == "parked"
+    assert book.looked().flow("t-2").code == "branch"
     assert "t-1 is not done" in book.flow("t-2").why
 
 
@@ -251,8 +217,7 @@ def test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work
     book.looked()
     assert (book.flow("t-1").stage, book.flow("t-1").code) == ("work", "branch")
     assert book.flow("t-1").run is None
-    book >> book.reports(name="t-2")
-    book.answered()
+    (book >> book.reports(name="t-2")).answered()
     assert book.run("t-1").branch == "ashep/+epic%201"
 
 
@@ -274,8 +239,7 @@ def unsealable(*names: str, others: tuple[str, ...] = ()) -> Playbook:
     book = book_of(TWO, issues=(*names, *others), config=own(len(names))).looked()
     for name in names:
         book.left = []
-        book >> book.reports(name=name)
-        book.left = []
+        book >> book.reports(name=name) << ...
     return book
 
 
@@ -340,7 +304,7 @@ def test_a_tree_that_cannot_be_sealed_is_given_up_after_a_bounded_time_and_the_r
     assert book.run().settled
     assert not flow.busy
     assert not list(book.world.live)
-    tried = [entry.body for entry in book.made.entries if isinstance(entry.body, c.SealTree)]
+    tried = book.bodies(c.SealTree)
     assert len(tried) == 10
     book.made.turn(*book.made.begun[1:], everything=True)  # another start
     assert not any(isinstance(command, c.SealTree) for command in book.made.jobs)
@@ -356,8 +320,7 @@ def test_what_git_says_for_good_is_not_tried_again() -> None:
 def test_after_a_retry_the_next_run_goes_on_in_the_tree_as_it_is() -> None:
     book = unsealable("t-1")
     given_up(book)
-    book >> book.seen(drop=("ashep:parked",))
-    book.answered()
+    (book >> book.seen(drop=("ashep:parked",))).answered()
     again = [one for one in book.made.done if isinstance(one, c.PrepareTree)]
     assert [one.run for one in again] == ["t-1/implement.1.1", "t-1/implement.2.1"]
     assert book.run().state == "running"
@@ -368,7 +331,6 @@ def test_a_seal_that_comes_through_at_last_is_as_any_other() -> None:
     for _ in range(4):
         refused(book)
         book >> book.later(70)
-    book.left = []
     book.answered()
     assert (book.run().phase, book.run().state) == ("review", "running")
 
@@ -384,8 +346,7 @@ def test_an_issue_that_is_nobodys_any_more_holds_no_slot_whatever_its_tree_says(
         book >> book.seen(assignee="pat") if how == "left" else book >> book.seen(status="closed")
     for _ in range(4):
         refused(book)
-    book.looked()
-    assert book.flow("t-1").stage == how
+    assert book.looked().flow("t-1").stage == how
     assert book.run("t-2").state == "running"
     given_up(book)
     assert book.run("t-1").settled
@@ -403,8 +364,7 @@ def test_a_tree_that_all_share_and_that_cannot_be_read_keeps_no_run_for_ever() -
             else:
                 book.made.carry_out(command)
         book.left = []
-        book >> book.later(70)
-        book.left = []
+        book >> book.later(70) << ...
     assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
     assert book.run().settled
 
@@ -414,11 +374,9 @@ def test_work_that_is_not_sealed_is_never_closed_over() -> None:
     """A person leads it past the phase that would seal it: what would land lacks what was worked."""
     book = unsealable("t-1")
     given_up(book)
-    book >> book.seen(drop=("ashep:parked", "phase:implement"), add=("phase:review",))
-    book.answered()
+    (book >> book.seen(drop=("ashep:parked", "phase:implement"), add=("phase:review",))).answered()
     assert book.run().phase == "review"
-    book >> book.reports()
-    book.answered()
+    (book >> book.reports()).answered()
     assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
 
 
@@ -428,18 +386,14 @@ def test_the_seal_of_a_later_run_tells_whether_all_is_sealed() -> None:
     book >> book.reports()
     given_up(book)
     assert (book.flow().stage, book.flow().code) == ("parked", "unsealed")
-    book >> book.seen(drop=("ashep:parked",))
-    book.answered()
-    book >> book.reports()
-    book.answered()
-    assert book.flow().code != "unsealed"
+    (book >> book.seen(drop=("ashep:parked",))).answered()
+    assert (book >> book.reports()).answered().flow().code != "unsealed"
     assert book.flow().stage in ("finishing", "closed")
 
 
 def test_what_a_branch_lacks_of_the_work_is_told_to_people() -> None:
     book = book_of(TWO).looked()
-    book >> book.reports()
-    book.left = []
+    book >> book.reports() << ...
     seal = book.dropped()
     assert isinstance(seal, c.SealTree)
     head = ("beef", "7ree", ("beef",))

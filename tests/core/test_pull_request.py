@@ -37,14 +37,10 @@ def outside(text: str) -> str:
 def test_it_says_what_was_done_what_shows_it_and_where_to_ask() -> None:
     made = body(key="i/t-1/1", issue="t-1", summary="Made it.", verification=FOUND, runs=[("t-1/implement.1.1", 41)])
     for words in (
-        "Made it.",
-        f"git tree `{'e' * 40}`",
-        "in a sandbox: **failing**; 2 of 4 passed, 1 failed, 1 left to people",
-        "FAILED  docs: expected 1, found 0 [3 ms]",
-        "old: there (it passed before any work, and so proves nothing)",
-        "t-1/implement.1.1 (trace 41)",
-        "`ashep why t-1`",
-    ):
+        "Made it.", f"git tree `{'e' * 40}`", "in a sandbox: **failing**; 2 of 4 passed, 1 failed, 1 left to people",
+        "FAILED  docs: expected 1, found 0 [3 ms]", "old: there (it passed before any work, and so proves nothing)",
+        "t-1/implement.1.1 (trace 41)", "`ashep why t-1`",
+    ):  # fmt: skip
         assert words in made
     assert made.rstrip("\n").endswith(marker("i/t-1/1"))
     assert made == body(

@@ -18,13 +18,7 @@ RULED = [*decide.RULES, *decide.WORLD_RULES]
 
 _TOLD = {*notices.RECORDS} - {*get_args(Command)}
 
-UNFOLDED = {
-    resources.DaemonStopped,
-    resources.JournalPruned,
-    issues.IssueCancelled,
-    runs.DeadlineReached,
-    *_TOLD,
-}
+UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancelled, runs.DeadlineReached, *_TOLD}
 """Facts of which nothing is kept, or what `ashep.core.state.notices` keeps of them beside all tables."""
 
 WITHOUT_RULE = {

@@ -96,8 +96,7 @@ async def _live(folder: Path, issues: int, files: int, seed: int, runs: int, fou
         delay=lambda run: random.Random(run).uniform(60, 900),
     )
     world = landing_world(folder, hands, IMPLEMENT | {"max_visits": VISITS}, config=CONFIG % runs)
-    assert world.workspaces is not None
-    world.landing = Meddled(world.workspaces)
+    world.landing = Meddled(world.own_trees)
     world.landing.dice = random.Random(seed + 2)
     for name in names:
         world.tracker.add(f"make {name}", id=name)
@@ -118,11 +117,10 @@ def _over(world: World, issues: int) -> bool:
 
 async def _person(world: World, dice: random.Random) -> None:
     """Commit to main now and then, and sometimes leave it dirty for a while."""
-    assert world.workspaces is not None
     assert world.landing is not None
     while True:
         await anyio.sleep(dice.expovariate(1 / 900))
-        world.workspaces.commit("notes.md", f"{world.clock.monotonic()}")
+        world.own_trees.commit("notes.md", f"{world.clock.monotonic()}")
         if dice.random() < 0.3:
             world.landing.refuses = Refused("dirty", "main is checked out in /p, and notes.md has changes there")
             await anyio.sleep(dice.uniform(60, 600))

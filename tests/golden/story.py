@@ -28,22 +28,20 @@ SONNET, SMALL = Model("acme", "large"), Model("other", "small")
 RUN, REVIEW, SECOND, LOST = "demo-1/implement.1.1", "demo-1/review.1.1", "demo-1/implement.1.2", "demo-2/implement.1.1"
 
 POLICIES = Policies(
-    version=1,
-    default_policy="standard",
+    version=1, default_policy="standard",
     policies={
         "standard": Policy(
             phases=(
                 Phase(name="implement", next={"success": "review"}),
                 Phase(
-                    name="review",
-                    verdicts=("approve", "needs_changes"),
+                    name="review", verdicts=("approve", "needs_changes"),
                     next={"approve": "merge", "needs_changes": "implement"},
                 ),
                 Phase(name="merge", human=Human(ask="Merge this?", changes_requested="implement")),
-            )
-        )
+            ),
+        ),
     },
-)
+)  # fmt: skip
 AGENTS = Agents(
     version=1,
     agents=(
@@ -144,28 +142,19 @@ def work() -> list[list[Fact | Command]]:
         [
             c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
             delivery.TreePrepared(
-                "demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee"
+                "demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee",
             ),
             c.SealTree(f"{RUN}/tree/sealed", "demo-1", RUN, "ashep/demo-1"),
             c.RemoveTree("demo-1/tree/gone/1", "demo-1", "ashep/demo-1", "beef", "main", "f00d", timedelta(days=7)),
             delivery.TreeRests("demo-1", "ashep/demo-1", T0 + timedelta(days=7), timedelta(days=7), 1, "it is in use"),
             delivery.TreeKept("demo-1", "demo-1/tree/gone/1", "ashep/demo-1", "it is in use"),
             delivery.TreeRemoved(
-                "demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",)
+                "demo-1", "demo-1/tree/gone/2", "ashep/demo-1", 4096, ("refs/ashep/saved/x/1/commit-1",),
             ),
             e.TreeLeft("demo-1", RUN, 'git add: error: open("x"): Permission denied'),
             delivery.TreeSealed(
-                "demo-1",
-                RUN,
-                f"{RUN}/tree/sealed",
-                "beef",
-                "7ree",
-                ("beef",),
-                ("a merge was ended",),
-                ("ci",),
-                FileMap(("a",), ("b",), ("c",), 1),
-                ("git refuses x",),
-                ("git~1",),
+                "demo-1", RUN, f"{RUN}/tree/sealed", "beef", "7ree", ("beef",), ("a merge was ended",), ("ci",),
+                FileMap(("a",), ("b",), ("c",), 1), ("git refuses x",), ("git~1",),
             ),
         ],
         [
@@ -174,17 +163,9 @@ def work() -> list[list[Fact | Command]]:
             delivery.VerificationWanted("demo-1", RUN, "implement", "implement succeeded: done"),
             c.VerifyWork(f"{RUN}/verify", "demo-1", "beef", "c0ffee", RUN, "standard", "implement", BLOB, change=True),
             delivery.WorkVerified(
-                "demo-1",
-                f"{RUN}/verify",
-                "beef",
-                "7ree",
-                True,
-                RUN,
-                "ef" * 32,
+                "demo-1", f"{RUN}/verify", "beef", "7ree", True, RUN, "ef" * 32,
                 (CheckResult("tests", "failed", "exit code 1", 812, BLOB), CheckResult("pretty", "skipped", "", 0)),
-                True,
-                BLOB,
-                must_change=False,
+                True, BLOB, must_change=False,
             ),
             c.IntegrateWork("demo-1/integrate/9.0", "demo-1", "ashep/demo-1", "beef", "main", "merge", "Work (demo-1)"),
             delivery.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
@@ -196,21 +177,14 @@ def work() -> list[list[Fact | Command]]:
         ],
         [
             c.OpenPullRequest(
-                "demo-1/pull/9.0", "demo-1", "ashep/demo-1", "beef", "c0ffee", "main", f"{INSTANCE}/demo-1/9", "Do it"
+                "demo-1/pull/9.0", "demo-1", "ashep/demo-1", "beef", "c0ffee", "main", f"{INSTANCE}/demo-1/9", "Do it",
             ),
             delivery.LandingRefused("demo-1", "demo-1/pull/9.0", "away", "rate limit", timedelta(minutes=5)),
             delivery.PullRequestOpened(
-                "demo-1", "demo-1/pull/9.1", 7, "https://forge.example/7", f"{INSTANCE}/demo-1/9", "main", "beef"
+                "demo-1", "demo-1/pull/9.1", 7, "https://forge.example/7", f"{INSTANCE}/demo-1/9", "main", "beef",
             ),
             delivery.PullRequestSeen(
-                "demo-1",
-                7,
-                10**6,
-                "open",
-                "beef",
-                ci="failing",
-                failing=("build",),
-                log=BLOB,
+                "demo-1", 7, 10**6, "open", "beef", ci="failing", failing=("build",), log=BLOB,
                 remarks=(Remark("r/1", "changes_requested", "ann"), Remark("r/2", "comment", "lint", bot=True)),
             ),
             delivery.PullRequestReturned("demo-1", 7, "review", "ann requested changes", BLOB),
@@ -228,7 +202,7 @@ def work() -> list[list[Fact | Command]]:
         [resources.TimerDue("stall:demo-1", T0 + timedelta(minutes=6)), turn(RUN, 1, "running", life=LIFE)],
         [
             tracker.TrackerSeen(
-                MINE, "demo", "1.4.0", replaced="1.4.0 answers where 1.3.0 did; ashep is tried with 1.3.0"
+                MINE, "demo", "1.4.0", replaced="1.4.0 answers where 1.3.0 did; ashep is tried with 1.3.0",
             ),
             resources.RunnerSeen("away", "connection refused"),
             runs.TurnDied("demo-1", RUN, 1, "its server died"),
@@ -244,15 +218,10 @@ def work() -> list[list[Fact | Command]]:
             turn(RUN, 2, "finished", block=good.model_dump_json(), tokens=100, cost=0.0005, people=("msg_9",)),
             runs.RunEnded("demo-1", RUN, "succeeded", "success", good),
             issues.CreationWanted(
-                "demo-1", "demo-aaaaaaaa", NewIssue("Test the edges", "There are many.\n", priority=3), 1, True
+                "demo-1", "demo-aaaaaaaa", NewIssue("Test the edges", "There are many.\n", priority=3), 1, True,
             ),
             c.CreateIssue(
-                "demo-aaaaaaaa",
-                "demo-1",
-                "demo-aaaaaaaa",
-                NewIssue("Test the edges"),
-                stamp(60),
-                True,
+                "demo-aaaaaaaa", "demo-1", "demo-aaaaaaaa", NewIssue("Test the edges"), stamp(60), True,
                 ("ashep:parked",),
             ),
             c.ReadTree(f"{RUN}/tree/after", "demo-1", RUN, "after", "c0ffee"),
@@ -285,7 +254,7 @@ def work() -> list[list[Fact | Command]]:
             runs.SessionTaken("demo-1", "pause", "ours", "a person wrote", None, "ses_2", "msg_2"),
             runs.ReleaseWanted("demo-1", "the label was taken off"),
         ],
-    ]
+    ]  # fmt: skip
 
 
 def people() -> list[list[Fact | Command]]:

@@ -25,7 +25,7 @@ from ashep.daemon import daemon
 from tests.killed.life import main as life
 
 PROGRAMS = {"ashep": ashep, "tests.killed.life": life}
-IMPORTED = (app, audit, daemon, commands)
+IMPORTED = (app, audit, daemon, commands.whole())
 
 
 class Forked:

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from ashep.demo.kept import LOG, prompts
+from ashep.demo.kept import LOG, asked
 from ashep.demo.stage import PERSON
 from ashep.demo.story import ISSUES, RUNS
 from tests.killed.place import wait_for
@@ -61,7 +62,7 @@ def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
         for issue in issues:
             if "needs:human_approval" in (issue.get("labels") or []):
                 by_hand(folder, f"bd --actor={PERSON} label add {issue['id']} human:approved --json")
-    seen = prompts(folder)
+    seen = Counter({run: one.turns for run, one in asked(folder).items() if one.turns})
     assert (len(seen), set(seen.values())) == (RUNS, {1}), seen
     again(folder)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ashep.actions.replay import compare, nobody
+from ashep.actions.replay import compare
 from ashep.config import load_other
+from ashep.journal.files import nobody
 from ashep.views import comparison
 from tests.loop_world import simulate
 from tests.month.month import Month, policies

@@ -236,15 +236,13 @@ class Night:
             await anyio.sleep(dice.uniform(0.05, 0.12) * self.hours)
             live = sorted(self.world.world.live)
             until = (self.world.clock.now() + timedelta(seconds=dice.uniform(300, 2400))).isoformat()
-            asked: dict[str, Any] = dice.choice(
-                (
-                    {"do": "pause", "until": until, "why": "lunch"},
-                    {"do": "pause", "provider": "globex", "until": until},
-                    {"do": "pause", "drain": True, "until": until},
-                    {"do": "resume"},
-                    {"do": "cancel", "target": dice.choice(live)} if live else {"do": "resume"},
-                )
-            )
+            asked: dict[str, Any] = dice.choice((
+                {"do": "pause", "until": until, "why": "lunch"},
+                {"do": "pause", "provider": "globex", "until": until},
+                {"do": "pause", "drain": True, "until": until},
+                {"do": "resume"},
+                {"do": "cancel", "target": dice.choice(live)} if live else {"do": "resume"},
+            ))  # fmt: skip
             if await self._ask(lambda running, asked=asked: self._control(running, asked)):
                 self.told.happened[asked["do"]] += 1
 

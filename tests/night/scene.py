@@ -32,10 +32,8 @@ def policies() -> str:
         phases = [implement, review, *([sign] if team == "red" else [])]
         takeover = {"red": {"action": "pause"}, "green": {"action": "review"}, "blue": {"action": "resume"}}[team]
         some[team] = {
-            "match": {"types": ["task", "bug"], "labels": [f"team:{team}"]},
-            "takeover": takeover,
-            "phases": phases,
-        }
+            "match": {"types": ["task", "bug"], "labels": [f"team:{team}"]}, "takeover": takeover, "phases": phases,
+        }  # fmt: skip
     return yaml.safe_dump({"version": 1, "default_policy": "blue", "policies": some}, sort_keys=False)
 
 

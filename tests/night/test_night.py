@@ -104,29 +104,26 @@ def test_a_true_report_is_true() -> None:
     assert recounted(report()) == []
 
 
-@pytest.mark.parametrize(
-    ("section", "changed"),
-    [
-        ("closed", []),
-        ("closed", [line("t-1 (x): closed: because", 5, 6, issue="t-1")]),
-        ("waiting", [line("t-2 (x): Ship it?", 7, issue="t-2")] * 2),
-        ("waiting", [line("t-2 (x): Fine?", 7, issue="t-2")]),
-        ("parked", [line("t-3 (x): attempts: 3 failed", 8, issue="t-3"), line("t-2: attempts", 8, issue="t-2")]),
-        ("parked", [line("t-3 (x): budget: 3 failed", 8, issue="t-3")]),
-        ("going_on", [line("t-2 runs", 7, issue="t-2")]),
-        ("cost", [line("acme: 1 run", 3, provider="acme", runs=1, tokens=6, cost=0.5)]),
-        ("cost", [line("acme: 1 run", 3, provider="acme", runs=2, tokens=5, cost=0.5)]),
-        ("cost", []),
-        ("limits", []),
-        ("limits", [line("used up: the week", 9)]),
-        ("servers", [line("ashep 0 began as process 1", 1), line("ashep 0 began as process 2", 11)]),
-        ("servers", [line("ashep 0 began as process 1", 1)]),
-        ("findings", [line("no_end: t-1", 7)]),
-        ("notices", []),
-        ("notices", [line("pager was not told", 10), line("pager was not told", 10)]),
-        ("notices", [line("pager was not told", 10), line("surprise", 99)]),
-        ("notices", [line("pager was not told", 10), line("surprise")]),
-    ],
-)
+@pytest.mark.parametrize(("section", "changed"), [
+    ("closed", []),
+    ("closed", [line("t-1 (x): closed: because", 5, 6, issue="t-1")]),
+    ("waiting", [line("t-2 (x): Ship it?", 7, issue="t-2")] * 2),
+    ("waiting", [line("t-2 (x): Fine?", 7, issue="t-2")]),
+    ("parked", [line("t-3 (x): attempts: 3 failed", 8, issue="t-3"), line("t-2: attempts", 8, issue="t-2")]),
+    ("parked", [line("t-3 (x): budget: 3 failed", 8, issue="t-3")]),
+    ("going_on", [line("t-2 runs", 7, issue="t-2")]),
+    ("cost", [line("acme: 1 run", 3, provider="acme", runs=1, tokens=6, cost=0.5)]),
+    ("cost", [line("acme: 1 run", 3, provider="acme", runs=2, tokens=5, cost=0.5)]),
+    ("cost", []),
+    ("limits", []),
+    ("limits", [line("used up: the week", 9)]),
+    ("servers", [line("ashep 0 began as process 1", 1), line("ashep 0 began as process 2", 11)]),
+    ("servers", [line("ashep 0 began as process 1", 1)]),
+    ("findings", [line("no_end: t-1", 7)]),
+    ("notices", []),
+    ("notices", [line("pager was not told", 10), line("pager was not told", 10)]),
+    ("notices", [line("pager was not told", 10), line("surprise", 99)]),
+    ("notices", [line("pager was not told", 10), line("surprise")]),
+])  # fmt: skip
 def test_a_report_that_is_not_true_is_found(section: str, changed: list[Any]) -> None:
     assert recounted(report() | {section: changed})

@@ -183,13 +183,11 @@ BLIND = [
 
 UNDONE = Case(
     policy_of(
-        Phase(name="implement"),
-        Phase(name="review", must_pass=("success",)),
-        Phase(name="ask", human=Human(changes_requested="code")),
-        Phase(name="code", next={"success": "ask"}),
+        Phase(name="implement"), Phase(name="review", must_pass=("success",)),
+        Phase(name="ask", human=Human(changes_requested="code")), Phase(name="code", next={"success": "ask"}),
     ),
     TEAM,
-)
+)  # fmt: skip
 """Everything that was passed is undone by a person's wish for changes, which goes around the review."""
 
 

@@ -64,15 +64,9 @@ def _work(tree: Path, elsewhere: Path | None, files: int) -> None:
     place = tree
     if elsewhere is not None:
         git(
-            tree,
-            "clone",
-            "-q",
-            "--no-hardlinks",
-            "--branch",
-            str(tree.relative_to(tree.parents[1])),
-            ".",
+            tree, "clone", "-q", "--no-hardlinks", "--branch", str(tree.relative_to(tree.parents[1])), ".",
             str(elsewhere),
-        )
+        )  # fmt: skip
         place = elsewhere
     for number in range(2):
         (place / f"{tree.name}.txt").write_text(f"{tree.name} {number}\n")

@@ -157,23 +157,20 @@ async def test_words_and_priority_are_replaced_and_what_is_not_given_stays(world
     assert (null["title"], null["priority"]) == ("Greet", 3)
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({}, "nothing is to change: give one of title, description, priority, acceptance_criteria"),
-        ({"title": None}, "nothing is to change"),
-        ({"title": ""}, "title: String should have at least 1 character"),
-        ({"title": "a\nb"}, "title: String should match pattern"),
-        ({"title": "x" * 501}, "title: String should have at most 500 characters"),
-        ({"description": "x" * 60_001}, "description: String should have at most 60000 characters"),
-        ({"description": "a\0b"}, "description: String should match pattern"),
-        ({"priority": 5}, "priority: Input should be less than or equal to 4"),
-        ({"priority": "1"}, "priority: Input should be a valid integer"),
-        ({"status": "closed"}, "status: Extra inputs are not permitted"),
-        ({"title": "New", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
-        ({"title": "New", "acceptance_criteria": {"checks": [{"id": "a"}]}}, "checks[0].type"),
-    ],
-)
+@pytest.mark.parametrize(("body", "said"), [
+    ({}, "nothing is to change: give one of title, description, priority, acceptance_criteria"),
+    ({"title": None}, "nothing is to change"),
+    ({"title": ""}, "title: String should have at least 1 character"),
+    ({"title": "a\nb"}, "title: String should match pattern"),
+    ({"title": "x" * 501}, "title: String should have at most 500 characters"),
+    ({"description": "x" * 60_001}, "description: String should have at most 60000 characters"),
+    ({"description": "a\0b"}, "description: String should match pattern"),
+    ({"priority": 5}, "priority: Input should be less than or equal to 4"),
+    ({"priority": "1"}, "priority: Input should be a valid integer"),
+    ({"status": "closed"}, "status: Extra inputs are not permitted"),
+    ({"title": "New", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
+    ({"title": "New", "acceptance_criteria": {"checks": [{"id": "a"}]}}, "checks[0].type"),
+])  # fmt: skip
 async def test_what_cannot_stand_on_an_issue_is_refused_with_its_key(world: World, body: Any, said: str) -> None:
     world.issue()
     before = await ask(world, "GET", "/tickets/t-1")
@@ -248,19 +245,16 @@ async def test_a_lost_answer_of_the_tracker_creates_no_second_issue(world: World
     assert len(world.tracker.everything()) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({}, "title: Field required"),
-        ({"title": ""}, "title: String should have at least 1 character"),
-        ({"title": "a\nb"}, "title: String should match pattern"),
-        ({"title": "a", "priority": 9}, "priority: Input should be less than or equal to 4"),
-        ({"title": "a", "type": "x"}, "type: Input should be 'task', 'bug'"),
-        ({"title": "a", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
-        ({"title": "a", "acceptance_criteria": {"checks": [{"id": "a", "type": "test_pass", "verify": SHELL}]}},
-         "checks[0].verify.command: expected a command without `;`"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "said"), [
+    ({}, "title: Field required"),
+    ({"title": ""}, "title: String should have at least 1 character"),
+    ({"title": "a\nb"}, "title: String should match pattern"),
+    ({"title": "a", "priority": 9}, "priority: Input should be less than or equal to 4"),
+    ({"title": "a", "type": "x"}, "type: Input should be 'task', 'bug'"),
+    ({"title": "a", "labels": ["human:approved"]}, "labels: Extra inputs are not permitted"),
+    ({"title": "a", "acceptance_criteria": {"checks": [{"id": "a", "type": "test_pass", "verify": SHELL}]}},
+     "checks[0].verify.command: expected a command without `;`"),
+])  # fmt: skip
 async def test_what_cannot_be_created_is_refused_with_its_key(world: World, body: Any, said: str) -> None:
     answer = await created(world, body)
     assert answer.status_code == 422
@@ -295,22 +289,19 @@ async def test_wrong_checks_are_refused_and_nothing_is_written(world: World, giv
 
 
 @pytest.mark.promise("L21")
-@pytest.mark.parametrize(
-    ("more", "status", "detail"),
-    [
-        ({"ticket_id": "t-none"}, 404, "there is no issue t-none"),
-        ({"branch_name": "ashep/other"}, 404, "no branch ashep/other"),
-        ({"branch_name": "a..b"}, 404, "no name of a branch"),
-        ({"repo_url": "/etc"}, 403, "verification.repositories"),
-        ({"repo_url": "https://example.org/a.git"}, 403, "verification.repositories"),
-        ({"repo_url": "ext::sh -c touch% /tmp/x"}, 403, "verification.repositories"),
-        ({"repo_url": "../project/../../etc"}, 403, "verification.repositories"),
-        ({"branch_name": "--upload-pack=x"}, 422, "branch_name"),
-        ({"branch_name": "a b"}, 422, "branch_name"),
-        ({"more": 1}, 422, "more"),
-        ({"ticket_id": 3}, 422, "ticket_id"),
-    ],
-)
+@pytest.mark.parametrize(("more", "status", "detail"), [
+    ({"ticket_id": "t-none"}, 404, "there is no issue t-none"),
+    ({"branch_name": "ashep/other"}, 404, "no branch ashep/other"),
+    ({"branch_name": "a..b"}, 404, "no name of a branch"),
+    ({"repo_url": "/etc"}, 403, "verification.repositories"),
+    ({"repo_url": "https://example.org/a.git"}, 403, "verification.repositories"),
+    ({"repo_url": "ext::sh -c touch% /tmp/x"}, 403, "verification.repositories"),
+    ({"repo_url": "../project/../../etc"}, 403, "verification.repositories"),
+    ({"branch_name": "--upload-pack=x"}, 422, "branch_name"),
+    ({"branch_name": "a b"}, 422, "branch_name"),
+    ({"more": 1}, 422, "more"),
+    ({"ticket_id": 3}, 422, "ticket_id"),
+])  # fmt: skip
 async def test_what_cannot_be_verified_is_refused(world: World, more: dict[str, Any], status: int, detail: str) -> None:
     world.issue()
     found, told = await ask(world, "POST", "/verify", world.request(**more))

@@ -16,12 +16,9 @@ EVERY = 15.0
 """Seconds between samples."""
 
 BOUNDS = {
-    "ashep: resident memory (MiB)": Bound(0.10, 10),
-    "ashep: descriptors": Bound(0, 3),
-    "ashep: threads": Bound(0, 2),
-    "processes": Bound(0, 4),
-    "sessions at work": Bound(0, 2),
-}
+    "ashep: resident memory (MiB)": Bound(0.10, 10), "ashep: descriptors": Bound(0, 3), "ashep: threads": Bound(0, 2),
+    "processes": Bound(0, 4), "sessions at work": Bound(0, 2),
+}  # fmt: skip
 
 
 def soak(seconds: float, *, each: float = 40.0) -> list[Flat]:

@@ -111,7 +111,7 @@ FORGE: dict[str, str] = {
 """Of work that lands by pull request; chosen by dice of their own."""
 
 MOVES: dict[str, str] = {
-    "agent_moves": "sets phases, takes pauses and parking off, closes, under an agent's name, what ashep works on",
+    "agent_moves": "sets phases, takes pauses and parking off, closes, under an agent's name, what ashep works on"
 }
 """Of agents that move issues; chosen by dice of their own."""
 

@@ -221,12 +221,9 @@ class Laws:
                 told = account(known, issue)
                 self.broken("the account is true", f"{issue} is {told.state}, {told.code} ({told.reason}), but {why}")
         for session in self.world.server.sessions.all.values():
-            run = (
-                str(session.metadata.get("ashep", ""))
-                .split(":", 1)[-1]
-                .removesuffix("/extract")
-                .removesuffix("/diagnose")
-            )
+            run = str(session.metadata.get("ashep", "")) .split(":", 1)[-1] .removesuffix("/extract") .removesuffix(
+                "/diagnose",
+            )  # fmt: skip
             ends = [e.body for e in self._entries.values() if isinstance(e.body, RunEnded) and e.body.run == run]
             if session.turn is not None and ends and ends[-1].abort:
                 self.broken("no turn goes on after its run", f"{run} was aborted, and its session is busy")

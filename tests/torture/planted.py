@@ -38,7 +38,7 @@ from ashep.journal import log
 from ashep.journal.files import Position, Scan, open_file
 from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
 from ashep.ports.tracker import Seen
-from ashep.simulation.memory.forge import MemoryForge
+from tests.memory import MemoryForge
 from tests.torture.chaos import Kinds
 
 Planted = Callable[[], AbstractContextManager[object]]
@@ -340,6 +340,7 @@ def sealed_for_ever() -> AbstractContextManager[object]:
     return patch.object(failures, "_tree_failed", failed)
 
 
+# A stale read that is believed spoils the account, too: somebody "set" what ashep wrote.
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "random message id at retry": (
         random_message_id,
@@ -366,7 +367,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "stale read believed": (
         stale_read_believed,
         _kinds("bd_slow hints_late order agent_rejects agent_fails agent_creates people_add"),
-        ("nobody is blamed for ashep's own acts", "the account is true"),  # somebody "set" what ashep wrote
+        ("nobody is blamed for ashep's own acts", "the account is true"),
     ),
     "lease ignored": (
         lease_ignored,
@@ -384,8 +385,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("a turn is finished when it ended",),
     ),
     "a question without an end": (
-        question_without_an_end,
-        _kinds("turn_asks"),
+        question_without_an_end, _kinds("turn_asks"),
         ("nothing waits longer than its bound", "everything comes to rest"),
     ),
     "an agent taken for a person": (
@@ -399,9 +399,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("an agent moves nothing",),
     ),
     "a hold that depends on a clock": (
-        clock_in_a_hold,
-        _kinds("people_add people_exclude people_status"),
-        ("the replay is equal",),
+        clock_in_a_hold, _kinds("people_add people_exclude people_status"), ("the replay is equal",),
     ),
     "a pause is forgotten": (pause_forgotten, _kinds("hand_pauses agent_fails"), ("nothing starts in a pause",)),
     "a budget is forgotten": (
@@ -415,15 +413,9 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("what is closed is on the base", "every closing is accounted for", "the audit finds nothing"),
     ),
     "what lands is not verified": (
-        landing_unverified,
-        _kinds("base_moves"),
-        ("what lands is verified", "evidence is of what people get"),
+        landing_unverified, _kinds("base_moves"), ("what lands is verified", "evidence is of what people get"),
     ),
-    "two land at once": (
-        landing_out_of_turn,
-        _kinds("work_slow work_contradicts"),
-        ("one lands at a time",),
-    ),
+    "two land at once": (landing_out_of_turn, _kinds("work_slow work_contradicts"), ("one lands at a time",)),
     "a push by force": (
         push_by_force,
         _kinds("pull_pushes pull_reviews ci_fails people_status"),
@@ -440,11 +432,7 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("what a person pushed is left to them",),
     ),
     "closed is taken for merged": (closed_taken_for_merged, _kinds("pull_closes"), ("what is closed was merged",)),
-    "merged is merged": (
-        merged_is_merged,
-        _kinds("forge_away people_status"),
-        ("what is closed was merged",),
-    ),
+    "merged is merged": (merged_is_merged, _kinds("forge_away people_status"), ("what is closed was merged",)),
     "old results of CI are believed": (old_results_believed, _kinds("ci_fails"), ("CI counts for what it saw",)),
     "a review counts again": (remarks_heard_again, _kinds("pull_reviews"), ("a review counts once",)),
     "what is pushed is not verified": (
@@ -453,10 +441,8 @@ BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
         ("evidence is of what people get",),
     ),
     "a tree is sealed for ever": (
-        sealed_for_ever,
-        _kinds("work_resists"),
-        ("a seal is tried a bounded number of times",),
+        sealed_for_ever, _kinds("work_resists"), ("a seal is tried a bounded number of times",),
     ),
     "two at work on a branch": (branch_for_all, _kinds("turn_tools"), ("a shared branch has one at work",)),
-}
+}  # fmt: skip
 """The bugs, the kinds of chaos in which they are looked for, and the laws of which one must be broken."""

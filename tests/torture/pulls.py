@@ -17,7 +17,7 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import NotPushed, Opened, PullRequest, Pushed
-from ashep.simulation.memory.forge import MemoryForge
+from tests.memory import MemoryForge
 
 if TYPE_CHECKING:
     from tests.torture.landing import Repository

@@ -187,14 +187,9 @@ class SimulatedClient:
         self._life = life
 
     async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: object = None,
-        params: dict[str, Any] | None = None,
+        self, method: str, path: str, *, json: object = None, params: dict[str, Any] | None = None,
         accept: frozenset[int] = frozenset(),
-    ) -> httpx.Response:
+    ) -> httpx.Response:  # fmt: skip
         """Make a call; raises as the real client does."""
         life, world = self._life, self._life.world
         server, dice, what = world.server, world.dice, f"{method} {path.split('/')[-1]}"

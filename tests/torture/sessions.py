@@ -242,16 +242,10 @@ class Sessions:
 
     def _answer(self, turn: Turn) -> None:
         info = {
-            "id": self.new_id("msg"),
-            "role": "assistant",
-            "time": {"created": self.millis()},
-            "parentID": turn.parent,
-            "root": turn.prompt,
-            "providerID": "scripted",
-            "modelID": "default",
-            "tokens": {"input": 10, "output": 5},
+            "id": self.new_id("msg"), "role": "assistant", "time": {"created": self.millis()}, "parentID": turn.parent,
+            "root": turn.prompt, "providerID": "scripted", "modelID": "default", "tokens": {"input": 10, "output": 5},
             "cost": 0.001,
-        }
+        }  # fmt: skip
         turn.answer = {"info": info, "parts": [{"type": "step-start"}]}
         turn.session.messages.append(turn.answer)
 

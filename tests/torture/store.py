@@ -93,15 +93,9 @@ class Store:
         return row.id
 
     def set(
-        self,
-        issue: str,
-        actor: str,
-        *,
-        status: str | None = None,
-        assignee: str | None = None,
-        add: Iterable[str] = (),
-        remove: Iterable[str] = (),
-    ) -> None:
+        self, issue: str, actor: str, *, status: str | None = None, assignee: str | None = None,
+        add: Iterable[str] = (), remove: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         """Change an issue as people do: without a guard; `assignee=""` clears it (facts/beads.md 6).
 
         What changes nothing is nobody's act: bd says that it closed what was closed, and writes no event.
@@ -301,17 +295,11 @@ class Store:
 
     def _shown(self, row: Row) -> dict[str, Any]:
         shown: dict[str, Any] = {
-            "id": row.id,
-            "title": row.title,
-            "status": row.status,
-            "issue_type": row.type,
-            "priority": row.priority,
-            "created_at": _time(row.created_at),
-            "labels": sorted(row.labels),
-            "description": row.description,
+            "id": row.id, "title": row.title, "status": row.status, "issue_type": row.type, "priority": row.priority,
+            "created_at": _time(row.created_at), "labels": sorted(row.labels), "description": row.description,
             "comment_count": len(row.comments),
             "dependencies": [{"issue_id": row.id, "depends_on_id": on, "type": kind} for on, kind in row.edges],
-        }
+        }  # fmt: skip
         if row.metadata:
             shown["metadata"] = row.metadata
         if row.assignee:

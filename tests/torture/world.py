@@ -35,12 +35,9 @@ PATIENCE = 4 * 3600.0
 
 IMPLEMENT: dict[str, Any] = {"name": "implement", "access": "write", "timeout": "3m", "retry": {"max_attempts": 2}}
 REVIEW: dict[str, Any] = {
-    "name": "review",
-    "access": "read",
-    "timeout": "3m",
-    "verdicts": ["approve", "needs_changes"],
+    "name": "review", "access": "read", "timeout": "3m", "verdicts": ["approve", "needs_changes"],
     "next": {"approve": "sign_off", "needs_changes": "implement"},
-}
+}  # fmt: skip
 LOOKED_INTO: dict[str, Any] = {"stall": {"after": "1m", "tool_timeout": "90s", "action": "diagnose"}}
 SIGN_OFF: dict[str, Any] = {
     "name": "sign_off",

@@ -95,14 +95,9 @@ class World:
     def begin(self) -> None:
         """Begin as a new process does, with the settings as they are."""
         self.verifier = LocalVerifier(
-            self.settings,
-            self.scratch,
-            self.keep,
-            self.redaction,
-            environ=self.environ,
-            hidden=self.hidden,
+            self.settings, self.scratch, self.keep, self.redaction, environ=self.environ, hidden=self.hidden,
             types=self.types,
-        )
+        )  # fmt: skip
 
     def set(self, **settings: object) -> None:
         """Begin anew with other settings."""

@@ -64,24 +64,18 @@ async def test_time_is_up(world: World) -> None:
     assert found.duration_ms < 20_000
 
 
-@pytest.mark.parametrize(
-    ("verify", "status", "message"),
-    [
-        ({"path": "README.md"}, "passed", "README.md is there"),
-        ({"path": "./src//main.py"}, "passed", "./src//main.py is there"),
-        ({"path": "src/none.py"}, "failed", "src/none.py is not there"),
-        ({"path": "README.md/none"}, "failed", "README.md/none is not there: README.md is a file"),
-        ({"path": "src"}, "failed", "src is a folder; expected a file"),
-        ({"path": "README.md", "contains": ["Read"]}, "passed", "README.md is there, and holds the text"),
-        ({"path": "README.md", "contains": ["Read", "me.\n"]}, "passed", "README.md is there, and holds all 2 texts"),
-        (
-            {"path": "README.md", "contains": ["Read", "you", "him"]},
-            "failed",
-            "README.md is there, but does not hold 'you', and 1 more",
-        ),
-        ({"path": "."}, "error", ". is no path of a file beneath the checkout"),
-    ],
-)
+@pytest.mark.parametrize(("verify", "status", "message"), [
+    ({"path": "README.md"}, "passed", "README.md is there"),
+    ({"path": "./src//main.py"}, "passed", "./src//main.py is there"),
+    ({"path": "src/none.py"}, "failed", "src/none.py is not there"),
+    ({"path": "README.md/none"}, "failed", "README.md/none is not there: README.md is a file"),
+    ({"path": "src"}, "failed", "src is a folder; expected a file"),
+    ({"path": "README.md", "contains": ["Read"]}, "passed", "README.md is there, and holds the text"),
+    ({"path": "README.md", "contains": ["Read", "me.\n"]}, "passed", "README.md is there, and holds all 2 texts"),
+    ({"path": "README.md", "contains": ["Read", "you", "him"]}, "failed",
+     "README.md is there, but does not hold 'you', and 1 more"),
+    ({"path": "."}, "error", ". is no path of a file beneath the checkout"),
+])  # fmt: skip
 async def test_a_file(world: World, verify: dict[str, Any], status: str, message: str) -> None:
     found = await world.one("file_exists", **verify)
     assert (found.status, found.message) == (status, message)

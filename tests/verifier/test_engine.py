@@ -104,8 +104,7 @@ def nothing(world: World) -> None:
 
 @pytest.mark.promise("W1")
 @pytest.mark.parametrize(
-    ("change", "again"),
-    [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)],
+    ("change", "again"), [(more_path, 1), (a_variable, 1), (a_value, 1), (network, 1), (sandbox, None), (nothing, 0)]
 )
 async def test_what_was_found_holds_for_the_ground_that_it_was_found_on(
     world: World, counted: Path, change: Callable[[World], None], again: int | None
@@ -180,11 +179,8 @@ async def test_a_check_that_was_green_before_any_work_is_flagged(world: World) -
     request = VerifyRequest(world.repository.folder, "HEAD", base, criteria_of(*checks))
     found = await verify_against_base(world.verifier, request)
     assert [(one.status, one.proves_nothing) for one in found.results] == [
-        ("passed", True),
-        ("passed", False),
-        ("failed", False),
-        ("failed", False),
-    ]
+        ("passed", True), ("passed", False), ("failed", False), ("failed", False),
+    ]  # fmt: skip
     assert found == await verify_against_base(world.verifier, request)
     world.verifier.remember([found])
     assert not any(one.proves_nothing for one in (await world.verifier.verify(request)).results)

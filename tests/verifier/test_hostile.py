@@ -281,8 +281,7 @@ async def test_a_path_that_nobody_refused_leads_nowhere(world: World) -> None:
 async def test_a_pattern_without_end(world: World) -> None:
     world.repository.commit({"a.txt": "a" * 50 + "b\n"})
     found = await world.one("code_pattern", glob="*.txt", pattern="^(a+)+$", timeout="300ms")
-    assert found.status == "error"
-    assert found.message == "the search for '^(a+)+$' had not ended after 300ms"
+    assert (found.status, found.message) == ("error", "the search for '^(a+)+$' had not ended after 300ms")
     assert CodePattern.model_fields["timeout"].default.total_seconds() <= 10
     assert world.left == []
 
@@ -309,9 +308,7 @@ def cancelled() -> Cancel:
 
 @pytest.mark.promise("W2")
 async def test_a_cancelled_verification_leaves_no_process_and_no_folder(
-    either: World,
-    marked: str,
-    cancelled: Cancel,
+    either: World, marked: str, cancelled: Cancel
 ) -> None:
     script = f"trap '' TERM; setsid -f sleep {marked}; sleep {marked}"
     await cancelled(lambda: either.sh(script), lambda: sleepers(marked).count("sleep") >= 2)

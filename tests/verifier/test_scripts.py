@@ -61,10 +61,8 @@ async def test_a_program_cannot_spoil_the_gate_of_the_next(either: World, base: 
     found = await either.verify(
         {"type": "test_pass", "verify": {"command": ["sh", "-c", spoil]}},
         {"type": "test_pass", "verify": {"command": ["sh", "-c", add]}},
-        {"type": "test_pass", "verify": {"command": ["sh", "-c", SHOW]}},
-        RUN,
-        base=base,
-    )
+        {"type": "test_pass", "verify": {"command": ["sh", "-c", SHOW]}}, RUN, base=base,
+    )  # fmt: skip
     assert either.output(found.results[2]) == "test -f done\n.agent-shepherd\n"
     assert [one.status for one in found.results] == ["passed", "passed", "passed", "failed"]
 

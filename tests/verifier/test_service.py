@@ -115,25 +115,21 @@ async def test_answers_are_compared(world: World, body: Any, expected: Any, stat
     assert (found.status, found.message) == (status, message)
 
 
-@pytest.mark.parametrize(
-    ("what", "verify", "status", "message"),
-    [
-        ("ends", {}, "failed", "the service ended before it answered"),
-        ("never", {"service": {"timeout": "300ms"}}, "failed",
-         "the service was not ready after 300ms: nothing listens on the port"),
-        ("deaf", {"service": {"timeout": "300ms"}}, "failed",
-         "the service was not ready after 300ms: it does not answer"),
-        ("broken", {"service": {"timeout": "300ms"}}, "failed",
-         "the service was not ready after 300ms: it answers with the status 503"),
-        ("starting", {}, "passed", "GET /: status 200"),
-        ("six", {}, "passed", "GET /: status 200"),
-        ("echo", {"expect_status": 201}, "failed", "GET /: status 200; expected 201"),
-        ("echo", {"path": "/drip", "timeout": "300ms"}, "failed", "GET /drip: no answer in 300ms"),
-        ("echo", {"path": "/large"}, "passed", "GET /large: status 200"),
-        ("echo", {"path": "/large", "expect_body": "y"}, "error",
-         "GET /large: the answer is larger than 1 MiB: it is not looked at"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("what", "verify", "status", "message"), [
+    ("ends", {}, "failed", "the service ended before it answered"),
+    ("never", {"service": {"timeout": "300ms"}}, "failed",
+     "the service was not ready after 300ms: nothing listens on the port"),
+    ("deaf", {"service": {"timeout": "300ms"}}, "failed", "the service was not ready after 300ms: it does not answer"),
+    ("broken", {"service": {"timeout": "300ms"}}, "failed",
+     "the service was not ready after 300ms: it answers with the status 503"),
+    ("starting", {}, "passed", "GET /: status 200"),
+    ("six", {}, "passed", "GET /: status 200"),
+    ("echo", {"expect_status": 201}, "failed", "GET /: status 200; expected 201"),
+    ("echo", {"path": "/drip", "timeout": "300ms"}, "failed", "GET /drip: no answer in 300ms"),
+    ("echo", {"path": "/large"}, "passed", "GET /large: status 200"),
+    ("echo", {"path": "/large", "expect_body": "y"}, "error",
+     "GET /large: the answer is larger than 1 MiB: it is not looked at"),
+])  # fmt: skip
 async def test_services_that_do_not_do_their_part(
     world: World, what: str, verify: dict[str, Any], status: str, message: str
 ) -> None:
@@ -250,10 +246,7 @@ async def test_another_program_that_takes_the_port_meanwhile_is_not_asked(world:
         while not await begun.exists():
             await anyio.sleep(0.005)
         await group.start(stranger.serve, port)
-    assert (found[0].status, found[0].message) == (
-        "error",
-        f"another program listens on port {port}; it was not asked",
-    )
+    assert (found[0].status, found[0].message) == ("error", f"another program listens on port {port}; it was not asked")
     assert stranger.reached == []
 
 

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
 from ashep.adapters.beads.rows import Rows, size
@@ -50,7 +50,6 @@ AGAIN = 2
 """How often a read that failed is made again before that counts."""
 
 _WRITES = frozenset({"update", "comment", "create", "heartbeat", "reclaim"})
-
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -288,17 +287,12 @@ def _as_it_is(file: Path) -> tuple[int, ...]:
 
 
 def parse(model: type[_M], finished: programs.Finished) -> _M:
-    """Read the object that bd printed; see `parse_with`."""
-    return parse_with(TypeAdapter(model), finished)
-
-
-def parse_with(adapter: TypeAdapter[_T], finished: programs.Finished) -> _T:
-    """Read what bd printed; anything that is not what was asked for is TrackerUnavailable.
+    """Read the object that bd printed; anything that is not what was asked for is TrackerUnavailable.
 
     An unknown subcommand prints its help with exit 0 (facts/beads.md 8): parsing is the check.
     """
     try:
-        return adapter.validate_json(finished.stdout)
+        return model.model_validate_json(finished.stdout)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "its beginning"

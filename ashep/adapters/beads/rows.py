@@ -25,7 +25,6 @@ _TEXT = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)  # as much of a text as is
 _KEY = re.compile(rb'"([^"\\]{1,100})"\s*:\s*$')
 _ID = re.compile(rb'\{\s*"id"\s*:\s*"([A-Za-z0-9._-]{1,200})"')
 _BETWEEN = re.compile(rb"[\s,]*")
-
 _T = TypeVar("_T")
 
 

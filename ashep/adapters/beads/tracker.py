@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from ashep.adapters import processes, programs
 from ashep.adapters.beads import wire
-from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse, parse_with
+from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse
 from ashep.adapters.beads.watch import Journal, Manifest
 from ashep.core.facts.tracker import Change, Issue, Stamp
 from ashep.core.text import clean
@@ -70,12 +70,7 @@ class BeadsTracker:
     """
 
     def __init__(
-        self,
-        project: Path,
-        command: tuple[str, ...],
-        actor: str,
-        timeout: float,
-        redaction: Redaction | None = None,
+        self, project: Path, command: tuple[str, ...], actor: str, timeout: float, redaction: Redaction | None = None
     ) -> None:
         self.actor = actor
         self._bd = Bd(project, command, actor, timeout, redaction or Redaction())
@@ -204,11 +199,7 @@ class BeadsTracker:
     async def claim(self, request: ClaimRequest) -> Seen:
         """Claim with bd's own compare-and-set; labels and stamp go with it."""
         wanted = _Wanted(
-            request.stamp,
-            "in_progress",
-            (self.actor,),
-            frozenset(request.add_labels),
-            frozenset(request.remove_labels),
+            request.stamp, "in_progress", (self.actor,), frozenset(request.add_labels), frozenset(request.remove_labels)
         )
         return await self._update(request.issue, wanted, "--claim")
 
@@ -241,7 +232,7 @@ class BeadsTracker:
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
         await self._known(issue)
-        beat = parse(wire.Beat, await self._bd.call("heartbeat", issue, "--json"))
+        beat = parse(wire.Named, await self._bd.call("heartbeat", issue, "--json"))
         if beat.id != issue:
             raise TrackerUnavailable(f"bd's answer to the heartbeat of {issue} is about {beat.id}")
 
@@ -308,7 +299,7 @@ class BeadsTracker:
         seen = await self._known(issue)
         try:
             call = self._bd.call("comment", issue, "--stdin", "--json", stdin=f"{text}\n{marker}")
-            row = parse_with(wire.COMMENT, await call)
+            row = parse(wire.CommentRow, await call)
             posted = row.issue_id == issue and row.text.rstrip("\n").endswith(clean(marker))
             trouble = TrackerUnavailable(f"bd's answer to the comment on {issue} does not show it")
         except NothingWritten:

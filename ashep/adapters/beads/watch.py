@@ -29,16 +29,12 @@ _LOOK = 0.1
 """Seconds between looks at the manifests' dates. That is a system call for each, where the system's own word of what
 stirs in their folders would come for every file that bd opens there, some dozens a call."""
 
-_LOOKS = 4
-"""How many looks a thread makes before it gives itself back: an end of the daemon waits for them."""
+_LOOKS = 4  # how many looks a thread makes before it gives itself back: an end of the daemon waits for them
 
-_RECHECK = 5.0
-"""Seconds after which their content is compared, whatever their dates say."""
+_RECHECK = 5.0  # seconds after which their content is compared, whatever their dates say
 
 _PATIENCE = (1.0, 30.0)  # seconds between restarts of the journal's reader, first and longest
 _LINE = 16 * 1024 * 1024  # bytes; a line of the journal holds a whole issue
-
-
 _Date = tuple[int, int, int]
 
 

@@ -69,7 +69,7 @@ class _Edge(_Answer):
         return self.type or self.dependency_type or ""
 
 
-class _CommentRow(_Answer):
+class CommentRow(_Answer):
     """A comment."""
 
     id: str
@@ -98,7 +98,7 @@ class Row(_Answer):
     dependencies: Annotated[tuple[_Edge, ...], BeforeValidator(_none_is_empty)] = ()
     comment_count: int = 0
     lease_expires_at: Time | None = None
-    comments: Annotated[tuple[_CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
+    comments: Annotated[tuple[CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
     ephemeral: bool = False
     left_out: tuple[str, ...] = ()
     """Not bd's: see `ashep.adapters.beads.rows`."""
@@ -112,7 +112,7 @@ class Row(_Answer):
 
 
 class Named(_Answer):
-    """An issue of which no more than the id is read."""
+    """An issue of which no more than the id is read, and the answer of `heartbeat`."""
 
     id: str
 
@@ -173,12 +173,6 @@ class Problem(_Answer):
     failed: tuple[Failed, ...] = ()
 
 
-class Beat(_Answer):
-    """The answer of `heartbeat`."""
-
-    id: str
-
-
 class Reclaimed(_Answer):
     """The answer of `reclaim`."""
 
@@ -199,7 +193,6 @@ class Truncated(_Answer):
     head: int
 
 
-COMMENT = TypeAdapter(_CommentRow)
 _STAMP = TypeAdapter(Stamp)
 
 

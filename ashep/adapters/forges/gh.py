@@ -14,8 +14,7 @@ from ashep.adapters.forges.transport import Answer
 from ashep.core.text import clean
 from ashep.errors import ForgeUnauthorized, ForgeUnavailable, ProgramTimedOut
 
-_NO_LOGIN = 4
-"""The exit code by which gh says that nobody is logged in."""
+_NO_LOGIN = 4  # the exit code by which gh says that nobody is logged in
 
 
 class GhProgram:

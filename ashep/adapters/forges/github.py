@@ -3,28 +3,14 @@
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.reading import (
-    Check,
-    chosen,
-    ci_of,
-    entries,
-    failures_of,
-    field,
-    heard,
-    ordered,
-    remark,
-    text,
-    whole,
-)
+from ashep.adapters.forges.reading import Check, chosen, entries, field, heard, ordered, remark, state_of, text, whole
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-
 _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
-_GOOD = ("success", "neutral", "skipped")
-"""Conclusions of a check run that let a pull request be merged."""
+_GOOD = ("success", "neutral", "skipped")  # conclusions of a check run that let a pull request be merged
 _REVIEWS = {"APPROVED": "approved", "CHANGES_REQUESTED": "changes_requested", "COMMENTED": "comment"}
 _BELONGING = ("OWNER", "MEMBER", "COLLABORATOR")
 """What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
@@ -33,13 +19,16 @@ _BELONGING = ("OWNER", "MEMBER", "COLLABORATOR")
 class GitHub:
     """Pull requests of one repository, `owner/name`."""
 
+    taken: tuple[int, ...] = (422,)
+    """The statuses by which it says that a pull request stands by now."""
+
     def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
-        self._api, self._owner, self._people = api, repository.partition("/")[0], people
+        self._api, self._repository, self._people = api, repository, people
         self._place = f"/repos/{repository}"
 
     async def find(self, key: str, branch: str, base: str) -> Opened | None:
         """Look for the pull request of a key or branch."""
-        head = f"{self._owner}:{branch}"
+        head = f"{self._repository.partition('/')[0]}:{branch}"
         listed = await self._api.pages(
             f"{self._place}/pulls", head=head, base=base, state="all", sort="created", direction="desc"
         )
@@ -55,29 +44,20 @@ class GitHub:
         async def post() -> Opened:
             return opened(await self._api.post(f"{self._place}/pulls", data))
 
-        return await open_once(self.find, post, request, taken=(422,))
+        return await open_once(self.find, post, request, taken=self.taken)
 
     async def state(self, number: int) -> PullState:
         """Read what became of it."""
         pull = await self._api.get(f"{self._place}/pulls/{number}")
-        head = text(pull, "head", "sha")
-        merged = bool(field(pull, "merged"))
-        closed = text(pull, "state") == "closed"
-        by = text(pull, "merged_by", "login")
-        if closed and not merged:
-            by = text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
-        checks = await self._checks(head)
-        ci, failing = ci_of(checks)
-        return PullState(
-            state="merged" if merged else "closed" if closed else "open",
-            head=head,
-            by=by or None,
-            merged_as=text(pull, "merge_commit_sha") or None if merged else None,
-            ci=ci,
-            failing=failing,
-            failures=failures_of(checks),
-            said=await self._said(number),
-        )
+        merged, closed = bool(field(pull, "merged")), text(pull, "state") == "closed"
+        by = await self._closer(number) if closed and not merged else text(pull, "merged_by", "login")
+        head, merged_as = text(pull, "head", "sha"), text(pull, "merge_commit_sha") if merged else ""
+        state = "merged" if merged else "closed" if closed else "open"
+        return state_of(state, head, by, merged_as, await self._checks(head), await self._said(number))
+
+    async def _closer(self, number: int) -> str:
+        """Read who closed one that was not merged."""
+        return text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
 
     async def _checks(self, head: str) -> list[Check]:
         """Read commit statuses and check runs: both are CI to GitHub."""
@@ -91,13 +71,13 @@ class GitHub:
         comments = await self._api.pages(f"{self._place}/issues/{number}/comments")
         reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews")
         remarks = await self._api.pages(f"{self._place}/pulls/{number}/comments")
-        said = [_remark(one, "comment", "created_at", "comment") for one in comments]
+        said = [read_remark(one, "comment", "created_at", "comment") for one in comments]
         said += [
-            _remark(one, _REVIEWS[state], "submitted_at", "review")
+            read_remark(one, _REVIEWS[state], "submitted_at", "review")
             for one in reviews
             if (state := text(one, "state")) in _REVIEWS
         ]
-        said += [_remark(one, "comment", "created_at", "remark") for one in remarks]
+        said += [read_remark(one, "comment", "created_at", "remark") for one in remarks]
         if self._people is not None:
             return heard(said, self._people)
         known = {
@@ -125,7 +105,8 @@ def _run(run: Any) -> Check:
     return Check(text(run, "name"), state, "\n".join(filter(None, said)), text(run, "html_url"))
 
 
-def _remark(entry: Any, kind: Any, at: str, of: str) -> Said:
+def read_remark(entry: Any, kind: Any, at: str, of: str) -> Said:
+    """Read what somebody said as GitHub and Gitea write it."""
     return Said(
         id=f"{of}/{whole(entry, 'id')}",
         kind=kind,

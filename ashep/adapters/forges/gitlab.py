@@ -1,32 +1,21 @@
 """GitLab's REST interface: merge requests of one project."""
 
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-from ashep.adapters.forges.reading import (
-    Check,
-    belonging,
-    chosen,
-    ci_of,
-    entries,
-    failures_of,
-    field,
-    heard,
-    remark,
-    text,
-    whole,
-)
+from ashep.adapters.forges.reading import Check, belonging, chosen, entries, field, heard, remark, state_of, text, whole
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
-_STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "closed"}
+_STATES: dict[str, Literal["open", "merged", "closed"]] = {
+    "opened": "open", "locked": "open", "merged": "merged", "closed": "closed",
+}  # fmt: skip
 """`locked` is one that is being merged."""
 _PASSING = ("success", "skipped")
 _FAILING = ("failed", "canceled", "canceling")
 """Of the states of a pipeline; all others are on the way, `manual` included, which waits for a person."""
-_DEVELOPER = 30
-"""The access level from which on a member may push; guests and reporters may be anybody."""
+_DEVELOPER = 30  # the access level from which on a member may push; guests and reporters may be anybody
 
 
 class GitLab:
@@ -62,21 +51,10 @@ class GitLab:
         head, state = text(request, "sha"), _STATES.get(text(request, "state"), "open")
         merger = text(request, "merge_user", "username") or text(request, "merged_by", "username")
         by = merger if state == "merged" else text(request, "closed_by", "username") if state == "closed" else ""
-        merged_as = next(
-            filter(None, (text(request, name) for name in ("merge_commit_sha", "squash_commit_sha"))), head
-        )
+        commits = (text(request, name) for name in ("merge_commit_sha", "squash_commit_sha"))
+        merged_as = next(filter(None, commits), head) if state == "merged" else ""
         checks = await self._checks(field(request, "head_pipeline"), head)
-        ci, failing = ci_of(checks)
-        return PullState(
-            state=state,  # pyright: ignore[reportArgumentType] - the values of _STATES
-            head=head,
-            by=by or None,
-            merged_as=merged_as if state == "merged" else None,
-            ci=ci,
-            failing=failing,
-            failures=failures_of(checks),
-            said=await self._said(place),
-        )
+        return state_of(state, head, by, merged_as, checks, await self._said(place))
 
     async def _checks(self, pipeline: Any, head: str) -> list[Check]:
         """Read the pipeline of the newest commit; one of an older commit says nothing of it."""

@@ -1,12 +1,12 @@
 """Reads what forges answer: fields that may be missing or of another type, and texts of strangers."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ashep.adapters.forges.transport import Api
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
-from ashep.ports.landing import Ci, Said
+from ashep.ports.landing import PullState, Said
 
 MOST_TEXT = 20_000
 """Characters that are kept of one remark."""
@@ -65,22 +65,31 @@ class Check(NamedTuple):
         return " ".join(self.name.split())[:MOST_NAME]
 
 
-def ci_of(checks: Sequence[Check]) -> tuple[Ci, tuple[str, ...]]:
-    """Fold checks: what they come to, and which failed."""
-    failing = {one.called for one in checks if one.state == "failing"}
-    states = {one.state for one in checks}
-    ci: Ci = "failing" if failing else "pending" if "pending" in states else "passing" if states else "none"
-    return ci, tuple(sorted(failing))
-
-
-def failures_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Give what checks that failed say, for whoever is to mend it; those that say nothing are named elsewhere."""
+def state_of(
+    state: Literal["open", "merged", "closed"],
+    head: str,
+    by: str,
+    merged_as: str,
+    checks: Sequence[Check],
+    said: tuple[Said, ...],
+) -> PullState:
+    """Put together what became of a pull request, with what its checks come to, which failed, and what those say."""
+    failing, states = [one for one in checks if one.state == "failing"], {one.state for one in checks}
     told = {
         f"{one.called}{f' ({one.url[:MOST_URL]})' if one.url else ''}: {one.words.strip()[:MOST_WORDS]}".rstrip(": ")
-        for one in checks
-        if one.state == "failing" and (one.words.strip() or one.url)
+        for one in failing
+        if one.words.strip() or one.url  # one that says nothing is named all the same
     }
-    return tuple(sorted(told))
+    return PullState(
+        state=state,
+        head=head,
+        by=by or None,
+        merged_as=merged_as or None,
+        ci="failing" if failing else "pending" if "pending" in states else "passing" if states else "none",
+        failing=tuple(sorted({one.called for one in failing})),
+        failures=tuple(sorted(told)),
+        said=said,
+    )
 
 
 def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:

@@ -18,21 +18,15 @@ from ashep.redaction import Redaction
 LARGEST = 16 * 1024 * 1024
 """Bytes of the largest answer."""
 
-
 PER_PAGE = 100
-
 
 MOST_PAGES = 10
 """Pages of one list."""
 
-
 SECONDARY = 60.0
 """Seconds to wait where a forge refuses for its rate limit and does not say how long (GitHub asks for a minute)."""
 
-
 _LIMITED = re.compile(r"rate limit|abuse", re.IGNORECASE)
-
-
 _JSON = (dict, list)
 
 

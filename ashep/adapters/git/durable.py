@@ -20,13 +20,11 @@ REACHED = ("rev-list", "--objects", "--no-object-names", "--exclude-promisor-obj
 SETTINGS = {"core.fsync": "committed", "core.fsyncMethod": "batch"}
 """What an agent's git is told, by its environment: less is lost when power fails before we have flushed it."""
 
-_MOST = 64
-"""With more files than this the file system is flushed at once, instead of each file."""
+_MOST = 64  # with more files than this the file system is flushed at once, instead of each file
 _TRIES = 3
 _ALTERNATES = 5  # as deep as git follows them
 _libc = ctypes.CDLL(None, use_errno=True)
-_packs = set[tuple[int, int, int, int]]()
-"""Packs that this process has flushed; git writes none twice."""
+_packs = set[tuple[int, int, int, int]]()  # packs that this process has flushed; git writes none twice
 
 
 def reached(new: Iterable[str], old: Iterable[str]) -> bytes:

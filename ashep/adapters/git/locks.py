@@ -19,8 +19,7 @@ from ashep.errors import RepositoryLocked
 
 STALE = 600.0
 """Seconds after which a lock that nobody holds was left by a git that is dead."""
-_MOST = 5
-"""Locks that may stop one call, one after the other."""
+_MOST = 5  # locks that may stop one call, one after the other
 _CREATE = re.compile(r"Unable to create '(?P<path>[^'\n]+\.lock)': File exists")
 _CONFIG = re.compile(r"could not lock config file (?P<path>[^\n]+): File exists")
 

@@ -13,7 +13,6 @@ from ashep.errors import AshepError
 IDENTITY = "Agent Shepherd <agent-shepherd@localhost>"
 """Who commits. Not the settings of whoever runs the daemon: the same candidate must give the same commit anywhere."""
 
-
 LINK = b"160000"
 """The mode of a submodule, which has no file of its own."""
 

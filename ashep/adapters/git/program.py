@@ -32,7 +32,6 @@ WRITING = 600.0
 MOST_COMMITS = 1000
 MOST_STAT = 4000  # characters
 MOST_DIFF = 60_000
-
 STAT, PATCH = "--stat=100", "--patch"
 _FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
 _NO_COMMIT = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")

@@ -32,10 +32,8 @@ MOST_BYTES = 10 * 1024**3
 IN_USE = 6 * 3600.0
 """Seconds for which what was fetched stays whatever the bounds: a verification may still read it."""
 
-_MAIN = ("main", "master", "trunk")
-"""What branches are called that work is brought to."""
-_THEIRS = "ashep-head-of-theirs"
-"""The branch of a bare repository that is what HEAD is where it comes from."""
+_MAIN = ("main", "master", "trunk")  # what branches are called that work is brought to
+_THEIRS = "ashep-head-of-theirs"  # the branch of a bare repository that is what HEAD is where it comes from
 
 
 class GitRemote:

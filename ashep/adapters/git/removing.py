@@ -12,11 +12,8 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import mounts, processes
-from ashep.adapters.git import sealing
-from ashep.adapters.git.contents import Stat, look, walk
+from ashep.adapters.git import contents, saving, sealing, set_up
 from ashep.adapters.git.repository import SEALED, Place, Repository, delete, left_of, size_of, under_way
-from ashep.adapters.git.saving import save, save_beside, save_commits
-from ashep.adapters.git.set_up import made_by_set_up
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -91,17 +88,17 @@ async def retire(
         elif name == ref and commit is not None:
             raise AshepError(f"{branch} has commits that the base branch does not hold")
     top = await anyio.to_thread.run_sync(root.resolve)
-    known, freed, beside = dict[bytes, Stat](), 0, left_of(top / branch)
+    known, freed, beside = dict[bytes, contents.Stat](), 0, left_of(top / branch)
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
     if place is not None and await anyio.Path(place.path).is_dir():
         known = await _unused(repository, place, ref, quiet)
     if lies_beside:
-        await anyio.to_thread.run_sync(_quiet, beside, await anyio.to_thread.run_sync(walk, beside), quiet)
+        await anyio.to_thread.run_sync(_quiet, beside, await anyio.to_thread.run_sync(contents.walk, beside), quiet)
     saved = await _save_beside(repository, beside, branch) if lies_beside else ()
     if place is None:
-        saved += await save_commits(repository, branch, there, proven)
+        saved += await saving.save_commits(repository, branch, there, proven)
     else:
-        saved += await save(repository, place, branch, dropped=there, reached=proven, ignored=True, known=known)
+        saved += await saving.save(repository, place, branch, dropped=there, reached=proven, ignored=True, known=known)
         freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
         await take_away(repository, root, place)
     if lies_beside:
@@ -133,7 +130,7 @@ async def _bases(repository: Repository, landed: Landed, base: str | None) -> As
         yield _Base(commit, await repository.main_ref())
 
 
-async def _unused(repository: Repository, place: Place, ref: str, quiet: timedelta) -> dict[bytes, Stat]:
+async def _unused(repository: Repository, place: Place, ref: str, quiet: timedelta) -> dict[bytes, contents.Stat]:
     """Raise where a tree is in use, or holds what is not committed; give the ignored files that need not be saved.
 
     Those are what its runs left: what they built, say. What somebody put there later is saved.
@@ -148,15 +145,15 @@ async def _unused(repository: Repository, place: Place, ref: str, quiet: timedel
     if status.returncode or status.stdout:
         first = clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100]
         raise AshepError(f"something in it is not committed: {first or repository.git.said(status)[:200]}")
-    content = await look(repository, place)
+    content = await contents.look(repository, place)
     await anyio.to_thread.run_sync(_quiet, place.path, content.files, quiet)
     used = place.notes / "used"
     until = await anyio.to_thread.run_sync(lambda: used.stat().st_mtime_ns if used.exists() else 0)
     old = {path: about for path, about in content.files.items() if path in content.ignored and about.ctime <= until}
-    return old | await anyio.to_thread.run_sync(made_by_set_up, place)
+    return old | await anyio.to_thread.run_sync(set_up.made_by_set_up, place)
 
 
-def _quiet(folder: Path, files: dict[bytes, Stat], quiet: timedelta) -> None:
+def _quiet(folder: Path, files: dict[bytes, contents.Stat], quiet: timedelta) -> None:
     """Raise where a folder is in use, or something in it changed a short while ago, by its file system's own clock."""
     if mounted := mounts.within(folder):
         raise AshepError(f"something is mounted in it: {mounted}")
@@ -175,8 +172,8 @@ def _quiet(folder: Path, files: dict[bytes, Stat], quiet: timedelta) -> None:
 
 async def _save_beside(repository: Repository, beside: Path, branch: str) -> tuple[str, ...]:
     """Save what was moved out of the way of a tree."""
-    files: Collection[bytes] = await anyio.to_thread.run_sync(walk, beside)
-    refs, kept = await save_beside(repository, Place(beside, (await repository.folders()).common), branch, files)
+    files: Collection[bytes] = await anyio.to_thread.run_sync(contents.walk, beside)
+    refs, kept = await saving.save_beside(repository, Place(beside, (await repository.folders()).common), branch, files)
     if lost := set(files) - kept:
         some = clean(os.fsdecode(min(lost)))[:100]
         raise AshepError(f"{some} in {beside} cannot be saved, or is too much; move what you want to keep")

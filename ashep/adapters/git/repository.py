@@ -36,7 +36,6 @@ PATIENCE = 60.0
 
 _WAIT = 0.05
 
-
 UNDER_WAY = {
     "rebase-merge": ("rebase", "a rebase is"),
     "rebase-apply": ("rebase", "a rebase is"),

@@ -12,9 +12,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.checkouts import named
-from ashep.adapters.git.index import Held
-from ashep.adapters.git.objects import LINK, Change, changes
+from ashep.adapters.git import checkouts, index, objects
 from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 
@@ -23,7 +21,7 @@ MOST_READ = 16 * 1024**2
 _CHUNK = 1024**2
 
 
-async def restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
+async def restore(git: Git, top: Path, held: index.Held, old: str, new: str) -> None:
     """Take files and index of a work tree back from `new`, or from anywhere between, to `old`.
 
     Raises `AshepError` where a file cannot be written. What is not done yet the next call does.
@@ -37,15 +35,15 @@ async def restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
         ) from error
 
 
-async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
-    touched = await changes(git, old, new)
+async def _restore(git: Git, top: Path, held: index.Held, old: str, new: str) -> None:
+    touched = await objects.changes(git, old, new)
     await held.renew()
     listed = await git.within(top, "ls-files", "-z", "--stage", "-v", index=held.copy)
     staged = {path: (tag, entry) for path, tag, entry in map(_entry, filter(None, listed.stdout.split(b"\0")))}
     ours = [change for change in touched if staged.get(change.path, (b"", None))[1] in (change.old, change.new)]
     tags = {change.path: staged[change.path][0] for change in ours if change.old and change.path in staged}
     absent = await anyio.to_thread.run_sync(_absent, os.fsencode(top), [path for path in tags if tags[path] in b"Ss"])
-    files = [one for one in ours if LINK not in (*(one.old or ()), *(one.new or ())) and one.path not in absent]
+    files = [one for one in ours if objects.LINK not in (*(one.old or ()), *(one.new or ())) and one.path not in absent]
     unlike_new = await _unlike(git, top, held, ours, files, old=False)
     unlike_old = await _unlike(git, top, held, ours, files, old=True)
     partial = [change for change in files if change.path in unlike_new & unlike_old]
@@ -67,11 +65,11 @@ async def _restore(git: Git, top: Path, held: Held, old: str, new: str) -> None:
     await held.publish()
 
 
-async def _refuse_unwritten(git: Git, top: Path, held: Held, paths: list[bytes], said: str) -> None:
+async def _refuse_unwritten(git: Git, top: Path, held: index.Held, paths: list[bytes], said: str) -> None:
     """Raise where a file is not there as it was: what was begun must not be forgotten then."""
     differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
     if left := sorted({*differ.stdout.split(b"\0")} & {*paths}):
-        raise AshepError(f"git does not write {named(git, left)}: {said[:300]}")
+        raise AshepError(f"git does not write {checkouts.named(git, left)}: {said[:300]}")
 
 
 def _listed(paths: Iterable[bytes]) -> bytes:
@@ -91,7 +89,7 @@ def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:
 
 
 async def _unlike(
-    git: Git, top: Path, held: Held, entries: list[Change], files: list[Change], *, old: bool
+    git: Git, top: Path, held: index.Held, entries: list[objects.Change], files: list[objects.Change], *, old: bool
 ) -> set[bytes]:
     """Set the copy's entries to those of one side, and give the files that differ from it."""
     lines: list[bytes] = []
@@ -109,7 +107,7 @@ async def _unlike(
     return found | there
 
 
-async def _begins(git: Git, top: Path, change: Change) -> bool:
+async def _begins(git: Git, top: Path, change: objects.Change) -> bool:
     """Say whether a file is missing, or was cut off while it was written."""
     file = anyio.Path(os.fsdecode(os.path.join(os.fsencode(top), change.path)))
     try:

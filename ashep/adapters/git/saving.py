@@ -30,8 +30,7 @@ MOST_IGNORED = 256 * 1024**2
 """Bytes of ignored files that are saved; with more of them a tree is not removed until a person says so."""
 
 _TRIES = 3
-_SYNC = 64
-"""With more files than this the whole disk is flushed once, instead of each file."""
+_SYNC = 64  # with more files than this the whole disk is flushed once, instead of each file
 _AUTHOR = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")

@@ -11,11 +11,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.contents import hidden
-from ashep.adapters.git.locks import held
-from ashep.adapters.git.program import TRAILER
+from ashep.adapters.git import contents, locks, program, saving
 from ashep.adapters.git.repository import Place, Repository, aside, under_way
-from ashep.adapters.git.saving import save, save_beside
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 
@@ -63,7 +60,7 @@ async def unlock(place: Place, told: Told) -> None:
             before = (await lock.stat()).st_mtime_ns
             await anyio.sleep(_LOCK_PATIENCE)
             if await lock.exists() and (await lock.stat()).st_mtime_ns == before:
-                if await anyio.to_thread.run_sync(held, Path(lock)):
+                if await anyio.to_thread.run_sync(locks.held, Path(lock)):
                     raise RepositoryLocked(f"{lock} is there, and a git is at work: end it, or wait", str(lock))
                 await lock.unlink()
                 told.words.append(f"a git that was killed had left {name}; it was taken away")
@@ -80,7 +77,7 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     ref = await _ref(repository, place)
     strayed = ref != f"refs/heads/{branch}"
     if state is not None or conflicts or strayed or await _staged_otherwise(repository, place):
-        told.saved += await save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
+        told.saved += await saving.save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
     if state == "rebase":
         await end(repository, place, state)
         await _back(repository, place, branch)
@@ -117,7 +114,7 @@ async def _staged_otherwise(repository: Repository, place: Place) -> bool:
     if not staged:
         return False
     changed = await repository.inside(place, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
-    odd = hidden(await repository.inside(place, "ls-files", "-v", "-z"))
+    odd = contents.hidden(await repository.inside(place, "ls-files", "-v", "-z"))
     return bool(({*staged.split(b"\0")} - {b""}) & {*changed.split(b"\0"), *odd})
 
 
@@ -172,7 +169,7 @@ async def _commit(
     merging = await anyio.Path(place.admin, "MERGE_HEAD").exists()
     if same.returncode or merging:
         words = clean(message).strip() or "Work of an agent"
-        trailer = f"{TRAILER}: {clean(run)}".replace("\n", " ")
+        trailer = f"{program.TRAILER}: {clean(run)}".replace("\n", " ")
         arguments = ("commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=whitespace", "--file=-")
         await repository.inside(
             place, *arguments, f"--trailer={trailer}", stdin=words.encode(), env=await _identity(repository, place)
@@ -206,7 +203,7 @@ async def _add(
     refused = await _unstaged(repository, place, left_out)
     if not refused:
         return
-    refs, kept = await save_beside(repository, place, branch, refused)
+    refs, kept = await saving.save_beside(repository, place, branch, refused)
     told.saved += refs
     where = f"as they are in {refs[0]} (`git show {refs[0]}:<path>`)" if refs else "in the tree alone"
     besides = [path for path in refused if path not in kept] if refs else []
@@ -255,7 +252,7 @@ async def not_ours(repository: Repository) -> list[str]:
 
 async def _show_hidden(repository: Repository, place: Place) -> None:
     """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
-    if unseen := hidden(await repository.inside(place, "ls-files", "-v", "-z")):
+    if unseen := contents.hidden(await repository.inside(place, "ls-files", "-v", "-z")):
         top = os.fsencode(place.path)
         there = await anyio.to_thread.run_sync(
             lambda: [path for path in unseen if os.path.lexists(os.path.join(top, path))]
@@ -304,7 +301,7 @@ async def _gather(
         told.words.append(f"HEAD was on {clean(where)}, behind the branch; it is on {branch} again")
         return
     words = f"Merge what was worked on {clean(where)}"
-    trailer = f"--trailer={TRAILER}: {clean(run)}".replace("\n", " ")
+    trailer = f"--trailer={program.TRAILER}: {clean(run)}".replace("\n", " ")
     env = await _identity(repository, place)
     done = await repository.ask(place, "merge", "--quiet", "--no-verify", "--no-ff", "--no-commit", head, env=env)
     if done.returncode:

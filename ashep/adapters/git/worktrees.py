@@ -9,9 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import removing, sealing
-from ashep.adapters.git.program import LONG, PATCH, STAT, UNFLUSHED, changed, commit_of, failed, history
-from ashep.adapters.git.removing import take_away
+from ashep.adapters.git import program, removing, sealing
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
 from ashep.adapters.git.saving import save, save_commits
 from ashep.adapters.git.set_up import made_by_set_up, set_up
@@ -98,9 +96,9 @@ class Worktrees:
         ref = f"refs/heads/{branch}"
         log = ("--reverse", "--topo-order", f"{base}..{ref}")
         return Changes(
-            commits=tuple(commit for commit, _ in await history(git, *log, cwd=common)),
-            stat=await changed(git, STAT, "diff", base, ref, cwd=common),
-            diff=await changed(git, PATCH, "diff", base, ref, cwd=common),
+            commits=tuple(commit for commit, _ in await program.history(git, *log, cwd=common)),
+            stat=await program.changed(git, program.STAT, "diff", base, ref, cwd=common),
+            diff=await program.changed(git, program.PATCH, "diff", base, ref, cwd=common),
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
@@ -153,7 +151,7 @@ class Worktrees:
                 known = await anyio.to_thread.run_sync(made_by_set_up, place)
                 saved = await save(repository, place, branch, dropped=refs, ignored=not drop_ignored, known=known)
                 freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
-                await take_away(self._repository, self._place, place)
+                await removing.take_away(self._repository, self._place, place)
             elif forget:
                 saved = await save_commits(repository, branch, refs)
             there = await repository.refs(*refs) if forget else {}
@@ -233,7 +231,7 @@ class Worktrees:
         place = await self._found(branch)
         if place is not None and await anyio.to_thread.run_sync(_is_begun, place):
             # git had not made it when it was killed: nobody was in it
-            await take_away(self._repository, self._place, place)
+            await removing.take_away(self._repository, self._place, place)
             return None
         path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(self._place.resolve) / branch)
         folder = await path.is_dir() and not await path.is_symlink()
@@ -244,7 +242,7 @@ class Worktrees:
             kept = await anyio.to_thread.run_sync(aside, Path(path), Path(path))
         saved = await save(self._repository, place, branch) if place else ()  # what was staged is not gone
         if place is not None:
-            await take_away(self._repository, self._place, place)
+            await removing.take_away(self._repository, self._place, place)
         if told is not None:
             told.saved += saved
             where = f"what stood in its place is in {kept}" if kept else "what was not committed there is gone with it"
@@ -270,8 +268,8 @@ class Worktrees:
             begun, words = await self._base_of(branch, head), ()
         path = await anyio.to_thread.run_sync(self._free, branch)
         last = head if words else branch
-        add = (*UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
-        done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=LONG)
+        add = (*program.UNFLUSHED, "worktree", "add", "--quiet", *words, str(path), last)
+        done = await repository.git.run(*add, cwd=(await repository.folders()).top, timeout=program.LONG)
         if done.returncode:
             said = repository.git.said(done)
             if elsewhere := _ELSEWHERE.search(said):
@@ -279,7 +277,7 @@ class Worktrees:
                     f"{branch} is checked out at {clean(elsewhere['path'])}; switch that to another branch, so that "
                     "the issue can be worked on in a tree of its own"
                 )
-            raise await failed(f"worktree add {branch}", done.returncode, said, path.parent)
+            raise await program.failed(f"worktree add {branch}", done.returncode, said, path.parent)
         place = await self._found(branch)
         if place is None:
             raise AshepError(f"git made the tree of {branch}, and does not know it")
@@ -317,7 +315,7 @@ class Worktrees:
             if found is None:
                 raise AshepError(f"{clean(name)} is no commit of this repository: nothing can begin there")
             return found
-        return await commit_of(repository.git, "HEAD")
+        return await program.commit_of(repository.git, "HEAD")
 
     async def _tip(self, branch: str) -> str:
         """Give the branch's commit; one that an agent deleted is made anew where it was sealed last."""

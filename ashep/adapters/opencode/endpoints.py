@@ -46,11 +46,7 @@ class Endpoint(Protocol):
 
 
 def endpoint_of(
-    settings: OpencodeSettings,
-    directory: Path,
-    state: Path,
-    environ: Mapping[str, str],
-    secret: Collection[str] = (),
+    settings: OpencodeSettings, directory: Path, state: Path, environ: Mapping[str, str], secret: Collection[str] = ()
 ) -> Endpoint:
     """Find what config.yaml describes; ConfigError for what must not be used, or cannot be.
 

@@ -18,11 +18,8 @@ from ashep.core.policy.permissions import SUBAGENTS, common, covers
 from ashep.errors import RunnerRefused
 
 Rule = dict[str, str]
-
 _STRICT = ("deny", "ask", "allow")
-_DEFAULT = "build"
-"""The agent that answers where none is named and the server's configuration names none."""
-
+_DEFAULT = "build"  # the agent that answers where none is named and the server's configuration names none
 
 _RULES, _WILD = 1000, 40
 """Rules of an agent, and those about names with wildcards: beyond that nothing is started with its server."""

@@ -10,15 +10,16 @@ same: so what it tells is kept, and stands in for a list that is refused.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import httpx
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.places import Places
+from ashep.adapters.opencode.refusals import Read
 from ashep.core.facts.requests import Asked, Request, Verdict
 from ashep.core.text import clean
 from ashep.errors import RunnerRefused
@@ -38,30 +39,26 @@ Whose = Callable[[str], Awaitable[str | None]]
 """The session of ours at whose root a session is; None: it is a stranger's."""
 
 
-class _Json(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Option(_Json):
+class _Option(Read):
     label: str
     description: str = ""
 
 
-class _Question(_Json):
+class _Question(Read):
     question: str
     options: tuple[_Option, ...] = ()
     multiple: bool = False
 
 
-class _Permission(_Json):
+class _Permission(Read):
     id: str
     sessionID: str
     permission: str = ""
     patterns: tuple[str, ...] = ()
-    metadata: dict[str, Any] = {}
+    metadata: Mapping[str, Any] = {}
 
 
-class _Questions(_Json):
+class _Questions(Read):
     id: str
     sessionID: str
     questions: tuple[_Question, ...] = ()
@@ -71,7 +68,6 @@ _PERMISSIONS = TypeAdapter(tuple[_Permission, ...])
 _QUESTIONS = TypeAdapter(tuple[_Questions, ...])
 _DETAILS = ("command", "filepath", "url", "query")
 """What the metadata of a permission calls the thing that a tool is to be used for."""
-
 
 KEPT = 1000
 """Requests that are kept of what the stream told, the newest."""

@@ -22,10 +22,14 @@ _KINDS = {401: "unauthorized", 403: "unauthorized", 402: "limited", 429: "limite
 _DATE = re.compile(r"\w{3}, .* GMT")
 
 
-class Failure(BaseModel):
-    """Why an answer failed: an error of the provider, an abort."""
+class Read(BaseModel):
+    """A part of OpenCode's JSON: only what we use, and nothing is said about the rest."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Failure(Read):
+    """Why an answer failed: an error of the provider, an abort."""
 
     name: str
     data: dict[str, Any] = {}

@@ -20,7 +20,6 @@ from ashep.core.policy.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS,
 from ashep.core.policy.policies import PermissionRule
 
 Rule = dict[str, str]
-
 _READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "webfetch", "websearch")
 _WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
 _SHELLS = ("bash", "sh", "zsh", "dash")

@@ -11,12 +11,8 @@ import anyio.to_thread
 import httpx
 
 from ashep.adapters import programs
-from ashep.adapters.opencode import narrowing, questions, rules, shapes, signs, turns
-from ashep.adapters.opencode import signs as life
+from ashep.adapters.opencode import endpoints, narrowing, places, questions, refusals, rules, shapes, signs, turns
 from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
-from ashep.adapters.opencode.endpoints import Endpoint, endpoint_of
-from ashep.adapters.opencode.places import Places
-from ashep.adapters.opencode.refusals import of_status, server_time
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
@@ -39,7 +35,7 @@ class OpencodeRunner:
     or starts another; calling it while all is well costs one probe.
     """
 
-    def __init__(self, endpoint: Endpoint, *, directory: Path, redaction: Redaction | None = None) -> None:
+    def __init__(self, endpoint: endpoints.Endpoint, *, directory: Path, redaction: Redaction | None = None) -> None:
         self._endpoint, self._redaction = endpoint, redaction or Redaction()
         self._directory = directory
         self._client: Client | None = None
@@ -47,8 +43,8 @@ class OpencodeRunner:
         self._starting = anyio.Lock()
         self._ours: dict[str, str | None] = {}
         self._narrow = narrowing.Narrow(self._call)
-        self._places = Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
-        self._watch = life.Watch()
+        self._places = places.Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
+        self._watch = signs.Watch()
         self._told = questions.Told(self._redaction)
 
     @classmethod
@@ -66,7 +62,7 @@ class OpencodeRunner:
 
         `secret`: variables of the environment that a server of ours never gets.
         """
-        endpoint = endpoint_of(settings, directory, state, environ, secret)
+        endpoint = endpoints.endpoint_of(settings, directory, state, environ, secret)
         return cls(endpoint, directory=directory, redaction=redaction)
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -207,7 +203,7 @@ class OpencodeRunner:
         """Read a session's signs of life (see the port)."""
         place = await self._places.of(session)
         asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
-        return await life.read(asked, self._watch, session)
+        return await signs.read(asked, self._watch, session)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port)."""
@@ -312,11 +308,11 @@ class OpencodeRunner:
     async def _statuses(self, directory: str | None) -> dict[str, turns.Status]:
         """What `GET /session/status` says of a folder's sessions that are not idle."""
         answer = await self._call("GET", "/session/status", directory=directory)
-        found, now = shapes.parse(shapes.STATUSES, answer.content), server_time(answer.headers.get("date", ""))
+        found, now = shapes.parse(shapes.STATUSES, answer.content), refusals.server_time(answer.headers.get("date", ""))
         return {
             session: turns.Status(
                 True,
-                of_status(entry.message, entry.attempt, entry.next, now) if entry.type == "retry" else None,
+                refusals.of_status(entry.message, entry.attempt, entry.next, now) if entry.type == "retry" else None,
             )
             for session, entry in found.items()
             if entry.type != "idle"

@@ -1,10 +1,12 @@
 """The shapes of OpenCode's answers, as far as they are used."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
+from ashep.adapters.opencode.refusals import Read
 from ashep.adapters.opencode.turns import Time
 from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable
@@ -12,16 +14,10 @@ from ashep.errors import RunnerUnavailable
 T = TypeVar("T")
 
 
-class _Json(BaseModel):
-    """An answer of which only these fields are read."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Session(_Json):
+class _Session(Read):
     id: str
     parentID: str | None = None
-    metadata: dict[str, Any] = {}
+    metadata: Mapping[str, Any] = {}
     directory: str | None = None
     time: Time
 
@@ -30,7 +26,7 @@ class _Held(_Session):
     permission: tuple[dict[str, str], ...] | None = None
 
 
-class _Status(_Json):
+class _Status(Read):
     type: str
     attempt: int = 1
     message: str = ""
@@ -38,43 +34,31 @@ class _Status(_Json):
     """Milliseconds since 1970, by the server's clock: when the provider is asked again."""
 
 
-class _Agent(_Json):
+class _Agent(Read):
     name: str
     hidden: bool | None = None
 
 
-class _Provider(_Json):
+class _Provider(Read):
     id: str
-    models: dict[str, Any] = {}
+    models: Mapping[str, Any] = {}
 
 
-class _Providers(_Json):
+class _Providers(Read):
     providers: tuple[_Provider, ...]
 
 
-class _Config(_Json):
+class _Config(Read):
     model: str | None = None
     default_agent: str | None = None
 
 
 SESSION = TypeAdapter(_Session)
-
-
 HELD = TypeAdapter(_Held)
-
-
 SESSIONS = TypeAdapter(tuple[_Session, ...])
-
-
 STATUSES = TypeAdapter(dict[str, _Status])
-
-
 AGENTS = TypeAdapter(tuple[_Agent, ...])
-
-
 PROVIDERS = TypeAdapter(_Providers)
-
-
 CONFIG = TypeAdapter(_Config)
 
 
@@ -99,11 +83,7 @@ def whole(content: bytes) -> bytes:
         return content
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class JudgedRule(_Shape):
+class JudgedRule(Read):
     """A rule of an agent's: the last one that fits decides."""
 
     permission: str
@@ -111,12 +91,12 @@ class JudgedRule(_Shape):
     action: str
 
 
-class _Tied(_Shape):
+class _Tied(Read):
     provider: str = Field(alias="providerID")
     model: str = Field(alias="modelID")
 
 
-class ListedAgent(_Shape):
+class ListedAgent(Read):
     """An agent of `GET /agent`."""
 
     name: str

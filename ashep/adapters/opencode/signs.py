@@ -18,32 +18,24 @@ import anyio
 import httpx
 import httpx_sse
 
-from ashep.adapters.opencode import shapes
+from ashep.adapters.opencode import questions, refusals, shapes, turns
 from ashep.adapters.opencode.client import Client, check
-from ashep.adapters.opencode.questions import Told
-from ashep.adapters.opencode.refusals import server_time
-from ashep.adapters.opencode.turns import MESSAGES, order
 from ashep.core.facts.runs import Life
 from ashep.ports.runner import Sign
 
 Get = Callable[[str], Awaitable[httpx.Response]]
 """Asks the server; 400 and 404 are answers."""
 
-
 FAMILY = 64
 """Subagents' sessions that are looked at below one session."""
-
 
 TAIL = 3
 """Messages of a session that are read."""
 
-
 SLACK = 5.0
 """Seconds by which a read may be ahead of the stream: the server's clock is given in whole ones."""
 
-
-_SUBAGENT = "task"
-"""The tool that waits for a subagent, which shows signs of its own."""
+_SUBAGENT = "task"  # the tool that waits for a subagent, which shows signs of its own
 
 
 class Watch:
@@ -109,7 +101,7 @@ class Shown(NamedTuple):
 async def read(get: Get, watch: Watch, session: str) -> Life:
     """Read a busy session and those below it, and say how alive they are."""
     statuses = await get("/session/status")
-    busy, now = shapes.parse(shapes.STATUSES, statuses.content), server_time(statuses.headers.get("date", ""))
+    busy, now = shapes.parse(shapes.STATUSES, statuses.content), refusals.server_time(statuses.headers.get("date", ""))
     family = await _family(get, session)
     shown = [found for member in family if member in busy and (found := await _show(get, member))]
     tools = dict(tool for one in shown for tool in one.tools)
@@ -137,7 +129,7 @@ async def _show(get: Get, session: str) -> Shown | None:
     answer = await get(f"/session/{session}/message?limit={TAIL}")
     if answer.status_code != 200:  # a message that the server cannot show (fact 1): the stream is what is left
         return None
-    messages = order(shapes.parse(MESSAGES, answer.content))
+    messages = turns.order(shapes.parse(turns.MESSAGES, answer.content))
     parts = messages[-1].parts if messages else ()
     running = (part for part in parts if part.state is not None and part.state.status == "running")
     calls = tuple((part.callID, part.tool) for part in running if part.tool != _SUBAGENT)
@@ -147,38 +139,19 @@ async def _show(get: Get, session: str) -> Shown | None:
 SILENCE = httpx.Timeout(5.0, read=45.0)
 """The server sends a heartbeat every 10 s; a stream without any is dead."""
 
-
 _SPACING = 1.0
-
-
 _TYPE = re.compile(r'"type":"([a-z.]+)"')
-
-
 _SESSION = re.compile(r'"sessionID":"(ses_\w+)"')
-
-
 _URGENT = frozenset({"session.idle", "session.error", "permission.asked", "question.asked"})
-
-
 _USERS = re.compile(r'"role":"user"')
-
-
 _MESSAGE = re.compile(r'"id":"(msg_\w+)"')
-
-
 _OF_MESSAGE = re.compile(r'"messageID":"(msg_\w+)"')
-
-
 _KEPT = 1000
-
-
 _ASKING = ("permission.", "question.")
-
-
 _IGNORED = frozenset({"session.diff", "sync"})  # sync: what was told just before, once more
 
 
-async def listen(client: Client, watch: Watch, told: Told) -> AsyncIterator[Sign]:
+async def listen(client: Client, watch: Watch, told: questions.Told) -> AsyncIterator[Sign]:
     """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
 
     The watch is told of every event, and `told` of what is asked. Raises httpx.HTTPError, RunnerUnauthorized or
@@ -191,7 +164,7 @@ async def listen(client: Client, watch: Watch, told: Told) -> AsyncIterator[Sign
         watch.cut()
 
 
-async def _listen(client: Client, watch: Watch, told: Told) -> AsyncIterator[Sign]:
+async def _listen(client: Client, watch: Watch, told: questions.Told) -> AsyncIterator[Sign]:
     last: dict[str, float] = {}
     users: dict[str, None] = {}
     async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:

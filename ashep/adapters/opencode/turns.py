@@ -4,20 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
-from ashep.adapters.opencode.refusals import Failure, of_error
+from ashep.adapters.opencode.refusals import Failure, Read, of_error
 from ashep.core.facts.runs import Refusal
 from ashep.ports.runner import MOST_TEXT, Turn, TurnState
 
 
-class _Read(BaseModel):
-    """A part of OpenCode's JSON: only what we use, and nothing is said about the rest."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Time(_Read):
+class Time(Read):
     """Milliseconds since 1970."""
 
     created: float | None = None
@@ -31,14 +25,14 @@ class Time(_Read):
         return max(self.created or 0, self.completed or 0, self.start or 0, self.end or 0)
 
 
-class Cache(_Read):
+class Cache(Read):
     """Tokens that came from or went to the provider's cache."""
 
     read: float = 0
     write: float = 0
 
 
-class Tokens(_Read):
+class Tokens(Read):
     """What one answer used."""
 
     input: float = 0
@@ -47,7 +41,7 @@ class Tokens(_Read):
     cache: Cache = Cache()
 
 
-class Info(_Read):
+class Info(Read):
     """A message without its parts."""
 
     id: str
@@ -64,14 +58,14 @@ class Info(_Read):
     cost: float = 0
 
 
-class State(_Read):
+class State(Read):
     """How a tool's call stands."""
 
     time: Time = Time()
     status: str = ""
 
 
-class Part(_Read):
+class Part(Read):
     """A piece of a message."""
 
     type: str
@@ -89,7 +83,7 @@ class Part(_Read):
         return max(self.time.newest, self.state.time.newest if self.state else 0)
 
 
-class Message(_Read):
+class Message(Read):
     """A message of a session."""
 
     info: Info

@@ -15,19 +15,7 @@ from ashep.adapters.verifier.looking import code_pattern, error, failed, file_ex
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of
-from ashep.core.policy.checks import (
-    Check,
-    CodePatternCheck,
-    FileExistsCheck,
-    HttpRequest,
-    HttpRequestCheck,
-    ManualCheck,
-    OwnCheck,
-    Service,
-    TestPass,
-    TestPassCheck,
-)
-from ashep.core.policy.language import format_duration
+from ashep.core.policy import checks, language
 from ashep.ports.verifier import CheckType, Ended, Found
 from ashep.redaction import Redaction
 
@@ -35,16 +23,16 @@ _ASK = (*python(), str(CHILDREN / "ask.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
 
 
-def is_look(check: Check) -> bool:
+def is_look(check: checks.Check) -> bool:
     """Whether a check runs nothing of the candidate's."""
-    return isinstance(check, FileExistsCheck | CodePatternCheck | ManualCheck)
+    return isinstance(check, checks.FileExistsCheck | checks.CodePatternCheck | checks.ManualCheck)
 
 
-async def look(check: Check, tree: Path) -> Found:
+async def look(check: checks.Check, tree: Path) -> Found:
     """Carry out a check that only looks."""
-    if isinstance(check, FileExistsCheck):
+    if isinstance(check, checks.FileExistsCheck):
         return await file_exists(tree, check.verify)
-    if isinstance(check, CodePatternCheck):
+    if isinstance(check, checks.CodePatternCheck):
         return await code_pattern(tree, check.verify)
     return Found("skipped", "a person is asked")
 
@@ -73,24 +61,24 @@ class Stage:
         """The checkout."""
         return self.checkout.tree
 
-    async def carry_out(self, check: Check) -> Found:
+    async def carry_out(self, check: checks.Check) -> Found:
         """Carry out a check that runs programs."""
-        if isinstance(check, HttpRequestCheck) and check.verify.service is None:
+        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
             return await self._elsewhere(check.verify)
         if self.isolation.refused:
             return error(f"`verification.sandbox` is bwrap, and {self.isolation.unusable}")
-        if isinstance(check, TestPassCheck):
+        if isinstance(check, checks.TestPassCheck):
             return await self._test_pass(check.verify)
-        if isinstance(check, HttpRequestCheck) and check.verify.service is not None:
+        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is not None:
             return await self._http_request(check.verify, check.verify.service)
-        return await self._own(check) if isinstance(check, OwnCheck) else await look(check, self.tree)
+        return await self._own(check) if isinstance(check, checks.OwnCheck) else await look(check, self.tree)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
         """Run a program for a check of the user's own."""
         ran = await self._run(argv, timeout.total_seconds())
         return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
 
-    async def _test_pass(self, wanted: TestPass) -> Found:
+    async def _test_pass(self, wanted: checks.TestPass) -> Found:
         if without := await self._without(wanted.command[0]):
             return without
         ran = await self._run(wanted.command, wanted.timeout.total_seconds())
@@ -101,13 +89,13 @@ class Stage:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output)
 
-    async def _http_request(self, wanted: HttpRequest, service: Service) -> Found:
+    async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> Found:
         if without := await self._without(service.start[0]):
             return without
         bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
         return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
 
-    async def _elsewhere(self, wanted: HttpRequest) -> Found:
+    async def _elsewhere(self, wanted: checks.HttpRequest) -> Found:
         """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
         address = self.service_url
         if address is None:
@@ -119,7 +107,7 @@ class Stage:
         order = order_of(wanted, address)
         return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
 
-    async def _own(self, check: OwnCheck) -> Found:
+    async def _own(self, check: checks.OwnCheck) -> Found:
         known = self.types.get(check.type)
         if known is None:
             return error(f"no check of the type {check.type} is known: name its class in `verification.types`")
@@ -127,7 +115,7 @@ class Stage:
             with anyio.fail_after(check.timeout.total_seconds()):
                 return await known.check(check.verify, self)
         except TimeoutError:
-            return error(f"it had not ended after {format_duration(check.timeout)}")
+            return error(f"it had not ended after {language.format_duration(check.timeout)}")
 
     async def _without(self, program: str) -> Found | None:
         path = self._env()["PATH"]
@@ -173,7 +161,7 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
         case "missing":
             return f"{program} cannot be started: {os.strerror(ran.errno)}"
         case "timeout":
-            return f"it had not ended after {format_duration(timeout)}; it was killed"
+            return f"it had not ended after {language.format_duration(timeout)}; it was killed"
         case "output":
             return f"it printed more than {PRINTED // 1024**2} MiB; it was killed"
         case "processes":

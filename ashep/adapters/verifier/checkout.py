@@ -29,30 +29,14 @@ from ashep.errors import AshepError, PrintedTooMuch
 MOST_FILES = 500_000
 """Files of a checkout: a few objects of git can name any number of them."""
 
-
 _BLOCK = 4096  # bytes of a disk that a file takes at least
-
-
 _GIT = 300.0  # seconds for one call of git
-
-
 _QUIET = {"GIT_NO_LAZY_FETCH": "1"}
-
-
 _ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
-
-
 _IDENTITY = "[user]\n\tname = Agent Shepherd\n\temail = ashep@localhost\n"
-
-
 _ID = re.compile(r"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\w+) \d+")
-
-
 _PREFIX = "check-"
-
-
 _MISSING = "unable to read sha1 file"
-
 
 _FETCH = (
     "The repository does not hold every file of the commit, and nothing is fetched for a check. It may be a partial "

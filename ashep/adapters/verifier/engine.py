@@ -29,8 +29,6 @@ Keep = Callable[[str], Awaitable[str]]
 
 _LONGEST = 500  # characters of a message
 _LARGEST = 256 * 1024  # characters of what is kept of a check of the user's own
-
-
 _Found = tuple[tuple[CheckResult, ...], bool | None]  # and whether their programs were isolated; None: there were none
 
 

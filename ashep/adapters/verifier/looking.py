@@ -19,9 +19,7 @@ from ashep.ports.verifier import Found
 
 _READING = 20.0  # seconds for the patterns of an issue, beyond those that their process gives itself
 
-
-_LARGEST = 64 * 1024 * 1024
-"""Bytes of a file in which texts are looked for."""
+_LARGEST = 64 * 1024 * 1024  # bytes of a file in which texts are looked for
 
 
 async def file_exists(tree: Path, wanted: FileExists) -> Found:

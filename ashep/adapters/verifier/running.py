@@ -27,13 +27,11 @@ OOM = 800
 """What is added to how readily the kernel kills a check when memory runs out, up to 1000: before all else here."""
 
 CHILDREN = Path(__file__).parent / "children"
-_MARGIN = 4096
-"""Bytes beyond what is kept: a secret that the cut goes through stands there."""
+_MARGIN = 4096  # bytes beyond what is kept: a secret that the cut goes through stands there
 _PATIENCE = 15.0  # seconds that the supervisor has to end everything
 _WORDS = 7  # of the supervisor's line
 _START = 30.0  # seconds for the supervisor itself, beside the program
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
 Reason = Literal["exited", "timeout", "output", "processes", "memory", "missing", "ended"]
 
 

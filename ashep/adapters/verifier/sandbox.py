@@ -15,20 +15,11 @@ from ashep.core.text import clean
 from ashep.errors import AshepError
 
 PROGRAM = "bwrap"
-
-
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
 _PROBE = 20.0  # seconds for the sandbox to start `true`
-
-
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
-
-_KEPT_IN_RUN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
-"""Where NixOS has its programs."""
-
+_KEPT_IN_RUN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")  # where NixOS has its programs
 
 SECRET = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",

@@ -2,19 +2,22 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import policies
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Json, example, policies, project_of
+from ashep.config import examine
+from ashep.config.findings import Finding, errors_of
+from ashep.config.rules import warnings
+from ashep.core.analysis.bounds import Bounds
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.language import format_duration
 from ashep.errors import UsageError
-
-if TYPE_CHECKING:
-    from ashep.config.findings import Finding
-    from ashep.core.analysis.bounds import Bounds
-
+from ashep.prompt.files import wrong_templates
 
 OTHER_QUESTIONS = (
     "questions: those of phases; agents may ask people, too, and ashep where work falls short or touches rules"
@@ -23,9 +26,7 @@ OTHER_QUESTIONS = (
 
 
 @policies.command(
-    short_help="Check the policies.",
-    name="check",
-    epilog=example("ashep policy check", "ashep policy check draft.yaml", "ashep policy check --json"),
+    name="check", epilog=example("ashep policy check", "ashep policy check draft.yaml", "ashep policy check --json")
 )
 def policy_check(
     context: typer.Context,
@@ -48,7 +49,7 @@ def policy_check(
             raise UsageError(f"{file}: there is no such file")
     checked = [(file or folder / "policies.yaml", *_checked(folder, file)) for file in files or (None,)]
     findings = [finding for _, found, _ in checked for finding in found]
-    failed = any(finding.severity == "error" for finding in findings)
+    failed = bool(errors_of(findings))
     if as_json:
         bounds = {str(file): {name: _plain(one) for name, one in all_of.items()} for file, _, all_of in checked}
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings], "bounds": bounds})
@@ -58,26 +59,20 @@ def policy_check(
     raise typer.Exit(int(failed))
 
 
-def _checked(folder: Path, file: Path | None) -> "tuple[list[Finding], dict[str, Bounds | None]]":
-    from ashep.config.files import examine
-    from ashep.config.rules import warnings
-    from ashep.core.analysis.soundness import analyse
-
+def _checked(folder: Path, file: Path | None) -> tuple[list[Finding], dict[str, Bounds | None]]:
     seen = examine(folder, file)
     if seen.policies is None or seen.agents is None or seen.settings is None:
         return seen.findings, {}
     findings = seen.findings + warnings(seen.policies, seen.agents, seen.settings, seen.places)
     if file is None and (folder / "prompts").is_dir():
-        from ashep.prompt.files import wrong_templates
-
         findings += wrong_templates(folder, seen.policies)
-    if any(finding.severity == "error" for finding in findings):
+    if errors_of(findings):
         return findings, {}
     analysis = analyse(seen.policies, seen.agents, seen.settings)
     return findings, {name: verdict.bounds for name, verdict in analysis.items()}
 
 
-def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None]") -> None:
+def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) -> None:
     for finding in findings:
         screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
         for step in finding.story:
@@ -87,14 +82,12 @@ def _say(file: Path, findings: "list[Finding]", bounds: "dict[str, Bounds | None
             screen.say(f"{name}: {said(one)}")
     if any(bounds.values()):
         screen.say(OTHER_QUESTIONS)
-    if not any(finding.severity == "error" for finding in findings):
+    if not errors_of(findings):
         screen.say(f"{file}: no mistake found")
 
 
-def said(bounds: "Bounds") -> str:
+def said(bounds: Bounds) -> str:
     """Give the bounds of a policy as a sentence."""
-    from ashep.core.policy.language import format_duration
-
     cost = "" if bounds.best_cost is None else f", cost {bounds.best_cost:.2f}"
     most = "" if bounds.worst_cost is None else f", cost {bounds.worst_cost:.2f}"
     wait = f", {format_duration(bounds.worst_wait)} of waiting for people" if bounds.worst_questions else ""
@@ -109,7 +102,7 @@ def _many(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def _plain(bounds: "Bounds | None") -> dict[str, Any] | None:
+def _plain(bounds: Bounds | None) -> dict[str, Any] | None:
     if bounds is None:
         return None
     seconds = {"worst_work": bounds.worst_work.total_seconds(), "worst_wait": bounds.worst_wait.total_seconds()}

@@ -1,28 +1,28 @@
 """`ashep policy graph`: a policy as a picture."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import policies
+from ashep.cli.options import example, project_of
 from ashep.cli.place import configured, picture
-from ashep.cli.root import example, policies, project_of
+from ashep.config import ConfigErrors, check, errors_of, examine
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
-
-if TYPE_CHECKING:
-    from ashep.core.policy.agents import Agents
-    from ashep.core.policy.policies import Policies, Policy
-    from ashep.core.policy.settings import Settings
-    from ashep.views.graph import Picture
-
+from ashep.views import graph
+from ashep.views.graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")
 
 
 @policies.command(
     name="graph",
-    short_help="Draw a policy.",
     epilog=example(
         "ashep policy graph",
         "ashep policy graph standard --format text --live",
@@ -42,8 +42,6 @@ def policy_graph(
     It is drawn from the search that `ashep policy check` makes, and what that finds in the policy is in colour: red for
     errors, orange for warnings. Failures and deadlines are dotted lines.
     """
-    from ashep.views import graph
-
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     folder = configured(project_of(context))
@@ -57,21 +55,16 @@ def policy_graph(
 
 
 def drawn(
-    policies: "Policies", agents: "Agents", settings: "Settings", name: str | None, issues: dict[str, int] | None = None
-) -> "Picture":
+    policies: Policies, agents: Agents, settings: Settings, name: str | None, issues: dict[str, int] | None = None
+) -> Picture:
     """Draw a policy of files that are in order; `issues` are how many are where."""
-    from ashep.core.analysis.soundness import analyse
-    from ashep.views import graph
-
     name, policy = policy_named(policies, name)
     verdict = analyse(policies.model_copy(update={"policies": {name: policy}}), agents, settings)[name]
     phases = [(phase.name, phase.needs, phase.human is not None) for phase in policy.phases]
     return graph.picture(name, phases, verdict.edges, verdict.findings, issues)
 
 
-def _print(drawn: "Picture", form: str) -> None:
-    from ashep.views import graph
-
+def _print(drawn: Picture, form: str) -> None:
     if form == "json":
         screen.data(graph.as_json(drawn))
     elif form == "text":
@@ -82,20 +75,17 @@ def _print(drawn: "Picture", form: str) -> None:
             screen.say(line)
 
 
-def _configuration(folder: Path) -> "tuple[Policies, Agents, Settings]":
+def _configuration(folder: Path) -> tuple[Policies, Agents, Settings]:
     """Read the files. What a search of the policies finds is to be drawn; all else that is wrong is not."""
-    from ashep.config import ConfigErrors, check, examine
-
     found = examine(folder)
     policies, agents, settings = found.policies, found.agents, found.settings
     apart = check(policies, agents, None) + check(None, None, settings)  # so that nothing is searched
-    errors = [finding for finding in found.findings if finding.severity == "error"]
-    if policies is None or agents is None or settings is None or any(one.severity == "error" for one in apart):
-        raise ConfigErrors(errors)
+    if policies is None or agents is None or settings is None or errors_of(apart):
+        raise ConfigErrors(errors_of(found.findings))
     return policies, agents, settings
 
 
-def policy_named(known: "Policies", name: str | None) -> "tuple[str, Policy]":
+def policy_named(known: Policies, name: str | None) -> tuple[str, Policy]:
     """Find a policy by its name; by default `default_policy`, else the first."""
     name = name or known.default_policy or next(iter(known.policies))
     if name not in known.policies:

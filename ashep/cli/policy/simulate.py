@@ -2,32 +2,32 @@
 
 import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import policies
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import FOLDER
-from ashep.cli.root import Json, example, policies, project_of
 from ashep.cli.screen import Progress
+from ashep.config import read
+from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
-
-if TYPE_CHECKING:
-    from ashep.simulation.chances import Chances
-    from ashep.simulation.distribution import Distribution, Spread
-    from ashep.simulation.lives import Cast, Life
-    from ashep.simulation.moves import Point, Step
-    from ashep.simulation.script import Line
-
+from ashep.simulation.casting import cast_of
+from ashep.simulation.chances import Chances, Dice
+from ashep.simulation.distribution import Distribution, Spread
+from ashep.simulation.lives import AT_ONCE, Cast, Life, live
+from ashep.simulation.moves import Point, Step
+from ashep.simulation.script import Line, read_script, written
+from ashep.simulation.virtual import EPOCH
 
 _MINUTE = 60
 
 
 @policies.command(
-    short_help="Try a policy out on made-up issues.",
     name="simulate",
     epilog=example(
         "ashep policy simulate standard",
@@ -64,8 +64,6 @@ def policy_simulate(
     middle, for nine of ten, and at most. Nothing of the project is changed, and nothing is started. The exit code is 1
     where an issue came to a state in which nothing can happen to it any more.
     """
-    from ashep.simulation.casting import cast_of
-
     _one_way(script, runs, chance, chances)
     cast = cast_of(project_of(context) / FOLDER, name, file)
     for line in cast.unsound:
@@ -91,27 +89,18 @@ def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, ch
 # --- by chance ----------------------------------------------------------------------------------------------------
 
 
-def _chances(file: Path | None, words: list[str]) -> "Chances":
-    from ashep.config import read
-    from ashep.simulation.chances import Chances
-
+def _chances(file: Path | None, words: list[str]) -> Chances:
     return (Chances() if file is None else read(Chances, _text(file), file)).but(words)
 
 
-def _by_chance(cast: "Cast", runs: int, seed: int, chances: "Chances", as_json: bool) -> bool:
-    from ashep.simulation.chances import Dice
-    from ashep.simulation.distribution import Distribution
-    from ashep.simulation.lives import AT_ONCE, live
-
-    dice, lives, progress = Dice(cast.rules, chances, seed), list["Life"](), Progress("lived through", "issues")
-    try:
+def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool) -> bool:
+    dice, lives = Dice(cast.rules, chances, seed), list[Life]()
+    with Progress("lived through", "issues") as progress:
         for first in range(0, runs, AT_ONCE):
             issues = [f"sim-{number + 1}" for number in range(first, min(first + AT_ONCE, runs))]
             lives += live(cast, issues, dice)
             dice.forget()
             progress(len(lives))
-    finally:
-        progress.end()
     told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
     if as_json:
         screen.data({"policy": cast.policy, "seed": seed, **told.as_json()})
@@ -120,7 +109,7 @@ def _by_chance(cast: "Cast", runs: int, seed: int, chances: "Chances", as_json: 
     return bool(told.stuck)
 
 
-def _print(cast: "Cast", seed: int, told: "Distribution") -> None:
+def _print(cast: Cast, seed: int, told: Distribution) -> None:
     screen.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
     screen.say()
     rows = [
@@ -136,7 +125,7 @@ def _print(cast: "Cast", seed: int, told: "Distribution") -> None:
         screen.note(f"nothing can happen any more after: {script}")
 
 
-def _row(title: str, spread: "Spread", shown: Callable[[float], str] = "{:g}".format) -> list[str]:
+def _row(title: str, spread: Spread, shown: Callable[[float], str] = "{:g}".format) -> list[str]:
     mean = shown(spread.mean) if shown is _span else f"{spread.mean:.2f}"
     return [title, *(shown(value) for value in (spread.min, spread.median, spread.p90, spread.max)), mean]
 
@@ -153,10 +142,7 @@ def _span(seconds: float) -> str:
 # --- by a script, and by hand -------------------------------------------------------------------------------------
 
 
-def _by_script(cast: "Cast", file: Path, as_json: bool) -> bool:
-    from ashep.simulation.lives import live
-    from ashep.simulation.script import read_script
-
+def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
     script, story = read_script(_text(file), cast.rules, file), list[str]()
     (life,) = live(cast, ["sim-1"], script, _narrator(story.append if as_json else screen.say))
     if script.error is not None:
@@ -170,16 +156,13 @@ def _by_script(cast: "Cast", file: Path, as_json: bool) -> bool:
     return life.end == "stuck"
 
 
-def _said(line: "Line") -> str:
+def _said(line: Line) -> str:
     return f"{line.point}: {line.step.move}"
 
 
-def _by_hand(cast: "Cast") -> bool:
-    from ashep.simulation.lives import live
-    from ashep.simulation.script import written
-
+def _by_hand(cast: Cast) -> bool:
     screen.say("Name a move, its number, or its beginning; Enter takes the first. Ctrl-C or Ctrl-D ends.")
-    with _interruptible():
+    with screen.interrupted_by(signal.SIGINT):  # the loop's own handler would wait for it, and it for the answer
         (life,) = live(cast, ["sim-1"], _ask, _narrator(screen.say))
     _sum_up(life)
     if life.moves:
@@ -187,24 +170,8 @@ def _by_hand(cast: "Cast") -> bool:
     return life.end == "stuck"
 
 
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C end a question: the event loop's own handler would wait for the loop, which waits for the answer."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _ask(point: "Point") -> "Step | None":
+def _ask(point: Point) -> Step | None:
     """Let a person say what happens; None where they have enough."""
-    from ashep.simulation.moves import Step
-
     said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
     who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
@@ -231,9 +198,6 @@ def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
 
 def _narrator(say: Callable[[str], Any]) -> Any:
     """Tell the story of a life as it goes, with the time since it began."""
-    from ashep.daemon.daemon import narrator
-    from ashep.simulation.virtual import EPOCH
-
     now = [EPOCH]
 
     def timed(line: str) -> None:
@@ -248,7 +212,7 @@ def _narrator(say: Callable[[str], Any]) -> Any:
     return picture
 
 
-def _life(life: "Life") -> dict[str, Any]:
+def _life(life: Life) -> dict[str, Any]:
     return {
         "end": life.end, "code": life.code or None, "why": life.why, "runs": life.runs, "visits": dict(life.visits),
         "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
@@ -256,7 +220,7 @@ def _life(life: "Life") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sum_up(life: "Life") -> None:
+def _sum_up(life: Life) -> None:
     code = f" ({life.code})" if life.code else ""
     runs = f"{life.runs} run{'s' * (life.runs != 1)}"
     asked = f"{life.questions} question{'s' * (life.questions != 1)} to people"

@@ -1,30 +1,33 @@
-"""Policies in the forms of other set-ups: import, export, and a flow as a session state."""
+"""Policies in the forms of other set-ups: `ashep policy import` and `export`."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ashep.cli import screen
-from ashep.cli.place import configured, picture
+from ashep.cli.commands import policies
+from ashep.cli.options import Json, example, project_of
+from ashep.cli.place import configured
 from ashep.cli.policy.graph import policy_named
-from ashep.cli.root import Issue, Json, example, policies, project_of
+from ashep.config import ConfigErrors, errors_of, examine
 from ashep.core.policy.language import is_name, name_of
-from ashep.errors import AshepError, UsageError
-
-if TYPE_CHECKING:
-    from ashep.core.policy.policies import Policy
-    from ashep.interchange.notes import Imported
-
+from ashep.core.policy.policies import Policy
+from ashep.errors import UsageError
+from ashep.interchange.notes import Imported, grouped
+from ashep.interchange.symphony import read_workflow
+from ashep.interchange.table import read_table, schema_of
+from ashep.interchange.transitions import imported, table_of
+from ashep.interchange.webboty import read_webboty
+from ashep.interchange.writing import write_files
 
 FORMATS = ("transitions", "state-schema")
 
 
 @policies.command(
     name="import",
-    short_help="Make a policy of another set-up's.",
     epilog=example(
         "ashep policy import coding-workflow-transitions.json",
         "ashep policy import ../other/.agent-shepherd --output draft",
@@ -48,9 +51,6 @@ def policy_import(
     What could not be carried over is named with its key and line, at the top of the file and on standard error; nothing
     is dropped silently. Check the result with `ashep policy check`.
     """
-    from ashep.interchange.notes import grouped
-    from ashep.interchange.writing import write_files
-
     made = _imported(file, name)
     if as_json:
         notes = [asdict(one) | {"file": one.file or None} for one in made.notes]
@@ -67,26 +67,19 @@ def policy_import(
         screen.note(line)
 
 
-def _imported(file: Path, name: str | None) -> "Imported":
+def _imported(file: Path, name: str | None) -> Imported:
     if not file.exists():
         raise UsageError(f"{file}: there is no such file")
     if file.suffix == ".json":
-        from ashep.interchange.table import read_table
-        from ashep.interchange.transitions import imported
-
         document = read_table(file)
         return imported(document, _name(name, document.table.policy or file.stem))
     if file.suffix in (".yaml", ".yml") or file.is_dir():
-        from ashep.interchange.webboty import read_webboty
-
         if name is not None:
             raise UsageError(
                 "--name goes with a transition table or a workflow; other files say how their policies are called"
             )
         return read_webboty(file)
     if file.suffix == ".md":
-        from ashep.interchange.symphony import read_workflow
-
         return read_workflow(file, _name(name, file.stem.lower()))
     raise UsageError(f"{file}: its form is not known; expected a .json, .yaml or .md file, or a folder")
 
@@ -102,7 +95,6 @@ def _name(given: str | None, otherwise: str) -> str:
 
 @policies.command(
     name="export",
-    short_help="Write a policy in another form.",
     epilog=example(
         "ashep policy export",
         "ashep policy export multi-tier > table.json",
@@ -122,9 +114,6 @@ def policy_export(
 
     What a table has no place for, such as bounds, is named on standard error.
     """
-    from ashep.interchange.state import schema_of
-    from ashep.interchange.transitions import table_of
-
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     name, policy = _policy(context, name)
@@ -137,31 +126,9 @@ def policy_export(
         screen.note(f"a table cannot say: {what}")
 
 
-def _policy(context: typer.Context, name: str | None) -> "tuple[str, Policy]":
+def _policy(context: typer.Context, name: str | None) -> tuple[str, Policy]:
     """Read the policies and find the one that is meant; what a search finds in it is no matter here."""
-    from ashep.config import ConfigErrors, examine
-
     found = examine(configured(project_of(context)))
     if found.policies is None:
-        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
+        raise ConfigErrors(errors_of(found.findings))
     return policy_named(found.policies, name)
-
-
-@policies.command(
-    name="state",
-    short_help="Tell where an issue is, as state.json.",
-    epilog=example("ashep policy state t-1", "ashep policy state t-1 > state.json"),
-)
-def policy_state(context: typer.Context, issue: Issue) -> None:
-    """Tell where an issue is in the words of its policy's transition table, with its history, as JSON.
-
-    It is valid against what `ashep policy export --format state-schema` prints for its policy; `ashep init --preset
-    multi-tier` writes that schema into .opencode/schemas.
-    """
-    from ashep.interchange.state import session_state
-
-    with picture(configured(project_of(context)) / "state") as seen:
-        told = session_state(seen.database, issue)
-    if told is None:
-        raise AshepError(f"nothing is known of an issue {issue}")
-    screen.data(told)

@@ -1,41 +1,43 @@
-"""What `ashep criteria --suggest` does: an agent proposes the checks of an issue, and a person confirms."""
+"""`ashep criteria`: the checks of an issue shown, linted, set, or proposed by an agent and confirmed by a person."""
 
 import os
 import sys
+from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
 import typer
+from anyio import to_thread
 
+from ashep.actions.answers import person
+from ashep.actions.install import runs
+from ashep.actions.suggest import Proposal, adviser, suggest
+from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
+from ashep.adapters.clock import RealClock
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
+from ashep.config import errors_of, load, settings_in
+from ashep.config.checks.block import Reading
+from ashep.config.checks.lint import lint as look
+from ashep.config.checks.put import Given, read_given
+from ashep.config.nodes import MAX_BYTES, Unreadable, decode
+from ashep.connect import READER, annotations_of, runner_of, tracker_of
+from ashep.core.issues.people import AGENT_ACTORS
+from ashep.core.policy.checks import Check, Criteria, hash_of
+from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
-
-if TYPE_CHECKING:
-    from ashep.actions.suggest import Proposal
-    from ashep.config.checks.block import Reading
-    from ashep.config.checks.put import Given
-    from ashep.core.policy.checks import Check, Criteria
-    from ashep.core.policy.settings import Settings
-    from ashep.ports.tracker import Seen
+from ashep.ports.tracker import Seen
 
 
-def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[str, ...]) -> "Proposal":
+def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, ...]) -> Proposal:
     """Ask an agent of the project's server; a managed server that did not run is ended again."""
-    import anyio
-    from anyio import to_thread
-
-    from ashep.actions.offer import runs
-    from ashep.actions.suggest import adviser, suggest
-    from ashep.adapters.clock import RealClock
-    from ashep.config import load
-    from ashep.connect import runner_of
-
     agent = adviser(load(configured(project)).agents)
 
-    async def ask() -> "Proposal":
+    async def ask() -> Proposal:
         runner, clock = runner_of(project, settings), RealClock()
         as_found = await to_thread.run_sync(runs, configured(project) / "state")
         screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
@@ -52,7 +54,7 @@ def proposed(project: Path, settings: "Settings", found: "Seen", known: tuple[st
     return anyio.run(ask)
 
 
-def confirmed(found: "Proposal", *, yes: bool) -> bool:
+def confirmed(found: Proposal, *, yes: bool) -> bool:
     """Show a proposal with its doubts, and say whether a person wants it."""
     for finding in found.reading.findings:
         screen.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))
@@ -67,21 +69,18 @@ def confirmed(found: "Proposal", *, yes: bool) -> bool:
 
 def refuse_agents() -> None:
     """Let nobody but a person ask for it: `UsageError` before a minute is spent."""
-    from ashep.core.issues.people import AGENT_ACTORS
-
     if os.environ.get("BEADS_ACTOR", "").startswith(AGENT_ACTORS):
         raise UsageError("only a person asks for checks, and no agent")
 
 
 @app.command(
-    short_help="Show, check or set what is checked of an issue.",
     epilog=example(
         "ashep criteria t-1",
         "ashep criteria t-1 --lint",
         "ashep criteria t-1 --set checks.yaml",
         "ashep criteria t-1 --suggest",
         "ashep criteria t-1 --json",
-    ),
+    )
 )
 def criteria(
     context: typer.Context,
@@ -117,14 +116,11 @@ def criteria(
     if suggest:
         _suggest(project, issue, yes=yes, as_json=as_json)
         return
-    from ashep.actions.verify import types, where
-    from ashep.config.checks.lint import lint as look
-
-    settings = settings_of(project)
+    settings = settings_in(configured(project))
     found = _seen(project, issue)
     reading = look(found.text.acceptance, where(issue), types(settings))
     if not lint:
-        reading.findings = [finding for finding in reading.findings if finding.severity == "error"]
+        reading.findings = errors_of(reading.findings)
     if as_json:
         screen.data(_told(issue, reading))
     else:
@@ -132,25 +128,15 @@ def criteria(
     raise typer.Exit(int(reading.criteria is None))
 
 
-def _seen(project: Path, issue: str) -> "Seen":
-    import anyio
-
-    from ashep.actions.verify import seen
-    from ashep.connect import READER, tracker_of
-
-    async def read() -> "Seen":
-        tracker = tracker_of(project, settings_of(project), READER)
-        try:
+def _seen(project: Path, issue: str) -> Seen:
+    async def read() -> Seen:
+        async with aclosing(tracker_of(project, settings_in(configured(project)), READER)) as tracker:
             return await seen(tracker, issue)
-        finally:
-            await tracker.aclose()
 
     return anyio.run(read)
 
 
-def _told(issue: str, reading: "Reading") -> dict[str, Any]:
-    from ashep.core.policy.checks import hash_of
-
+def _told(issue: str, reading: Reading) -> dict[str, Any]:
     found = reading.criteria
     return {
         "issue": issue,
@@ -161,9 +147,7 @@ def _told(issue: str, reading: "Reading") -> dict[str, Any]:
     }
 
 
-def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
-    from ashep.actions.verify import NoChecks, of
-
+def _say(issue: str, reading: Reading, found: Seen, *, lint: bool) -> None:
     for finding in reading.findings:
         screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
     if reading.criteria is None:
@@ -181,18 +165,16 @@ def _say(issue: str, reading: "Reading", found: "Seen", *, lint: bool) -> None:
     screen.table(("CHECK", "TYPE", "WHAT", "FOR"), [_row(check) for check in reading.criteria.checks])
 
 
-def _headline(issue: str, found: "Criteria") -> str:
-    from ashep.core.policy.checks import hash_of
-
+def _headline(issue: str, found: Criteria) -> str:
     count = len(found.checks)
     return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
 
 
-def _row(check: "Check") -> tuple[str, ...]:
+def _row(check: Check) -> tuple[str, ...]:
     return check.id, check.type, what(check), check.description
 
 
-def what(check: "Check") -> str:
+def what(check: Check) -> str:
     """Say in a few words what a check looks at."""
     verify: dict[str, Any] = check.model_dump(mode="json")["verify"]
     match check.type:
@@ -212,18 +194,13 @@ def what(check: "Check") -> str:
 
 
 def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
-    from ashep.actions.verify import types
-    from ashep.config.checks.put import read_given
-
     name = "standard input" if str(file) == "-" else str(file)
-    _put(project, issue, read_given(_text(file), name, types(settings_of(project))), as_json=as_json)
+    _put(project, issue, read_given(_text(file), name, types(settings_in(configured(project)))), as_json=as_json)
 
 
 def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
-    from ashep.actions.verify import types
-
     refuse_agents()
-    settings = settings_of(project)
+    settings = settings_in(configured(project))
     found = proposed(project, settings, _seen(project, issue), types(settings))
     if as_json and not yes:
         told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
@@ -232,28 +209,16 @@ def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
         _put(project, issue, found.given, as_json=as_json)
 
 
-def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
-    import os
-
-    import anyio
-
-    from ashep.actions.answers import person
-    from ashep.actions.verify import at_work, seen, set_checks, types
-    from ashep.connect import annotations_of, tracker_of
-    from ashep.core.policy.checks import hash_of
-
-    settings = settings_of(project)
+def _put(project: Path, issue: str, given: Given, *, as_json: bool) -> None:
+    settings = settings_in(configured(project))
     known = types(settings)
 
-    async def write() -> tuple[str, bool, "Seen"]:
+    async def write() -> tuple[str, bool, Seen]:
         name = await person(project, settings, os.environ)
         annotations = annotations_of(project, settings, name)
-        tracker = tracker_of(project, settings, name)
-        try:
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
             found = await seen(tracker, issue)
             return name, await set_checks(annotations, issue, given, known), found
-        finally:
-            await tracker.aclose()
 
     name, changed, found = anyio.run(write)
     later = changed and at_work(found)
@@ -270,8 +235,6 @@ def _put(project: Path, issue: str, given: "Given", *, as_json: bool) -> None:
 
 def _text(file: Path) -> str:
     """Read a file of checks; UsageError where there is none, or where it is none of text."""
-    from ashep.config.nodes import MAX_BYTES, Unreadable, decode
-
     try:
         if str(file) == "-":
             raw = sys.stdin.buffer.read(MAX_BYTES + 1)

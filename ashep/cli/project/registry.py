@@ -2,55 +2,50 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from ashep.actions.replay import recorded
 from ashep.cli import screen
+from ashep.cli.commands import group
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Json, agents, example, project_of
+from ashep.config import ConfigErrors, errors_of, examine
+from ashep.config.explain import nearest
+from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.runs.choice import held_providers, provider_of
+from ashep.core.runs.registry import Explained, places, weaknesses
+from ashep.core.runs.registry import explain as explained
+from ashep.core.state.world import World
 from ashep.errors import UsageError
 
-if TYPE_CHECKING:
-    from ashep.config import Examined
-    from ashep.core.policy.agents import Agent, Agents
-    from ashep.core.policy.policies import Policies
-    from ashep.core.runs.registry import Explained
-    from ashep.core.state.world import World
+agents = group("agents")
 
 
 class Registry(NamedTuple):
     """The files, as far as they can be read, and what the journal says."""
 
-    policies: "Policies"
-    agents: "Agents"
-    examined: "Examined"
-    world: "World"
+    policies: Policies
+    agents: Agents
+    world: World
 
 
 def _registry(context: typer.Context) -> Registry:
     """Read policies and agents. Those that contradict each other are what somebody looks at here for."""
-    from ashep.actions.replay import recorded
-    from ashep.config import ConfigErrors, examine
-
     folder = configured(project_of(context))
     found = examine(folder)
     if found.policies is None or found.agents is None:
-        raise ConfigErrors([finding for finding in found.findings if finding.severity == "error"])
-    return Registry(found.policies, found.agents, found, recorded(folder / "state"))
+        raise ConfigErrors(errors_of(found.findings))
+    return Registry(found.policies, found.agents, recorded(folder / "state"))
 
 
-@agents.command(
-    name="list",
-    short_help="List the agents, and which phases each can take.",
-    epilog=example("ashep agents list", "ashep agents list --json"),
-)
+@agents.command(name="list", epilog=example("ashep agents list", "ashep agents list --json"))
 def list_agents(context: typer.Context, as_json: Json = False) -> None:
     """List the agents of agents.yaml: what each can do, what it runs on, and which phases of which policies it can
     take. What the agent server was last seen to list counts, too. Exit codes: 0, or 2 where a file cannot be read.
     """
-    from ashep.core.runs.registry import places
-
     registry = _registry(context)
     rows = [_entry(agent, places(registry.policies, agent, registry.world.runner)) for agent in registry.agents.agents]
     if as_json:
@@ -61,7 +56,7 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
     screen.say(_seen(registry.world))
 
 
-def _entry(agent: "Agent", takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+def _entry(agent: Agent, takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     runner = None if agent.is_human else agent.runner.model_dump()
     return {
         "id": agent.id,
@@ -85,10 +80,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     return entry["id"], capabilities, entry["access"], " ".join(filter(None, words)), str(entry["priority"]), takes
 
 
-@agents.command(
-    short_help="Say which agent is chosen for a phase, and why no other.",
-    epilog=example("ashep agents explain review", "ashep agents explain review --policy standard --json"),
-)
+@agents.command(epilog=example("ashep agents explain review", "ashep agents explain review --policy standard --json"))
 def explain(
     context: typer.Context,
     phase: Annotated[str, typer.Argument(metavar="PHASE", help="The phase's name.")],
@@ -102,8 +94,6 @@ def explain(
     The answer is for an issue that begins the phase: agents that failed in it before go behind others, `ashep why
     ISSUE` tells of that. Exit codes: 0, 1 where no agent can take the phase, 2 where there is no such phase.
     """
-    from ashep.core.runs.registry import explain as explained
-
     registry = _registry(context)
     known = registry.policies.policies
     if policy is not None and policy not in known:
@@ -128,12 +118,10 @@ def explain(
 
 
 def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
-    from ashep.config.explain import nearest
-
     raise UsageError(f"there is no {what}{nearest(word, known)}")
 
 
-def _choice(registry: Registry, one: "Explained") -> dict[str, Any]:
+def _choice(registry: Registry, one: Explained) -> dict[str, Any]:
     """Give the choice as JSON."""
     choice = one.choice
     return {
@@ -148,17 +136,15 @@ def _choice(registry: Registry, one: "Explained") -> dict[str, Any]:
     }
 
 
-def _held(registry: Registry, one: "Explained") -> str | None:
+def _held(registry: Registry, one: Explained) -> str | None:
     """Say why the chosen agent could not begin now, as its provider was left."""
-    from ashep.core.runs.choice import held_providers, provider_of
-
     if one.choice is None or one.choice.agent is None:
         return None
     hold = held_providers(registry.world).get(provider_of(registry.world, one.choice.agent))
     return hold.why if hold else None
 
 
-def _tell(registry: Registry, one: "Explained") -> None:
+def _tell(registry: Registry, one: Explained) -> None:
     told = _choice(registry, one)
     chosen = "a person" if told["human"] else told["agent"] or "nobody"
     screen.say_painted((f"{one.policy}/{one.phase.name}:", None), (chosen, "bold"))
@@ -171,13 +157,13 @@ def _tell(registry: Registry, one: "Explained") -> None:
         screen.say(f"  taken for granted: {other} ran on {model}")
 
 
-def _server(world: "World") -> dict[str, Any] | None:
+def _server(world: World) -> dict[str, Any] | None:
     """Give what was last seen of the agent server; None: it was never seen."""
     seen = world.runner
     return None if seen is None else {"state": seen.state, "agents": seen.agents, "models": [*map(asdict, seen.models)]}
 
 
-def _seen(world: "World") -> str:
+def _seen(world: World) -> str:
     if world.runner is None:
         return "the agent server was never seen: whether it has these agents and models is not known"
     if world.runner.state != "up":
@@ -186,18 +172,11 @@ def _seen(world: "World") -> str:
     return f"the agent server listed {counts} when it was last seen"
 
 
-@agents.command(
-    short_help="Check the agent registry.",
-    epilog=example("ashep agents check", "ashep agents check --json"),
-)
+@agents.command(epilog=example("ashep agents check", "ashep agents check --json"))
 def check(context: typer.Context, as_json: Json = False) -> None:
     """Check the agent registry: mistakes in agents.yaml, phases that nobody can take, agents without use, and what
     hangs by one agent or one provider. Exit codes: 0, also with warnings; 1 where there is an error.
     """
-    from ashep.actions.replay import recorded
-    from ashep.config import examine
-    from ashep.core.runs.registry import weaknesses
-
     folder = configured(project_of(context))
     found = examine(folder)
     findings = [one for one in found.findings if Path(one.file).name == "agents.yaml" or one.code in OF_AGENTS]
@@ -208,7 +187,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
             findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
     elif found.policies is None:
         findings += [one for one in found.findings if one not in findings and Path(one.file).name != "config.yaml"]
-    failed = any(finding.severity == "error" for finding in findings)
+    failed = bool(errors_of(findings))
     if as_json:
         screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
     else:

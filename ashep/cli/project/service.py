@@ -1,34 +1,26 @@
 """Commands about the systemd services: `ashep service install`, `status`, `uninstall`."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
 import typer
 
+from ashep.actions.systemd_unit import Unit, manage, remove, stands, state, unit_of, write
 from ashep.cli import screen
+from ashep.cli.commands import group
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Json, app, example, project_of
 from ashep.errors import AshepError, UsageError
 
-if TYPE_CHECKING:
-    from ashep.actions.systemd_unit import Unit
-
-
-service = typer.Typer(help="Run ashep by systemd.", no_args_is_help=True, rich_markup_mode=None)
-
-
-app.add_typer(service, name="service", short_help="Run ashep by systemd.")
-
+service = group("service")
 
 User = Annotated[bool, typer.Option("--user", help="Your own manager's, not the system's.")]
-
 
 Serve = Annotated[bool, typer.Option("--serve", help="The unit of `ashep serve`, not of `ashep work`.")]
 
 
-def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None = None) -> "Unit":
-    from ashep.actions.systemd_unit import unit_of
-
+def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None = None) -> Unit:
     project = project_of(context)
     configured(project)
     if port is not None and not serve:
@@ -37,13 +29,12 @@ def _unit(context: typer.Context, *, user: bool, serve: bool, port: int | None =
 
 
 @service.command(
-    short_help="Write the service's unit.",
     epilog=example(
         "ashep service install --user",
         "ashep service install --user --now",
         "ashep service install --serve --user",
         "ashep service install -p",
-    ),
+    )
 )
 def install(
     context: typer.Context,
@@ -65,8 +56,6 @@ def install(
 
     With --serve it is the unit of `ashep serve`, which runs by itself; what it verifies ends with it.
     """
-    from ashep.actions.systemd_unit import write
-
     unit = _unit(context, user=user, serve=serve, port=port)
     if show:
         screen.say(unit.text)
@@ -83,13 +72,9 @@ def install(
         screen.say("so that it runs while you are logged out, too: loginctl enable-linger")
 
 
-@service.command(short_help="Say how the service is.", epilog=example("ashep service status --user"))
+@service.command(epilog=example("ashep service status --user"))
 def status(context: typer.Context, user: User = False, serve: Serve = False, as_json: Json = False) -> None:
     """Say whether the service is installed, current, enabled and running. The exit code is 1 where it does not run."""
-    import anyio
-
-    from ashep.actions.systemd_unit import stands, state
-
     unit = _unit(context, user=user, serve=serve)
     text = stands(unit)
     told: dict[str, Any] = {"unit": unit.name, "file": str(unit.path), "installed": text is not None}
@@ -129,11 +114,9 @@ def _lines(told: dict[str, Any], flag: str, serve: str) -> list[str]:
     return lines
 
 
-@service.command(short_help="Stop the service and delete its unit.", epilog=example("ashep service uninstall --user"))
+@service.command(epilog=example("ashep service uninstall --user"))
 def uninstall(context: typer.Context, user: User = False, serve: Serve = False) -> None:
     """Disable and stop the service, and delete its unit. The agent server, and all files of the project, stay."""
-    from ashep.actions.systemd_unit import remove, stands
-
     unit = _unit(context, user=user, serve=serve)
     if stands(unit) is None:
         raise AshepError(f"{unit.path} is not there")
@@ -149,9 +132,5 @@ def uninstall(context: typer.Context, user: User = False, serve: Serve = False) 
         screen.note(str(error))
 
 
-def _managed(unit: "Unit", *words: str) -> None:
-    import anyio
-
-    from ashep.actions.systemd_unit import manage
-
+def _managed(unit: Unit, *words: str) -> None:
     anyio.run(manage, unit, *words)

@@ -4,23 +4,24 @@ import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import anyio
 import typer
 
+from ashep.actions.install import Line, checks, offer
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import FOLDER, configured, find_project
-from ashep.cli.root import Json, app, example, project_of, settings_of
+from ashep.config import put_schemas, settings_in, write_starter
 from ashep.errors import UsageError
+from ashep.interchange.coding import files_of_preset
+from ashep.interchange.writing import refuse_others, write_files
+from ashep.journal.paths import replace
 
-if TYPE_CHECKING:
-    from ashep.actions.install import Line
 
-
-@app.command(
-    short_help="Write the files of a new project.",
-    epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"),
-)
+@app.command(epilog=example("ashep init", "ashep init --preset planned", "ashep -C ~/project init --force"))
 def init(
     context: typer.Context,
     preset: Annotated[
@@ -35,10 +36,6 @@ def init(
 
     The preset multi-tier has a table of its transitions and a schema of its states, too, in .opencode/schemas.
     """
-    from ashep.config import put_schemas, write_starter
-    from ashep.interchange.coding import files_of_preset
-    from ashep.interchange.writing import refuse_others, write_files
-
     project = find_project(context.obj or Path())
     beside = files_of_preset(preset)
     refuse_others({project / name: text for name, text in beside.items()}, force=force)
@@ -51,17 +48,11 @@ def init(
     screen.say("next: `ashep install` checks what is needed, `ashep work --dry-run` says what would start")
 
 
-def _checked(project: Path, *, server: bool = False) -> "list[Line]":
-    import anyio
-
-    from ashep.actions.install import checks
-
+def _checked(project: Path, *, server: bool = False) -> list[Line]:
     return anyio.run(partial(checks, project, os.environ, server=server))
 
 
-@app.command(
-    short_help="Check that everything needed is there.", epilog=example("ashep install", "ashep install --json")
-)
+@app.command(epilog=example("ashep install", "ashep install --json"))
 def install(context: typer.Context, as_json: Json = False) -> None:
     """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk.
 
@@ -79,11 +70,7 @@ def install(context: typer.Context, as_json: Json = False) -> None:
     raise typer.Exit(int(failed))
 
 
-@app.command(
-    short_help="Add the server's agents to agents.yaml.",
-    name="sync-agents",
-    epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"),
-)
+@app.command(name="sync-agents", epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"))
 def sync_agents(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
@@ -93,14 +80,11 @@ def sync_agents(
     Comments and entries that are there stay as they are. What a new agent can do is guessed
     from its kind, and marked so.
     """
-    import anyio
-
-    from ashep.actions.offer import offer
     from ashep.config.sync import sync
 
     project = project_of(context)
     file = configured(project) / "agents.yaml"
-    settings = settings_of(project)
+    settings = settings_in(configured(project))
     try:
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -111,7 +95,5 @@ def sync_agents(
     for gone in result.vanished:
         screen.note(f"{gone.agent}: the server has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
     if result.diff and not dry_run:
-        from ashep.journal.paths import replace
-
         replace(file, result.text.encode())
         screen.say(f"wrote {file}")

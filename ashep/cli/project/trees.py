@@ -3,37 +3,42 @@
 import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
+import anyio.to_thread
 import typer
 
+from ashep.actions.replay import recorded
+from ashep.adapters.control_socket import NotListening, ask
+from ashep.adapters.git.worktrees import Worktrees
 from ashep.cli import screen
+from ashep.cli.commands import group
+from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured, now, picture
-from ashep.cli.root import Issue, Json, example, project_of, settings_of
+from ashep.config import settings_in
+from ashep.connect import worktrees_of
+from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of
+from ashep.core.state.frozen import replace
 from ashep.errors import AshepError
+from ashep.journal.archive import aged, look
+from ashep.journal.files import path_of
 from ashep.journal.lock import holder
+from ashep.ports.trees import Standing
 from ashep.views.times import local, span
 
-if TYPE_CHECKING:
-    from ashep.adapters.git.worktrees import Worktrees
-    from ashep.ports.trees import Removed, Standing
-
-
-trees = typer.Typer(help="Look at the work trees of issues.", rich_markup_mode=None, invoke_without_command=True)
-
+trees = group("trees", alone=True)
 
 COLUMNS = ("BRANCH", "ISSUE", "MiB", "USED", "IN IT", "PATH")
 
-
 _MIB = 1024**2
-
 
 Ignored = Annotated[
     bool, typer.Option("--drop-ignored", help="Don't save files that git ignores, such as what was built.")
 ]
-
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
 
@@ -45,11 +50,7 @@ def everything(context: typer.Context, as_json: Json = False) -> None:
         _list(context, as_json)
 
 
-@trees.command(
-    name="list",
-    short_help="List the trees, with what each costs.",
-    epilog=example("ashep trees list", "ashep trees list --json"),
-)
+@trees.command(name="list", epilog=example("ashep trees list", "ashep trees list --json"))
 def list_trees(context: typer.Context, as_json: Json = False) -> None:
     """List the work trees of issues: branch, where its issue stands, MiB on the disk, how long ago it was used, and
     whether something in it is not committed, and whether its commits are all in the base branch (merged), or what they
@@ -58,18 +59,12 @@ def list_trees(context: typer.Context, as_json: Json = False) -> None:
     _list(context, as_json)
 
 
-@trees.command(
-    name="open",
-    short_help="Print where an issue's tree is.",
-    epilog=example("ashep trees open t-1", 'cd "$(ashep trees open t-1)"'),
-)
+@trees.command(name="open", epilog=example("ashep trees open t-1", 'cd "$(ashep trees open t-1)"'))
 def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> None:
     """Print the path of an issue's tree. One that was taken away is made again, and set up, from its branch.
 
     ISSUE may be a branch, too. Exit code 1: there is neither a tree nor a branch.
     """
-    import anyio
-
     spaces = _spaces(context)
     branch = _branch(issue)
     if not anyio.run(spaces.knows, branch):
@@ -84,8 +79,7 @@ def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> No
 
 
 @trees.command(
-    short_help="Take an issue's tree away; everything in it is saved.",
-    epilog=example("ashep trees remove t-1 --dry-run", "ashep trees remove t-1", "ashep trees remove t-1 --json"),
+    epilog=example("ashep trees remove t-1 --dry-run", "ashep trees remove t-1", "ashep trees remove t-1 --json")
 )
 def remove(
     context: typer.Context, issue: Issue, dry_run: DryRun = False, drop_ignored: Ignored = False, as_json: Json = False
@@ -94,8 +88,6 @@ def remove(
 
     ISSUE may be a branch, too. Exit code 1: there is none, a run is under way in it, or something cannot be saved.
     """
-    import anyio
-
     spaces, branch = _spaces(context), _branch(issue)
     found = next((one for one in anyio.run(spaces.list) if one.branch == branch), None)
     if found is None:
@@ -105,7 +97,7 @@ def remove(
         anyio.run(unused)
         saved, size = list[str](), found.size
     else:
-        removed = anyio.run(_removal(spaces, branch, unused, forget=False, drop_ignored=drop_ignored))
+        removed = anyio.run(partial(spaces.remove, branch, forget=False, drop_ignored=drop_ignored, unless=unused))
         saved, size = list(removed.saved), removed.freed
     if as_json:
         screen.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
@@ -117,10 +109,7 @@ def remove(
     _say_saved(saved)
 
 
-@trees.command(
-    short_help="Take away the trees of what is closed and merged.",
-    epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"),
-)
+@trees.command(epilog=example("ashep trees gc --dry-run", "ashep trees gc", "ashep trees gc --json"))
 def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = False, as_json: Json = False) -> None:
     """Take away the tree, and the branch, of each issue that is closed and whose branch the base branch holds.
 
@@ -129,8 +118,6 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     with --dry-run the files of the journal, too, where `journal.keep` is a duration.
     Exit code 1: a tree that should have gone could not be saved.
     """
-    import anyio
-
     spaces = _spaces(context)
     states, landed = _known(context)
     standing = anyio.run(spaces.list, landed)
@@ -157,15 +144,13 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: "Worktrees", one: "Standing", *, dry_run: bool, drop_ignored: bool
+    context: typer.Context, spaces: Worktrees, one: Standing, *, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
-    import anyio
-
     unused = _unused(context, one.branch)
     if dry_run:
         anyio.run(unused)
         return {"branch": one.branch, "path": one.path, "bytes": one.size, "saved": []}
-    removed = anyio.run(_removal(spaces, one.branch, unused, forget=True, drop_ignored=drop_ignored))
+    removed = anyio.run(partial(spaces.remove, one.branch, forget=True, drop_ignored=drop_ignored, unless=unused))
     return {"branch": one.branch, "path": one.path, "bytes": removed.freed, "saved": list(removed.saved)}
 
 
@@ -183,21 +168,16 @@ def _say_collected(told: dict[str, Any]) -> None:
         screen.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     if told["journal"] is not None:
         _say_journal(told["journal"])
-    trees = len(told["removed"])
-    screen.say(
-        f"{trees} {'tree' if trees == 1 else 'trees'} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept"
-    )
+    screen.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
 
 
 # --- what is there ---
 
 
-def _spaces(context: typer.Context) -> "Worktrees":
-    from ashep.connect import worktrees_of
-
+def _spaces(context: typer.Context) -> Worktrees:
     project = project_of(context)
     configured(project)
-    return worktrees_of(project, settings_of(project))
+    return worktrees_of(project, settings_in(configured(project)))
 
 
 def _branch(issue: str) -> str:
@@ -227,14 +207,8 @@ def _by_itself(context: typer.Context) -> list[dict[str, str]]:
 
 def _journal(context: typer.Context) -> dict[str, Any] | None:
     """Say which files of the journal the daemon would delete now, and why it keeps the next one that is old enough."""
-    from ashep.actions.replay import recorded
-    from ashep.core.resources.retention import why_kept
-    from ashep.core.state.frozen import replace
-    from ashep.journal.archive import aged, look
-    from ashep.journal.files import path_of
-
     project, at = project_of(context), now()
-    settings, state = settings_of(project), configured(project) / "state"
+    settings, state = settings_in(configured(project)), configured(project) / "state"
     keep = settings.journal.keep
     if not isinstance(keep, timedelta) or not (state / "journal").is_dir():
         return None
@@ -258,7 +232,7 @@ def _say_journal(told: dict[str, Any]) -> None:
         screen.say(f"kept: the journal from {told['kept']}")
 
 
-def _kept(one: "Standing", states: dict[str, str]) -> str:
+def _kept(one: Standing, states: dict[str, str]) -> str:
     """Say why a tree is kept; empty: it can go."""
     issue = issue_of(one.branch)
     if issue is None or issue not in states:
@@ -271,8 +245,6 @@ def _kept(one: "Standing", states: dict[str, str]) -> str:
 
 
 def _list(context: typer.Context, as_json: bool) -> None:
-    import anyio
-
     states, landed = _known(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
@@ -281,13 +253,12 @@ def _list(context: typer.Context, as_json: bool) -> None:
     if not standing:
         screen.note("there are no work trees of issues")
         return
-    at = now()
+    at, size = now(), _mib(sum(one.size for one in standing))
     screen.table(COLUMNS, [_row(one, states, at) for one in standing])
-    count = f"{len(standing)} {'tree' if len(standing) == 1 else 'trees'}"
-    screen.say(f"{count}, {_mib(sum(one.size for one in standing))} MiB; `ashep trees gc --dry-run` says what could go")
+    screen.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
-def _told(one: "Standing", states: dict[str, str]) -> dict[str, Any]:
+def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,
@@ -296,11 +267,15 @@ def _told(one: "Standing", states: dict[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(one: "Standing", states: dict[str, str], at: datetime) -> tuple[str, ...]:
+def _row(one: Standing, states: dict[str, str], at: datetime) -> tuple[str, ...]:
     words = ["uncommitted"] if one.dirty else []
     words += ["merged"] if one.merged else ["landed"] if one.landed else []
     age = f"{span(max(0.0, (at - one.used).total_seconds()))} ago"
     return (one.branch, states.get(issue_of(one.branch) or "", ""), _mib(one.size), age, ", ".join(words), one.path)
+
+
+def _many(count: int) -> str:
+    return f"{count} tree{'' if count == 1 else 's'}"
 
 
 def _mib(size: int) -> str:
@@ -315,22 +290,11 @@ def _say_saved(refs: list[str]) -> None:
 # --- who works in it ---
 
 
-def _removal(
-    spaces: "Worktrees", branch: str, unused: Callable[[], Awaitable[None]], *, forget: bool, drop_ignored: bool
-) -> Callable[[], Awaitable["Removed"]]:
-    async def do() -> "Removed":
-        return await spaces.remove(branch, forget=forget, drop_ignored=drop_ignored, unless=unused)
-
-    return do
-
-
 def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]]:
     """Give what raises where a run is under way in a branch's tree; asked while the branch is held, it stays true."""
     state = configured(project_of(context)) / "state"
 
     async def ask() -> None:
-        import anyio.to_thread
-
         for run in await anyio.to_thread.run_sync(_runs, state):
             if issue_of(branch) in (run.rsplit("/", 1)[0], None):
                 raise AshepError(
@@ -343,8 +307,6 @@ def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]
 
 def _runs(state: Path) -> list[str]:
     """Ask the daemon which runs are under way; none where there is no daemon."""
-    from ashep.adapters.control_socket import NotListening, ask
-
     if holder(state) is None:
         return []
     try:

@@ -3,27 +3,29 @@
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
 import typer
 
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.cli import screen
-from ashep.cli.root import Json, app, example, project_of, settings_of
+from ashep.cli.commands import app
+from ashep.cli.options import Json, example, project_of
+from ashep.cli.place import configured
+from ashep.config import load, settings_in
+from ashep.core.impact.changes import Flag, Impact
+from ashep.core.impact.named import named_by
+from ashep.core.policy.flags import ALWAYS_ASK, must_ask
+from ashep.core.policy.settings import Settings
+from ashep.core.state.branches import BASES, branch_of
+from ashep.daemon.effects.work import assess
 from ashep.errors import AshepError, UsageError
-
-if TYPE_CHECKING:
-    from ashep.core.impact.changes import Flag, Impact
-    from ashep.core.policy.settings import Settings
-    from ashep.ports.trees import Diffs
+from ashep.ports.trees import Diffs
 
 
 @app.command(
-    short_help="Show which files a change touches, and what is delicate in it.",
-    epilog=example(
-        "ashep impact t-1",
-        "ashep impact --base main --head my-branch",
-        "ashep impact --base v1.2 --json",
-    ),
+    epilog=example("ashep impact t-1", "ashep impact --base main --head my-branch", "ashep impact --base v1.2 --json")
 )
 def impact(
     context: typer.Context,
@@ -45,23 +47,16 @@ def impact(
     if issue is None and base is None:
         raise UsageError("say which change: an issue, or --base REV")
     project = project_of(context)
-    found = _assessed(project, settings_of(project), issue, base, head)
+    found = _assessed(project, settings_in(configured(project)), issue, base, head)
     if as_json:
         screen.data(told(found))
     else:
         _say(found)
 
 
-def _assessed(project: Path, settings: "Settings", issue: str | None, base: str | None, head: str | None) -> "Impact":
-    import anyio
+def _assessed(project: Path, settings: Settings, issue: str | None, base: str | None, head: str | None) -> Impact:
 
-    from ashep.adapters.git.diffs import GitDiffs
-    from ashep.cli.place import configured
-    from ashep.config.files import load
-    from ashep.core.impact.named import named_by
-    from ashep.daemon.effects.work import assess
-
-    async def assessed() -> "Impact":
+    async def assessed() -> Impact:
         diffs, named = GitDiffs(project), named_by(settings)
         with suppress(AshepError):  # policies that cannot be read name nothing
             named = named_by(settings, load(configured(project)).policies)
@@ -71,10 +66,8 @@ def _assessed(project: Path, settings: "Settings", issue: str | None, base: str 
     return anyio.run(assessed)
 
 
-async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
+async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
     """Say between which revisions to look."""
-    from ashep.core.state.branches import BASES, branch_of
-
     if issue is None:
         return base or "HEAD", head or "HEAD"
     branch = branch_of(issue)
@@ -86,14 +79,12 @@ async def _ends(diffs: "Diffs", issue: str | None, base: str | None, head: str |
     return base, head or f"refs/heads/{branch}"
 
 
-def told(found: "Impact") -> dict[str, Any]:
+def told(found: Impact) -> dict[str, Any]:
     """Give an impact as JSON."""
-    from ashep.core.policy.flags import must_ask
-
     return asdict(found) | {"asks": must_ask(found.raised)}
 
 
-def _say(found: "Impact") -> None:
+def _say(found: Impact) -> None:
     files = found.files
     count = len(files.created) + len(files.modified) + len(files.deleted) + files.more
     many = f"{count} {'path' if count == 1 else 'paths'}"
@@ -109,9 +100,7 @@ def _say(found: "Impact") -> None:
         screen.say("no flag is raised")
 
 
-def _say_flag(flag: "Flag") -> None:
-    from ashep.core.policy.flags import ALWAYS_ASK
-
+def _say_flag(flag: Flag) -> None:
     asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
     screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
     for one in flag.evidence:

@@ -1,21 +1,27 @@
 """Commands about the journal itself: `ashep journal verify`, `export`, `prune`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import group
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
-from ashep.cli.root import Json, app, example, project_of
 from ashep.cli.screen import Progress
 from ashep.errors import AshepError, JournalDamaged
+from ashep.journal import verify as look
+from ashep.journal.archive import archived
+from ashep.journal.files import base
+from ashep.journal.lock import Lock
+from ashep.journal.log import Journal
+from ashep.journal.prune import prune as pruned
+from ashep.journal.verify import NAMED, REST, as_line, exported, salvage
 
-journal = typer.Typer(help="Check, export and prune the journal.", no_args_is_help=True, rich_markup_mode=None)
-
-
-app.add_typer(journal, name="journal", short_help="Check, export and prune the journal.")
+journal = group("journal")
 
 
 def _state(context: typer.Context) -> Path:
@@ -26,8 +32,7 @@ def _state(context: typer.Context) -> Path:
 
 
 @journal.command(
-    short_help="Check every line, batch and file.",
-    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved"),
+    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved")
 )
 def verify(
     context: typer.Context,
@@ -45,21 +50,15 @@ def verify(
     state = _state(context)
     if to is not None:
         raise typer.Exit(_salvage(state, to, as_json=as_json))
-    from dataclasses import asdict
-
-    from ashep.journal import verify as look
-
-    progress = Progress("checked")
     try:
-        found = look.verify(state / "journal", progress)
+        with Progress("checked") as progress:
+            found = look.verify(state / "journal", progress)
     except JournalDamaged as damage:
-        progress.end()
         if as_json:
             screen.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
         else:
             screen.note(str(damage))
         raise typer.Exit(1) from None
-    progress.end()
     if as_json:
         screen.data({"damaged": None, **asdict(found)})
         return
@@ -72,17 +71,11 @@ def verify(
 
 
 def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
-    from dataclasses import asdict
-
-    from ashep.journal.verify import NAMED, REST, salvage
-
-    progress = Progress("read")
     try:
-        done = salvage(state, to, progress)
+        with Progress("read") as progress:
+            done = salvage(state, to, progress)
     except OSError as error:
         raise AshepError(f"{to}: {error}") from error
-    finally:
-        progress.end()
     if as_json:
         screen.data(asdict(done))
         return int(bool(done.damage))
@@ -99,10 +92,9 @@ def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
 
 
 @journal.command(
-    short_help="Print every record as a line of JSON.",
     epilog=example(
         "ashep journal export > journal.jsonl", "ashep journal export --issue t-1", "ashep journal export --since 5000"
-    ),
+    )
 )
 def export(
     context: typer.Context,
@@ -113,17 +105,12 @@ def export(
 ) -> None:
     """Print every record of the journal as a line of JSON, the archive's included; its secret is left out."""
     state = _state(context)
-    from ashep.journal.verify import as_line, exported
-
     sys.stdout.flush()
     for record in exported(state / "journal", issue, since):
         sys.stdout.buffer.write(as_line(record))
 
 
-@journal.command(
-    short_help="Delete the archive for good.",
-    epilog=example("ashep journal prune", "ashep journal prune --yes"),
-)
+@journal.command(epilog=example("ashep journal prune", "ashep journal prune --yes"))
 def prune(
     context: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Do it: without this, only say what would go.")] = False,
@@ -136,19 +123,13 @@ def prune(
     by itself where `journal.keep` is a duration, and spares what belongs to issues that are not done.
     """
     state = _state(context)
-    from ashep.journal.archive import archived
-    from ashep.journal.files import base
-    from ashep.journal.lock import Lock
-    from ashep.journal.log import Journal
-    from ashep.journal.prune import prune
-
     files = archived(state / "journal")
     size, texts = sum(path.stat().st_size for path in files), 0
     if yes and files:
         with Lock.acquire(state, now()):
             opened = Journal.open(state, now())
             try:
-                texts = prune(opened, now()).texts
+                texts = pruned(opened, now()).texts
             finally:
                 opened.close()
     begins = base(state / "journal").seq or 1

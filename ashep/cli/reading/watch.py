@@ -5,10 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -25,10 +22,8 @@ from ashep.views.times import local
 EVERY = 1.0
 """Seconds between looks at the picture; what it shows is only read again where something changed."""
 
-
 SIGNS_EVERY = 2.0
 """Seconds between questions to the daemon how alive its runs are."""
-
 
 _STYLES = {"person": "yellow", "running": "green", "time": "cyan", "parked": "red"}
 
@@ -42,7 +37,7 @@ def watch(state: Path) -> int:
     signs = Signs(state)
     console = Console(no_color=not screen.colours(), highlight=False, emoji=False)
     with (
-        _ended_by_signal(),
+        screen.interrupted_by(signal.SIGTERM),  # the terminal is given back
         Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
     ):
         try:
@@ -57,20 +52,6 @@ def watch(state: Path) -> int:
         finally:
             signs.end()
     return 0
-
-
-@contextmanager
-def _ended_by_signal() -> Generator[None]:
-    """Let SIGTERM end the screen as Ctrl-C does: the terminal is given back."""
-
-    def interrupt(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class Seen:

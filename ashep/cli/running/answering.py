@@ -2,32 +2,38 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import anyio
 import typer
 
+from ashep.actions import answers
+from ashep.adapters.opencode.server import how_to_open
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Issue, Message, example, project_of
 from ashep.cli.place import configured, now, picture
-from ashep.cli.root import Issue, Message, app, example, project_of, settings_of
+from ashep.config import load, settings_in
+from ashep.connect import tracker_of
+from ashep.core.policy.settings import Labels
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.lock import holder
+from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
 
-if TYPE_CHECKING:
-    from ashep.core.policy.settings import Labels
-    from ashep.ports.tracker import Tracker
-
-    Write = Callable[[Tracker, Labels], Awaitable[None]]
+Write = Callable[[Tracker, Labels], Awaitable[None]]
 
 
-@app.command(short_help="Answer an issue's question with yes.", epilog=example('ashep approve t-1 -m "well done"'))
+@app.command(epilog=example('ashep approve t-1 -m "well done"'))
 def approve(context: typer.Context, issue: Issue, message: Message = None) -> None:
     """Answer an issue's question with yes, as yourself."""
     _answer(context, issue, message, approved=True)
 
 
-@app.command(short_help="Ask for changes.", epilog=example('ashep reject t-1 -m "the tests are missing"'))
+@app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))
 def reject(context: typer.Context, issue: Issue, message: Message = None) -> None:
     """Ask for changes, as yourself; say which with -m."""
     _answer(context, issue, message, approved=False)
@@ -36,21 +42,12 @@ def reject(context: typer.Context, issue: Issue, message: Message = None) -> Non
 
 
 def _answer(context: typer.Context, issue: str, message: str | None, *, approved: bool) -> None:
-    from ashep.actions.answers import answer
-
     project = project_of(context)
-
-    async def write(tracker: "Tracker", labels: "Labels") -> None:
-        await answer(tracker, labels, issue, approved=approved, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.answer, issue=issue, approved=approved, comment=message, at=now()))
     screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
 
 
-@app.command(
-    short_help="Answer what a run asks.",
-    epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"),
-)
+@app.command(epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"))
 def answer(
     context: typer.Context,
     issue: Issue,
@@ -62,20 +59,12 @@ def answer(
     agent. Where it asks several questions at once, give a line for each. A comment that begins with @ashep does the
     same.
     """
-    from ashep.actions.answers import say
-
     project = project_of(context)
-
-    async def write(tracker: "Tracker", labels: "Labels") -> None:
-        await say(tracker, labels, issue, words, now())
-
-    screen.say(f"{issue}: answered as {_as_person(project, write)}. {_what_next(project)}")
+    name = _as_person(project, partial(answers.say, issue=issue, text=words, at=now()))
+    screen.say(f"{issue}: answered as {name}. {_what_next(project)}")
 
 
-@app.command(
-    short_help="Start a parked issue afresh.",
-    epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'),
-)
+@app.command(epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'))
 def retry(
     context: typer.Context,
     issue: Issue,
@@ -83,37 +72,26 @@ def retry(
     message: Message = None,
 ) -> None:
     """Start a parked issue afresh. Taking off its label ashep:parked does the same."""
-    from ashep.actions.answers import check_phase
-    from ashep.actions.answers import retry as start_afresh
-
     project = project_of(context)
     stands = _account(project, issue)
     if phase is not None:
-        check_phase(phase, _phases(project, stands.get("policy")))
+        answers.check_phase(phase, _phases(project, stands.get("policy")))
     held = stands.get("state") == "not_eligible"
-
-    async def write(tracker: "Tracker", labels: "Labels") -> None:
-        await start_afresh(tracker, labels, issue, phase=phase, held=held, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now()))
     screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
 
 
-@app.command(
-    short_help="Take an issue over.", epilog=example("ashep take t-1", 'ashep take t-1 -m "I finish this by hand"')
-)
+@app.command(epilog=example("ashep take t-1", 'ashep take t-1 -m "I finish this by hand"'))
 def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
     """Take an issue over, as yourself: nothing is sent or started for it until you release it.
 
     A turn of its agent that runs is stopped; that burns no attempt. How its session is opened is printed. Setting its
     label ashep:paused does the same.
     """
-    from ashep.actions.answers import take as take_over
-
     project = project_of(context)
 
-    async def write(tracker: "Tracker", labels: "Labels") -> None:
-        if not await take_over(tracker, labels, issue, comment=message, at=now()):
+    async def write(tracker: Tracker, labels: Labels) -> None:
+        if not await answers.take(tracker, labels, issue, comment=message, at=now()):
             screen.note(f"{issue} was taken already")
 
     name = _as_person(project, write)
@@ -121,31 +99,20 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
     screen.say(_session(project, issue))
 
 
-@app.command(
-    short_help="Let a taken issue go on.",
-    epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'),
-)
+@app.command(epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'))
 def release(context: typer.Context, issue: Issue, message: Message = None) -> None:
     """Let an issue go on that you, or somebody else, took over. Taking off its label ashep:paused does the same.
 
     The agent goes on in the same session, and is told that a person was there; or, where the policy says so, the next
     phase looks at what the person did.
     """
-    from ashep.actions.answers import release as let_go
-
     project = project_of(context)
-
-    async def write(tracker: "Tracker", labels: "Labels") -> None:
-        await let_go(tracker, labels, issue, comment=message, at=now())
-
-    name = _as_person(project, write)
+    name = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
     screen.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
 
 
 def _session(project: Path, issue: str) -> str:
     """Say how the session of the issue's last run is opened."""
-    from ashep.adapters.opencode.server import how_to_open
-
     try:
         with picture(configured(project) / "state") as seen:
             told = attempts.runs(seen.database, issue, 0)["runs"]
@@ -155,8 +122,8 @@ def _session(project: Path, issue: str) -> str:
         return str(error)
     if run is None:
         return "It has no session yet."
-    place = Path(folder) if folder else project
-    return how_to_open(settings_of(project), place, configured(project) / "state", run["session"], os.environ)
+    place, where = Path(folder) if folder else project, configured(project)
+    return how_to_open(settings_in(where), place, where / "state", run["session"], os.environ)
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:
@@ -170,29 +137,19 @@ def _account(project: Path, issue: str) -> dict[str, Any]:
 
 
 def _phases(project: Path, policy: str | None) -> set[str]:
-    from ashep.config import load
-
     policies = load(configured(project)).policies.policies
     chosen = [policies[policy]] if policy in policies else list(policies.values())
     return {phase.name for one in chosen for phase in one.phases}
 
 
-def _as_person(project: Path, write: "Write") -> str:
+def _as_person(project: Path, write: Write) -> str:
     """Let a person write to the tracker; give the name under which that happened."""
-    import anyio
-
-    from ashep.actions.answers import person
-    from ashep.connect import tracker_of
-
-    settings = settings_of(project)
+    settings = settings_in(configured(project))
 
     async def run() -> str:
-        name = await person(project, settings, os.environ)
-        tracker = tracker_of(project, settings, name)
-        try:
+        name = await answers.person(project, settings, os.environ)
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
             await write(tracker, settings.labels)
-        finally:
-            await tracker.aclose()
         return name
 
     return anyio.run(run)

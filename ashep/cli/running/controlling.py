@@ -5,16 +5,24 @@ import time
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
+import anyio
 import typer
 
+from ashep.actions.answers import person
+from ashep.adapters.control_socket import NotListening, ask
 from ashep.cli import screen
+from ashep.cli.commands import app, group
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured, now
-from ashep.cli.root import Json, app, example, notify, project_of, settings_of
+from ashep.config import settings_in
+from ashep.core.policy.language import parse_duration
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder
 
+notify = group("notify")
 
-@notify.command("test", short_help="Send a test message to every target.", epilog=example("ashep notify test"))
+
+@notify.command("test", epilog=example("ashep notify test"))
 def test(context: typer.Context, as_json: Json = False) -> None:
     """Send a test message to every target of `notify` in config.yaml, and say what came of it.
 
@@ -39,29 +47,21 @@ def test(context: typer.Context, as_json: Json = False) -> None:
 _LOOK = 0.5
 """Seconds between looks at what still runs while it is drained."""
 
-
 _STARTING = 3.0
 """Seconds that a daemon which has only begun gets to listen."""
 
-
 For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long, such as 30m or 2h.")]
-
 
 Until = Annotated[
     str | None, typer.Option("--until", metavar="WHEN", help="Until 07:00, or 2026-03-01T07:00, in local time.")
 ]
 
-
 Provider = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only runs on this provider.")]
-
 
 Why = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why; status and holds say so.")]
 
 
-@app.command(
-    short_help="Let no run start for a while.",
-    epilog=example("ashep pause", "ashep pause --for 2h", "ashep pause --until 07:00 --provider anthropic"),
-)
+@app.command(epilog=example("ashep pause", "ashep pause --for 2h", "ashep pause --until 07:00 --provider anthropic"))
 def pause(
     context: typer.Context, last: For = None, until: Until = None, provider: Provider = None, message: Why = ""
 ) -> None:
@@ -77,7 +77,7 @@ def pause(
         screen.say(f"under way, and brought to an end: {', '.join(told['runs'])}")
 
 
-@app.command(short_help="Go on after a pause.", epilog=example("ashep resume", "ashep resume --provider anthropic"))
+@app.command(epilog=example("ashep resume", "ashep resume --provider anthropic"))
 def resume(context: typer.Context, provider: Provider = None, message: Why = "") -> None:
     """Go on: end every pause, those of quiet hours until they begin again; or only a provider's."""
     told = _asked(context, {"do": "resume", "why": message, "provider": provider})
@@ -89,7 +89,7 @@ def resume(context: typer.Context, provider: Provider = None, message: Why = "")
         screen.say("nothing was paused")
 
 
-@app.command(short_help="Pause, and wait for the last run.", epilog=example("ashep drain", "ashep drain --for 1h"))
+@app.command(epilog=example("ashep drain", "ashep drain --for 1h"))
 def drain(context: typer.Context, last: For = None, until: Until = None, message: Why = "") -> None:
     """Pause, and end with 0 once the last run has ended; what still runs is said meanwhile.
 
@@ -108,9 +108,7 @@ def drain(context: typer.Context, last: For = None, until: Until = None, message
     screen.say("drained: nothing runs")
 
 
-@app.command(
-    short_help="Stop a run and park its issue.", epilog=example("ashep cancel t-1", "ashep cancel t-1/implement.1.1")
-)
+@app.command(epilog=example("ashep cancel t-1", "ashep cancel t-1/implement.1.1"))
 def cancel(
     context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="ISSUE|RUN", help="The issue's id, or a run's.")],
@@ -129,8 +127,6 @@ def _pause(context: typer.Context, end: datetime | None, why: str, **more: Any) 
 
 def _end(last: str | None, until: str | None, at: datetime) -> datetime | None:
     """Say when a pause ends; None: it does not by itself."""
-    from ashep.core.policy.language import parse_duration
-
     if last is not None and until is not None:
         raise UsageError("--for and --until say the same: give one of them")
     if last is not None:
@@ -157,17 +153,12 @@ def _moment(text: str, at: datetime) -> datetime:
 
 def _asked(context: typer.Context, request: dict[str, Any]) -> dict[str, Any]:
     """Ask the daemon, in this person's name; `AshepError` where none runs, or it refuses."""
-    import anyio
-
-    from ashep.actions.answers import person
-    from ashep.adapters.control_socket import NotListening, ask
-
     project = project_of(context)
     state = configured(project) / "state"
     if holder(state) is None:
         raise AshepError("ashep is not running: nothing runs and nothing starts; `ashep work` starts it")
     if request["do"] != "ask":
-        request = request | {"by": anyio.run(person, project, settings_of(project), os.environ)}
+        request = request | {"by": anyio.run(person, project, settings_in(configured(project)), os.environ)}
     until = time.monotonic() + _STARTING  # noqa: TID251 - a command for people, outside of everything that is replayed
     while True:
         try:

@@ -1,40 +1,38 @@
 """Verification from the command line: `ashep verify` carries it out once, `ashep serve` for others."""
 
 import tempfile
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import anyio
 import typer
 
+from ashep.actions.verify import Outputs, Verified, of, seen, types
+from ashep.actions.verify import verify as carry_out
+from ashep.adapters.git.remotes import candidate
+from ashep.app import secrets_of
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Issue, Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Issue, Json, app, example, project_of, settings_of
-
-if TYPE_CHECKING:
-    from ashep.actions.verify import Outputs, Verified
-
+from ashep.config import settings_in
+from ashep.connect import READER, tracker_of, verifier_of
+from ashep.core.facts.delivery import summary_of
 
 PROVES_NOTHING = "; it passed before the work, too, and proves nothing"
 
-
 _COLOURS = {"passing": "green", "failing": "red", "blocked": "yellow"}
-
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
 """Exit codes; 69 is that of an audit, too, that could not look at everything."""
-
 
 SHOWN = 20
 """Lines of what a check printed that are shown to people, the last ones; `--json` holds all."""
 
 
 @app.command(
-    short_help="Carry out the checks of an issue.",
-    epilog=example(
-        "ashep verify t-1",
-        "ashep verify t-1 --commit HEAD --base main",
-        "ashep verify t-1 --json",
-    ),
+    epilog=example("ashep verify t-1", "ashep verify t-1 --commit HEAD --base main", "ashep verify t-1 --json")
 )
 def verify(
     context: typer.Context,
@@ -59,8 +57,6 @@ def verify(
     Exit codes: 0 passing, 1 failing, 69 where a check could not be carried out or nothing was checked, 2 where the
     checks are wrong.
     """
-    from ashep.actions.verify import Outputs
-
     project = project_of(context)
     configured(project)
     outputs = Outputs()
@@ -72,34 +68,22 @@ def verify(
     raise typer.Exit(CODES[found.status])
 
 
-def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: "Outputs") -> "Verified":
-    import anyio
+def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: Outputs) -> Verified:
+    settings = settings_in(configured(project))
 
-    from ashep.actions.verify import of, seen, types, verify
-    from ashep.adapters.git.remotes import candidate
-    from ashep.app import secrets_of
-    from ashep.connect import READER, tracker_of, verifier_of
-
-    settings = settings_of(project)
-
-    async def run(scratch: Path) -> "Verified":
-        tracker = tracker_of(project, settings, READER)
-        try:
+    async def run(scratch: Path) -> Verified:
+        async with aclosing(tracker_of(project, settings, READER)) as tracker:
             criteria = of(await seen(tracker, issue), types(settings))
-        finally:
-            await tracker.aclose()
         commits = await candidate(project, issue, *revisions)
         redaction = secrets_of(settings, lambda _: None)
         verifier = verifier_of(project, settings, outputs.keep, scratch=scratch, redaction=redaction)
-        return await verify(verifier, issue, criteria, commits)
+        return await carry_out(verifier, issue, criteria, commits)
 
     with tempfile.TemporaryDirectory(prefix="ashep-verify-", ignore_cleanup_errors=True) as scratch:
         return anyio.run(run, Path(scratch))
 
 
-def _say(found: "Verified", outputs: "Outputs") -> None:
-    from ashep.core.facts.delivery import summary_of
-
+def _say(found: Verified, outputs: Outputs) -> None:
     made, base = found.verification, found.candidate.base
     summary = summary_of(made.results)
     counts = f"{summary.passed} passed, {summary.failed} failed, {summary.skipped} skipped"
@@ -128,14 +112,7 @@ def _say(found: "Verified", outputs: "Outputs") -> None:
         screen.note("the checks ran without a sandbox: see `ashep install`")
 
 
-@app.command(
-    short_help="Verify issues for others, over HTTP.",
-    epilog=example(
-        "ashep serve",
-        "ashep serve --port 0",
-        "ashep serve --token-env VERIFIER_TOKEN",
-    ),
-)
+@app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --token-env VERIFIER_TOKEN"))
 def serve(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")] = 8090,
@@ -158,4 +135,4 @@ def serve(
 
     project = project_of(context)
     folder = configured(project)
-    listen(project, folder, settings_of(project), Wanted(host, port, token_env), screen.progress)
+    listen(project, folder, settings_in(configured(project)), Wanted(host, port, token_env), screen.progress)

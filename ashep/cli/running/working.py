@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import example, project_of
 from ashep.cli.place import configured, now
-from ashep.cli.root import app, example, project_of
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder, refuse_held
 from ashep.views.standing import WORKPLACE
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # importing it takes a second, which `stop` does not need, and `work` only where it may begin
     from ashep.app import DryRun
-
 
 _STOP = 10.0
 """Seconds that `stop` waits for the daemon to end."""
 
 
 @app.command(
-    short_help="Work on ready issues.",
-    epilog=example(
-        "ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5"
-    ),
+    epilog=example("ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5")
 )
 def work(
     context: typer.Context,
@@ -89,7 +86,7 @@ def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
     screen.table(("HELD", "CODE", "WHY"), seen.held)
 
 
-@app.command(short_help="Stop the daemon.", epilog=example("ashep stop", "ashep stop --server"))
+@app.command(epilog=example("ashep stop", "ashep stop --server"))
 def stop(
     context: typer.Context,
     server: Annotated[bool, typer.Option("--server", help="End the managed agent server, too.")] = False,
@@ -123,10 +120,7 @@ def _terminate(pid: int) -> None:
         raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
 
 
-@app.command(
-    short_help="Watch it work, offline.",
-    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"),
-)
+@app.command(epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"))
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,

@@ -38,7 +38,7 @@ def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False
         before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
         if (after := _with_lines(before, IGNORED)) != before:
             texts[ignore] = after
-        _write_all(folder, texts)
+        write_all(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     return list(texts)
@@ -50,12 +50,12 @@ def _with_lines(text: str, lines: tuple[str, ...]) -> str:
     return start + "".join(f"{line}\n" for line in missing)
 
 
-def _write_all(folder: Path, texts: dict[Path, str]) -> None:
+def write_all(texts: dict[Path, str]) -> None:
     """Write everything beside its place first, so that a full disk or a missing right leaves all as it was."""
-    folder.mkdir(parents=True, exist_ok=True)
     drafts = {file: file.with_name(f".{file.name}.new") for file in texts}
     try:
         for file, draft in drafts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             with draft.open("w", encoding="utf-8", newline="\n") as stream:
                 stream.write(texts[file])
                 stream.flush()

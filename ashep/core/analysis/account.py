@@ -6,11 +6,9 @@ from typing import Literal
 
 from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
+from ashep.core.state import holds, pauses, providers
 from ashep.core.state.flow import Flow
-from ashep.core.state.holds import NO_PROVIDER, PAUSED, WITHHELD
 from ashep.core.state.indexes import turn
-from ashep.core.state.pauses import until
-from ashep.core.state.providers import outage_of
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
 
@@ -18,7 +16,7 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *WITHHELD,
+    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *holds.WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -55,10 +53,10 @@ def account(world: World, issue: str) -> Account:
 
 def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:
     """When it may go on, where that is no due time of the issue's own: a pause's end, a provider's, the budget's."""
-    if code in PAUSED:
-        return until(world.pauses, flow.held_by)
-    if code in NO_PROVIDER:
-        outage = outage_of(world.outages, flow.held_by)
+    if code in holds.PAUSED:
+        return pauses.until(world.pauses, flow.held_by)
+    if code in holds.NO_PROVIDER:
+        outage = providers.outage_of(world.outages, flow.held_by)
         return outage.until if outage is not None else None
     scope = {"budget": "day", "budget_provider": "provider"}.get(code, code)
     marks = (mark for mark in world.spending.marks if mark.hard and mark.scope == scope)
@@ -150,14 +148,14 @@ def _goes_on(world: World) -> bool:
     if not any(pause.until for pause in world.pauses):
         return False
     flows = (world.flows[issue] for issue in world.unclosed)
-    return any(flow.code in PAUSED and until(world.pauses, flow.held_by) is not None for flow in flows)
+    return any(flow.code in holds.PAUSED and pauses.until(world.pauses, flow.held_by) is not None for flow in flows)
 
 
 def _tries(world: World, soon: datetime) -> bool:
     """Whether a provider that something waits for may be tried until then."""
     names = {one.provider for one in world.outages if one.tried_since or (one.until and one.until <= soon)}
     flows = (world.flows[issue] for issue in world.unclosed) if names else ()
-    return any(flow.code in NO_PROVIDER and flow.held_by in names for flow in flows)
+    return any(flow.code in holds.NO_PROVIDER and flow.held_by in names for flow in flows)
 
 
 def is_held_up(world: World) -> bool:
@@ -167,6 +165,6 @@ def is_held_up(world: World) -> bool:
     """
     if world.tracker_error:
         return True
-    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *NO_PROVIDER)
+    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *holds.NO_PROVIDER)
     flows = (world.flows[issue] for issue in world.unclosed)
     return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

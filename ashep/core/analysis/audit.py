@@ -13,18 +13,13 @@ from typing import get_args
 
 from ashep.core.analysis.account import TIMED, State, account, behind
 from ashep.core.analysis.closings import Closings
-from ashep.core.facts.commands import WRITES, Command
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.resources import Finding
-from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
-from ashep.core.facts.tracker import Issue
 from ashep.core.issues.people import STATUS, phase_labels
 from ashep.core.reconcile.outstanding import outstanding
+from ashep.core.state import indexes, intents, timers
 from ashep.core.state.flow import Flow, Posture
-from ashep.core.state.indexes import INDEXES, indexed
-from ashep.core.state.intents import stale, steps_of
 from ashep.core.state.run import Run
-from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World
 
 OPEN_BOUND = timedelta(minutes=10)
@@ -36,25 +31,16 @@ DUE_BOUND = timedelta(minutes=5)
 _RESTART = "stop ashep and start it again: it looks at every issue anew"
 _BUG = "`ashep replay` tells whether the rules did that; report it with the journal"
 
+_RESTARTED = (
+    "no_reason", "no_end", "stranded", "not_asked_for", "overdue", "intent_open", "not_seen", "unknown_issue",
+    "vanished", "not_as_written", "landing_at_once", "lock_left", "index",
+)  # fmt: skip
+
 REMEDIES = {
-    "no_reason": _RESTART,
-    "no_end": _RESTART,
-    "stranded": _RESTART,
-    "not_asked_for": _RESTART,
-    "overdue": _RESTART,
-    "intent_open": _RESTART,
-    "not_seen": _RESTART,
-    "unknown_issue": _RESTART,
-    "vanished": _RESTART,
-    "not_as_written": _RESTART,
-    "run_not_over": _BUG,
-    "run_without_end": _BUG,
-    "no_evidence": _BUG,
+    **dict.fromkeys(_RESTARTED, _RESTART),
+    **dict.fromkeys(("run_not_over", "run_without_end", "no_evidence"), _BUG),
     "not_landed": "its branch has the work: merge it (`git merge ashep/ISSUE`), or reopen it, and ashep lands it",
     "unverified": "verify what stands there with `ashep verify ISSUE`; " + _BUG,
-    "landing_at_once": _RESTART,
-    "lock_left": _RESTART,
-    "index": _RESTART,
     "claim_without_owner": "give it back with `bd update ISSUE --status open --assignee ''`, and ashep takes it anew",
     "journal_behind": "the state folder is older than the tracker: was it restored from a backup? Look at the issue",
     "stamp_lost": "the tracker is older than the journal: was it restored from a backup? Look at the issue",
@@ -63,13 +49,11 @@ REMEDIES = {
 }
 """Every code, and what to do about it."""
 
-
 OF_OTHERS = (
     "not_seen", "unknown_issue", "vanished", "not_as_written", "claim_without_owner", "journal_behind", "stamp_lost",
     "session_gone",
 )  # fmt: skip
 """The codes that a look at the tracker or at the agent server gives."""
-
 
 EXPLAINED = ("not_asked", "no_policy", "excluded", "paused", "parked_label")
 """Holds that say why an issue that another state folder of ours held is not adopted."""
@@ -90,15 +74,15 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
-    steps = [(issue, key) for _, _, issue in world.landings for key in steps_of(world.flows[issue])]
+    steps = [(issue, key) for _, _, issue in world.landings for key in intents.steps_of(world.flows[issue])]
     for issue, key in steps[1:]:
         yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
 
 
 def of_indexes(world: World) -> Iterator[Finding]:
     """Make the indexes of the World anew and compare: the cost is that of all issues, at once."""
-    anew = indexed(world)
-    for name in INDEXES:
+    anew = indexes.indexed(world)
+    for name in indexes.INDEXES:
         if not getattr(anew, name) == getattr(world, name):  # noqa: SIM201 - rpds: empty maps are `!=` each other
             yield Finding("index", None, f"the World's {name} is not what its flows say")
 
@@ -113,7 +97,7 @@ def of_issue(
         yield Finding("no_reason", issue, f"is {told.state}, and nobody knows why")
     elif told.code == "unseen" and living and world.ready_fresh:
         yield Finding("no_reason", issue, "was seen, and never judged")
-    due = min((due for _, due in flow_dues(flow)), default=None)
+    due = min((due for _, due in timers.flow_dues(flow)), default=None)
     under_way = flow.run is not None and not flow.run.settled
     if due != world.dues.get(issue) or under_way != (issue in world.live):
         yield Finding("index", issue, f"is wrongly on or off the lists of the World (due {due}, run {under_way})")
@@ -177,7 +161,7 @@ def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
 
 def _late(world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
     issue = flow.issue.id
-    for name, due in flow_dues(flow):
+    for name, due in timers.flow_dues(flow):
         if at - due > DUE_BOUND:
             yield Finding("overdue", issue, f"its {name} was due at {due:%Y-%m-%d %H:%M:%S}Z")
     for command in flow.open:
@@ -189,27 +173,27 @@ def _late(world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime])
 # --- the World and the tracker ------------------------------------------------------------------------------------
 
 
-def of_look(world: World, issues: Collection[Issue], as_of: int, *, taken_in: bool) -> Iterator[Finding]:
+def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, taken_in: bool) -> Iterator[Finding]:
     """Compare the World with a complete look that began at `as_of`; `taken_in`: the World has had this look's facts."""
     for view in issues:
         flow = world.flows.get(view.id)
         if flow is None:
             yield from _unknown(world, view, taken_in=taken_in)
-        elif not stale(flow, as_of):
+        elif not intents.stale(flow, as_of):
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
     for issue, flow in world.flows.items():
-        if taken_in and flow.active and issue not in listed and not flow.look_again and not stale(flow, as_of):
+        if taken_in and flow.active and issue not in listed and not flow.look_again and not intents.stale(flow, as_of):
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 
-def _holds(world: World, view: Issue) -> bool:
+def _holds(world: World, view: tracker.Issue) -> bool:
     """Whether the tracker shows an issue as ours."""
     names = {world.actor, world.name} - {""}
     return view.assignee in names and view.status in ("in_progress", "blocked")
 
 
-def _unknown(world: World, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
+def _unknown(world: World, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
     ours = view.stamp is not None and view.stamp.instance == world.instance
     if _holds(world, view) or (ours and taken_in):  # one that was just created is not known before the next look
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
@@ -217,7 +201,7 @@ def _unknown(world: World, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
         yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
 
 
-def _listed(world: World, flow: Flow, view: Issue, *, taken_in: bool) -> Iterator[Finding]:
+def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
     stamp = view.stamp
     if stamp is not None and stamp.instance == world.instance and stamp.seq > world.seq:
         what = f"carries our write number {stamp.seq}, and the journal does not go so far"
@@ -229,13 +213,13 @@ def _listed(world: World, flow: Flow, view: Issue, *, taken_in: bool) -> Iterato
     foreign = stamp is not None and stamp.instance != world.instance
     if flow.stage == "idle" and _holds(world, view) and foreign and flow.code not in EXPLAINED:
         yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and nobody works on it")
-    busy = flow.look_again or any(isinstance(command, WRITES) for command in flow.open)
+    busy = flow.look_again or any(isinstance(command, commands.WRITES) for command in flow.open)
     settled = flow.written is not None and (flow.target is None or flow.target.seq == flow.written.seq)
     if flow.active and flow.written is not None and settled and not busy and view == flow.issue:
         yield from _as_written(world, flow, flow.written, view)
 
 
-def _as_written(world: World, flow: Flow, posture: Posture, view: Issue) -> Iterator[Finding]:
+def _as_written(world: World, flow: Flow, posture: Posture, view: tracker.Issue) -> Iterator[Finding]:
     """What the tracker shows is what our last confirmed write left: a person's change of it would have been obeyed."""
     labels, stamp = world.settings.labels, view.stamp
     wrong: list[str] = []
@@ -257,7 +241,7 @@ def _as_written(world: World, flow: Flow, posture: Posture, view: Issue) -> Iter
         yield Finding("stamp_lost", view.id, f"carries {found}, but write {posture.seq} was confirmed")
 
 
-def _shown(view: Issue) -> str:
+def _shown(view: tracker.Issue) -> str:
     return f"is {view.status} in the tracker, assigned to {view.assignee or 'nobody'}"
 
 
@@ -294,15 +278,15 @@ class Ledger:
             if flow.run is not None and not flow.run.ended:
                 self._runs[flow.run.id] = issue
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: records.Entry) -> None:
         """Take an entry in."""
         body = entry.body
         match body:
-            case RunPlanned():
+            case runs.RunPlanned():
                 self._runs[body.run] = body.issue
-            case RunEnded() | RunWithdrawn():
+            case runs.RunEnded() | runs.RunWithdrawn():
                 self._runs.pop(body.run, None)
-            case _ if isinstance(body, Command):
+            case _ if isinstance(body, commands.Command):
                 self.asked[body.key] = entry.at
             case _:
                 self._closings.note(body, entry.seq)

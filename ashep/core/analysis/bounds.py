@@ -1,12 +1,12 @@
 """What a policy can cost at best and at worst: runs, questions to people, time, money."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 
-from ashep.core.analysis.moves import BUILT_IN, State, Step
+from ashep.core.analysis.moves import BUILT_IN, State, Step, reached
 from ashep.core.issues.verification import is_looked_into
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Human, Phase, Policy, Verify
@@ -50,7 +50,7 @@ def bounds_of(
         worn.most({one.name: (_attempts(one, own_trees=own_trees), one.max_visits) for one in working}),
     )
     asked = worn.most({one.name: (1, one.max_visits) for one in asking})
-    deadlines = {one.name: (round(_deadline(one).total_seconds()), one.max_visits) for one in asking}
+    deadlines = {one.name: (round((one.human or Human()).deadline.total_seconds()), one.max_visits) for one in asking}
     longest = max((_longest(phase, agents) for phase in working), default=timedelta())
     costs = {phase.name: _costs(phase, agents) for phase in working}
     worst = max((most for _, most in costs.values()), default=0.0) if all(_known(c) for c in costs.values()) else None
@@ -103,10 +103,6 @@ def _asks(state: State) -> bool:
     return state.kind == "ask" and state.code not in BUILT_IN
 
 
-def _deadline(phase: Phase) -> timedelta:
-    return phase.human.deadline if phase.human else Human().deadline
-
-
 class _Wear:
     """How often a cycle can come through its phases before a person answers, which begins another.
 
@@ -122,16 +118,7 @@ class _Wear:
             leads = not answered and not asked and step.target.kind in ("work", "ask")
             after.setdefault(step.source.phase, set()).update({step.target.phase} if leads else ())
         self._after = after
-        self._ahead = {phase: self._reach(phase) for phase in after}
-
-    def _reach(self, phase: str) -> set[str]:
-        ahead: set[str] = set()
-        stack = [phase]
-        while stack:
-            for one in self._after.get(stack.pop(), set()) - ahead:
-                ahead.add(one)
-                stack.append(one)
-        return ahead
+        self._ahead = {phase: reached([phase], lambda one: after.get(one, ())) for phase in after}
 
     def most(self, weights: Mapping[str, tuple[int, int]]) -> int:
         """The most that a way can weigh; a phase is given by the weight of a visit, and the visits it may have."""
@@ -159,10 +146,7 @@ def cheapest(start: State, steps: Mapping[State, tuple[Step, ...]]) -> list[Stat
             continue
         seen.add(state)
         more = (runs + (state.kind == "work"), questions + (state.kind == "ask"))
-        for step in _good(steps.get(state, ())):
-            heapq.heappush(queue, (*more, next(order), step.target, (*way, state)))
+        for step in steps.get(state, ()):
+            if step.move.kind in ("success", "answer"):
+                heapq.heappush(queue, (*more, next(order), step.target, (*way, state)))
     return None
-
-
-def _good(steps: Iterable[Step]) -> Iterator[Step]:
-    return (step for step in steps if step.move.kind in ("success", "answer"))

@@ -5,10 +5,7 @@ A part of the audit: it is concluded from the journal's facts, and nothing that 
 
 from dataclasses import dataclass
 
-from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import CriteriaAdopted, PullRequestMerged, TreeSealed, WorkLanded, WorkVerified
-from ashep.core.facts.issues import IssueClosed, IssueFinished, PersonAnswered, PersonAsked
-from ashep.core.facts.resources import Finding
+from ashep.core.facts import commands, delivery, issues, resources
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.delivery import UNCHANGED, failing
 from ashep.core.state.flow import Flow
@@ -37,7 +34,7 @@ class Closings:
 
     def __init__(self, world: World) -> None:
         """Begin where the journal does, with what was known there."""
-        self.found: list[Finding] = []
+        self.found: list[resources.Finding] = []
         self._finished: dict[str, _Work] = {}
         self._failed: dict[str, frozenset[str]] = {}
         self._asked: set[str] = set()
@@ -55,25 +52,25 @@ class Closings:
             if flow.stage == "finishing":
                 self._finished[issue] = _begun(flow)
 
-    def note(self, body: Fact | Command, seq: int) -> None:
+    def note(self, body: Fact | commands.Command, seq: int) -> None:
         """Take a record in."""
         match body:
-            case IssueFinished() if body.why.strip():
+            case issues.IssueFinished() if body.why.strip():
                 self._finished[body.issue] = _Work(body.onto or body.into, body.verify, bool(body.into))
-            case IssueClosed(by="shepherd"):
+            case issues.IssueClosed(by="shepherd"):
                 self._closed(body.issue, seq)
-            case WorkVerified():
+            case delivery.WorkVerified():
                 self._verified(body)
-            case TreeSealed():
+            case delivery.TreeSealed():
                 self._own.add(body.issue)
-            case CriteriaAdopted():
+            case delivery.CriteriaAdopted():
                 own = bool(body.hash) and body.checks > len(body.manual)
                 (self._checks.add if own else self._checks.discard)(body.issue)
-            case WorkLanded() | PullRequestMerged() if body.issue in self._finished:
+            case delivery.WorkLanded() | delivery.PullRequestMerged() if body.issue in self._finished:
                 self._finished[body.issue].landed = body.commit or "a commit that the forge does not name"
-            case PersonAsked():
+            case issues.PersonAsked():
                 (self._asked.add if body.about == "proof" else self._asked.discard)(body.issue)
-            case PersonAnswered(answer="approved") if body.issue in self._asked:
+            case issues.PersonAnswered(answer="approved") if body.issue in self._asked:
                 self._waived[body.issue] = self._waiver(body.issue) | self._failed.get(body.issue, frozenset())
             case _:
                 pass
@@ -81,7 +78,7 @@ class Closings:
     def _waiver(self, issue: str) -> frozenset[str]:
         return self._waived.get(issue, frozenset())
 
-    def _verified(self, fact: WorkVerified) -> None:
+    def _verified(self, fact: delivery.WorkVerified) -> None:
         failed = frozenset(failing(fact.results))
         if fact.must_change and not fact.changed:
             failed |= {UNCHANGED}
@@ -102,7 +99,7 @@ class Closings:
             self._broken("unverified", issue, f"{what} although {_named(work.lacking)}")
 
     def _broken(self, code: str, issue: str, what: str) -> None:
-        self.found.append(Finding(code, issue, what))
+        self.found.append(resources.Finding(code, issue, what))
 
 
 def _named(lacking: frozenset[str]) -> str:

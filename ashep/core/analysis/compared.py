@@ -7,10 +7,7 @@ from dataclasses import replace as changed
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from ashep.core.facts import issues
-from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import Tree
-from ashep.core.facts.records import Entry
+from ashep.core.facts import commands, delivery, issues, records
 from ashep.core.facts.runs import RunEnded, RunPlanned, RunWithdrawn
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.policies import Phase, Policies, Policy
@@ -20,7 +17,6 @@ from ashep.core.state.world import World
 
 LIFE_ENDS = (issues.IssueClosed, issues.IssueLeft, issues.IssueGivenBack)
 """After these an issue is not ours any more: if it comes back, that is by somebody's will, and another life."""
-
 
 CYCLE_ENDS = (issues.PersonAnswered, issues.IssueFinished, issues.IssueParked, issues.CycleBegan, *LIFE_ENDS)
 """What ends a cycle: limits count afresh behind it."""
@@ -121,7 +117,7 @@ class Life:
     """Since when it waits so."""
     met: int | None = None
     """Where the record asks the very question."""
-    tree: Tree | None = None
+    tree: delivery.Tree | None = None
     """The work as it was first seen since then."""
     spoilt: str = ""
     """Why an answer to it would not count."""
@@ -133,9 +129,9 @@ class Life:
     """Issues that the other life asks for once it has parted."""
     end: End | Unknown | None = None
 
-    def count(self, entry: Entry) -> None:
+    def count(self, entry: records.Entry) -> None:
         """Count an entry of the recorded life."""
-        if isinstance(entry.body, Command):
+        if isinstance(entry.body, commands.Command):
             return
         more = counted([entry.body])
         self.recorded = self.recorded.plus(more)
@@ -253,21 +249,11 @@ def _compared(life: Life, world: World) -> Compared:
     if flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
         stands = "landing"
     ends = life.end.state if isinstance(life.end, End) else "unknown" if unknown else stands
+    verdict = "unknown" if unknown else "differs" if life.fork else "same"
     return Compared(
-        life.issue,
-        flow.issue.title,
-        (flow.policy, life.policy),
-        "unknown" if unknown else "differs" if life.fork else "same",
-        life.fork,
-        unknown,
-        (stands, ends),
-        here,
-        life.recorded.plus(here, -1),
-        least,
-        most,
-        life.rests_on,
-        life.last,
-    )
+        life.issue, flow.issue.title, (flow.policy, life.policy), verdict, life.fork, unknown, (stands, ends),
+        here, life.recorded.plus(here, -1), least, most, life.rests_on, life.last,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,23 +278,15 @@ def totals(found: Iterable[Compared]) -> Totals:
     for one in bounded:
         recorded, least = recorded.plus(one.recorded), least.plus(one.least)
         most = most.plus(one.most or Count())
-    return Totals(
-        Counter(one.verdict for one in some),
-        len(some) - len(bounded),
-        recorded,
-        least,
-        most,
-        (Counter(one.ends[0] for one in some), Counter(one.ends[1] for one in some)),
-        sum(bool(one.rests_on) for one in some),
-    )
+    verdicts, unbounded = Counter(one.verdict for one in some), len(some) - len(bounded)
+    ends = Counter(one.ends[0] for one in some), Counter(one.ends[1] for one in some)
+    return Totals(verdicts, unbounded, recorded, least, most, ends, sum(bool(one.rests_on) for one in some))
 
 
 Said = tuple[Any, ...]
 """What a decision comes to, whatever its words are."""
 
-
 _WORDS = frozenset({"why", "text"})
-
 
 _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     issues.IssueTaken: _WORDS | {"policy"},  # a name; what the policy says shows in what follows
@@ -318,7 +296,6 @@ _OF_NO_ACCOUNT: dict[type, frozenset[str]] = {
     | {"agent", "others", "lock", "branch", "slot", "onto"}
     | {"timeout", "stall_after", "tool_timeout"},  # compared with the run's length
 }
-
 
 _ROUTES = frozenset(
     {

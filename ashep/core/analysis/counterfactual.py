@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from ashep.core.analysis import other_life
 from ashep.core.analysis.compared import (
     NOTHING,
     Compared,
@@ -24,32 +25,9 @@ from ashep.core.analysis.compared import (
     untimely,
     weighty,
 )
-from ashep.core.analysis.other_life import (
-    CHECKED,
-    NOT_CLAIMED,
-    bounded,
-    conclude,
-    go_on,
-    met,
-    started,
-    tree_seen,
-    written,
-)
-from ashep.core.facts.commands import Command
+from ashep.core.facts import commands, issues, resources, runs
 from ashep.core.facts.delivery import TreeSeen, WorkVerified
-from ashep.core.facts.issues import (
-    CreationWanted,
-    CycleBegan,
-    IssueAdopted,
-    IssueHeld,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-)
 from ashep.core.facts.records import Entry
-from ashep.core.facts.resources import TimerDue
-from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import after_deadline
 from ashep.core.policy.agents import Agents
@@ -62,7 +40,9 @@ from ashep.core.state.frozen import replace
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
-DISPATCHED = (IssueTaken, IssueAdopted, RunPlanned, IssueHeld, IssueParked, PersonAsked)
+DISPATCHED = (
+    issues.IssueTaken, issues.IssueAdopted, issues.IssueHeld, issues.IssueParked, issues.PersonAsked, runs.RunPlanned,
+)  # fmt: skip
 """Decisions that `dispatch` makes; the last two the rules of one issue make, too."""
 
 OTHER_RULES = "today's rules do not lead from what was told to what is recorded, or an edit did"
@@ -88,7 +68,7 @@ class Counterfactual:
         self.world, self.policies, self.agents = world, policies, agents
         self.strict, self.named = strict, named
         self.lives: dict[str, Life] = {}
-        self._created: dict[str, tuple[int, CreationWanted]] = {}
+        self._created: dict[str, tuple[int, issues.CreationWanted]] = {}
         """Who asked for which issue, and where."""
         self._asking: set[str] = set()
         """Issues whose other life waits for a question that is still to be asked in the record."""
@@ -116,14 +96,14 @@ class Counterfactual:
             self.world = evolve(before, entry)
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
-                    tree_seen(self.lives[asking], entry.body)
-            if isinstance(entry.body, RunPlanned) and entry.body.access == "write":
+                    other_life.tree_seen(self.lives[asking], entry.body)
+            if isinstance(entry.body, runs.RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
-                    written(self.lives[asking], entry.body)
+                    other_life.written(self.lives[asking], entry.body)
             issue = issue_of(entry)
-            if issue is None or isinstance(entry.body, Command):
+            if issue is None or isinstance(entry.body, commands.Command):
                 continue
-            if isinstance(entry.body, CreationWanted):
+            if isinstance(entry.body, issues.CreationWanted):
                 self._created[entry.body.id] = (entry.seq, entry.body)
             self._entry(before, entry, issue, entries[place + 1 :])
         for life in [self.lives[issue] for issue, left in self._expected.items() if left and issue in self.lives]:
@@ -137,7 +117,7 @@ class Counterfactual:
         for life in self.lives.values():
             if life.fork is None:
                 self._untimely(life, self.world.seq, None)
-            conclude(life, self.world.flows[life.issue])
+            other_life.conclude(life, self.world.flows[life.issue])
         return compare(self.lives, self._created, self.world, self.policies, last)
 
     # --- one entry ----------------------------------------------------------------------------------------------------
@@ -145,8 +125,8 @@ class Counterfactual:
     def _entry(self, before: World, entry: Entry, issue: str, rest: Sequence[Entry]) -> None:
         body, life = entry.body, self.lives.get(issue)
         if life is None:
-            held = isinstance(body, IssueHeld) and body.code in NOT_CLAIMED
-            if not held and not isinstance(body, (IssueTaken, IssueAdopted)):
+            held = isinstance(body, issues.IssueHeld) and body.code in other_life.NOT_CLAIMED
+            if not held and not isinstance(body, (issues.IssueTaken, issues.IssueAdopted)):
                 return
             life = Life(issue, None)
             if not held:
@@ -158,12 +138,12 @@ class Counterfactual:
                 self.lives[issue] = life
         else:
             if life.world is not None and not self._looked_elsewhere(life, life.world, body):
-                met(life, entry, rest, strict=self.strict)
+                other_life.met(life, entry, rest, strict=self.strict)
             self._note(life)
             life.count(entry)
 
     def _go_on(self, life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
-        go_on(life, world, facts, rest, entry, strict=self.strict)
+        other_life.go_on(life, world, facts, rest, entry, strict=self.strict)
         self._note(life)
 
     def _note(self, life: Life) -> None:
@@ -176,7 +156,7 @@ class Counterfactual:
 
     def _side_by_side(self, before: World, entry: Entry, life: Life, rest: Sequence[Entry]) -> None:
         body, expected = entry.body, self._expected.setdefault(life.issue, [])
-        assert not isinstance(body, Command)
+        assert not isinstance(body, commands.Command)
         if expected and said(expected[0]) == said(body):
             expected.pop(0)
         elif isinstance(body, DISPATCHED):
@@ -184,7 +164,7 @@ class Counterfactual:
         life.count(entry)
         if life.fork is not None:
             return
-        if isinstance(body, RunEnded) and self._untimely(life, entry.seq, body):
+        if isinstance(body, runs.RunEnded) and self._untimely(life, entry.seq, body):
             return
         if isinstance(body, WorkVerified) and self._other_evidence(life, entry, body):
             return
@@ -201,23 +181,24 @@ class Counterfactual:
     def _dispatched(self, before: World, entry: Entry, life: Life, expected: list[Fact], rest: Sequence[Entry]) -> None:
         """Compare what starts, and does not."""
         body, flow = entry.body, before.flows[life.issue]
-        assert not isinstance(body, Command)
-        if isinstance(body, IssueAdopted):
+        assert not isinstance(body, commands.Command)
+        if isinstance(body, issues.IssueAdopted):
             why = "it is gone on with from another journal: what led there is not known"
             life.fork = Fork(entry.seq, entry.at, body, None, why)
             life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
             return
-        was = started(before, flow)
+        was = other_life.started(before, flow)
         derived = any(said(one) == said(body) for one in was)
-        if isinstance(body, IssueHeld) and not derived:
+        if isinstance(body, issues.IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
         other = self._other(before, life)
-        now = started(other, other.flows[life.issue])
-        life.policy = next((fact.policy for fact in now if isinstance(fact, IssueTaken)), life.policy)
+        now = other_life.started(other, other.flows[life.issue])
+        life.policy = next((fact.policy for fact in now if isinstance(fact, issues.IssueTaken)), life.policy)
         parts, why = parted(was, now), ""
-        edited = isinstance(body, (IssueParked, PersonAsked))  # an edit may lead there, and the other one has none
+        # an edit may lead there, and the other one has none
+        edited = isinstance(body, (issues.IssueParked, issues.PersonAsked))
         if parts is None and not derived and (self.policies is not None or not edited):
             parts, why = (body, None), OTHER_RULES
         if parts is None:
@@ -228,17 +209,17 @@ class Counterfactual:
             self._go_on(life, other, now, rest, entry)
             return
         self._same(life, was, now)
-        expected[:0] = [fact for fact in was[1:] if not isinstance(fact, RunPlanned)]  # that is compared by itself
+        expected[:0] = [fact for fact in was[1:] if not isinstance(fact, runs.RunPlanned)]  # that is compared by itself
 
     def _told_otherwise(
         self, before: World, life: Life, was: Sequence[Fact], now: Sequence[Fact]
     ) -> tuple[Fact | None, Fact | None] | None:
         """Find a run that both start, and whose agent would not be given the same."""
         for one, other in zip(was, now, strict=True):
-            if not isinstance(one, RunPlanned) or not isinstance(other, RunPlanned):
+            if not isinstance(one, runs.RunPlanned) or not isinstance(other, runs.RunPlanned):
                 continue
             flow = before.flows[life.issue]
-            named = next((fact.policy for fact in was if isinstance(fact, IssueTaken)), flow.policy)
+            named = next((fact.policy for fact in was if isinstance(fact, issues.IssueTaken)), flow.policy)
             told = _phase(before.policies, named, one.phase)
             tells = _phase(self.policies or before.policies, life.policy or named, one.phase)
             if life.renamed:
@@ -256,13 +237,13 @@ class Counterfactual:
     def _same(self, life: Life, was: Sequence[Fact], now: Sequence[Fact]) -> None:
         """Keep what decisions that are the same have beside that."""
         for one, other in zip(was, now, strict=True):
-            if isinstance(one, RunPlanned) and isinstance(other, RunPlanned):
+            if isinstance(one, runs.RunPlanned) and isinstance(other, runs.RunPlanned):
                 life.limits = limits(one, other)
                 life.renamed = life.renamed or one.agent != other.agent
-            if isinstance(one, PersonAsked) and isinstance(other, PersonAsked):
+            if isinstance(one, issues.PersonAsked) and isinstance(other, issues.PersonAsked):
                 life.due = other.due if other.due != one.due else None
                 self._timed.add(life.issue)
-            if isinstance(one, (PersonAnswered, IssueParked, CycleBegan)):
+            if isinstance(one, (issues.PersonAnswered, issues.IssueParked, issues.CycleBegan)):
                 life.due = None
 
     def _other_evidence(self, life: Life, entry: Entry, found: WorkVerified) -> bool:
@@ -275,10 +256,10 @@ class Counterfactual:
         why = f"something else would be looked for in {what}"
         life.fork = Fork(entry.seq, entry.at, found, None, why)
         unknown = Unknown(entry.seq, f"evidence about {what}", why, life.counted, 0, None)
-        life.end = bounded(other, life.issue, unknown)
+        life.end = other_life.bounded(other, life.issue, unknown)
         return True
 
-    def _looked_elsewhere(self, life: Life, other: World, found: Fact | Command) -> bool:
+    def _looked_elsewhere(self, life: Life, other: World, found: Fact | commands.Command) -> bool:
         """Whether something else would have been looked for in what the other life is about to land."""
         landing = other.flows[life.issue].work.landing
         if not isinstance(found, WorkVerified) or found.run or landing is None or not landing.verify or life.spoilt:
@@ -286,8 +267,8 @@ class Counterfactual:
         if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
             return False
         why = "something else would be looked for in what is to land"
-        unknown = Unknown(life.seq, CHECKED, why, life.counted, 0, None)
-        life.end, life.world = bounded(other, life.issue, unknown), None
+        unknown = Unknown(life.seq, other_life.CHECKED, why, life.counted, 0, None)
+        life.end, life.world = other_life.bounded(other, life.issue, unknown), None
         return True
 
     @staticmethod
@@ -295,7 +276,7 @@ class Counterfactual:
         flow = world.flows[life.issue]
         return (flow.work.criteria and flow.work.criteria.hash, *looked_for(world.policy(flow), phase))
 
-    def _untimely(self, life: Life, seq: int, ended: RunEnded | None) -> bool:
+    def _untimely(self, life: Life, seq: int, ended: runs.RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""
         run, now = self.world.flows[life.issue].run, self.world.now
         if run is None or (run.ended if ended is None else run.id != ended.run):
@@ -307,7 +288,7 @@ class Counterfactual:
         why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
         life.fork = Fork(seq, now, ended, None, why)
         unknown = Unknown(seq, f"how {run.id} ends under another {limit.name}", why, life.counted, 0, None)
-        life.end = bounded(self._other(self.world, life), life.issue, unknown)
+        life.end = other_life.bounded(self._other(self.world, life), life.issue, unknown)
         return True
 
     def _out_of_time(self, life: Life, entry: Entry) -> None:
@@ -337,14 +318,14 @@ class Counterfactual:
         world = replace(self.world, ready_fresh=True)
         for issue in sorted(world.unclosed):
             flow, life = world.flows[issue], self.lives.get(issue)
-            if flow.code not in NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
+            if flow.code not in other_life.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue
             life = life or Life(issue, None)
             life.policy = None
             other = self._other(world, life)
-            now = started(other, other.flows[issue])
-            if any(isinstance(fact, IssueTaken) for fact in now):
-                life.policy = next(fact.policy for fact in now if isinstance(fact, IssueTaken))
+            now = other_life.started(other, other.flows[issue])
+            if any(isinstance(fact, issues.IssueTaken) for fact in now):
+                life.policy = next(fact.policy for fact in now if isinstance(fact, issues.IssueTaken))
                 life.last = life.last or world.seq
                 life.fork = Fork(world.seq, world.now, None, now[0])
                 self.lives[issue] = life
@@ -353,7 +334,7 @@ class Counterfactual:
 
 def issue_of(entry: Entry) -> str | None:
     """Name the issue that an entry is about."""
-    if isinstance(entry.body, TimerDue):
+    if isinstance(entry.body, resources.TimerDue):
         return split_timer(entry.body.key)[1] or None
     issue = getattr(entry.body, "issue", None)
     return issue if isinstance(issue, str) else None

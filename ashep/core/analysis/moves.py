@@ -7,18 +7,14 @@ The issue has a work tree of its own: in the shared one less can happen to it, a
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
-from ashep.core.facts.delivery import WorkConflicted, WorkVerified
-from ashep.core.facts.issues import Passed
+from ashep.core.facts import delivery, issues, records, runs, tracker
 from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import DaemonStarted, RunnerSeen, TimerDue
-from ashep.core.facts.runs import Model, RunEnded
-from ashep.core.facts.tracker import AnswerRead, Issue, LabelEvent, TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import begin_cycle
 from ashep.core.issues.verification import claims, is_looked_into
@@ -37,14 +33,14 @@ from ashep.core.state.run import Report
 from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World
 
+Place = TypeVar("Place")
 ISSUE = "x-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERSON = "somebody"
 ROOM = Capacity(1, None, frozenset(), frozenset(), None)
 _KEPT = ("", "kept")
 """Stands among what was passed to show whether a move undoes all of it; no phase has an empty name."""
-_SAME = "="
-"""What a phase ended with before, where nobody requires it: no verdict is called so."""
+_SAME = "="  # what a phase ended with before, where nobody requires it: no verdict is called so
 
 _OWN = OwnTree("ashep/x-1", 0, "/x-1", base="base", head="head", tree="tree", onto="main")
 
@@ -77,7 +73,7 @@ class State:
     phase: str = ""
     code: str = ""
     """Of parking; one of `BUILT_IN` where an agent phase, or the work, makes somebody ask."""
-    passed: Passed = ()
+    passed: issues.Passed = ()
     """What phases ended with, as far as a phase of the policy requires it."""
     writer: str = ""
     """The phase that wrote last: work that does not land goes back there."""
@@ -99,6 +95,17 @@ class Step:
     """Whether what was passed counts no more."""
     worn: State
     """Where it leads once the counters are used up."""
+
+
+def reached(begin: Iterable[Place], after: Callable[[Place], Iterable[Place]]) -> set[Place]:
+    """All that lies ahead, near or far: what it begins from is among it where a way leads back there."""
+    found, stack = set[Place](), [*begin]
+    while stack:
+        for one in after(stack.pop()):
+            if one not in found:
+                found.add(one)
+                stack.append(one)
+    return found
 
 
 class Board:
@@ -195,7 +202,7 @@ class Board:
         world = _follow(world, _ended(flow.run.id, move))
         if world.flows[ISSUE].work.verifying:
             holds = move.kind != "short"
-            world = _follow(world, WorkVerified(ISSUE, "", _OWN.head, _OWN.tree, holds, flow.run.id))
+            world = _follow(world, delivery.WorkVerified(ISSUE, "", _OWN.head, _OWN.tree, holds, flow.run.id))
         return world
 
     def _worn(self, flow: Flow) -> Flow:
@@ -264,39 +271,39 @@ def told(move: Move) -> str:
 
 
 def _conflicted(world: World) -> World:
-    return _follow(world, WorkConflicted(ISSUE, "", _OWN.head, _OWN.base, ("x",)))
+    return _follow(world, delivery.WorkConflicted(ISSUE, "", _OWN.head, _OWN.base, ("x",)))
 
 
 def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     runners = [agent.runner for agent in agents.agents if not agent.is_human]
-    models = tuple(Model(one.provider, one.model) for one in runners if one.provider and one.model)
+    models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})
     settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings()})
     world = replace(World(), now=NOW, policies=policies, agents=agents, settings=settings, instance="instance")
-    return replace(world, daemon=DaemonStarted(1, ""), tracker=TrackerSeen("ashep", "x", ""), runner=up)
+    return replace(world, daemon=DaemonStarted(1, ""), tracker=tracker.TrackerSeen("ashep", "x", ""), runner=up)
 
 
-def _issue(*labels: str) -> Issue:
-    return Issue(ISSUE, "", "open", labels=labels, type="task", priority=2, created_at=NOW)
+def _issue(*labels: str) -> tracker.Issue:
+    return tracker.Issue(ISSUE, "", "open", labels=labels, type="task", priority=2, created_at=NOW)
 
 
 def _answer(world: World, flow: Flow, *, approved: bool) -> Fact:
     labels = world.settings.labels
     label = labels.approved if approved else labels.changes_requested
-    return AnswerRead(ISSUE, "", _issue(label), (LabelEvent("1", label, PERSON, NOW),))
+    return tracker.AnswerRead(ISSUE, "", _issue(label), (tracker.LabelEvent("1", label, PERSON, NOW),))
 
 
 def _ended(run: str, move: Move) -> Fact:
     match move:
         case Move("timed out"):
-            return RunEnded(ISSUE, run, "timed_out", "it took too long")
+            return runs.RunEnded(ISSUE, run, "timed_out", "it took too long")
         case Move("stalled"):
-            return RunEnded(ISSUE, run, "stalled", "it showed no sign of life")
+            return runs.RunEnded(ISSUE, run, "stalled", "it showed no sign of life")
         case Move("failed" | "partial" as result):
-            return RunEnded(ISSUE, run, "failed", f"reported {result}", Outcome(result=result, summary=""))
+            return runs.RunEnded(ISSUE, run, "failed", f"reported {result}", Outcome(result=result, summary=""))
         case Move(kind="question"):
             outcome = Outcome(result="success", summary="?", needs_human=True)
         case Move(name) if name.startswith("suggests "):
@@ -305,7 +312,7 @@ def _ended(run: str, move: Move) -> Fact:
         case _:
             word = move.name.partition(",")[0].partition(" ")[0]
             outcome = Outcome(result="success", summary="", verdict=None if word == "success" else word)
-    return RunEnded(ISSUE, run, "succeeded", "finished", outcome)
+    return runs.RunEnded(ISSUE, run, "succeeded", "finished", outcome)
 
 
 def _follow_all(world: World, facts: list[Fact]) -> World:
@@ -316,5 +323,5 @@ def _follow_all(world: World, facts: list[Fact]) -> World:
 
 def _follow(world: World, fact: Fact) -> World:
     """Fold a fact and all that the rules make of it, as a turn of the shepherd does."""
-    after = evolve(world, Entry(world.seq + 1, world.now, fact))
+    after = evolve(world, records.Entry(world.seq + 1, world.now, fact))
     return _follow_all(after, decide(world, after, fact))

@@ -6,17 +6,13 @@ from dataclasses import replace as changed
 from ashep.core.analysis.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted, weighty
 from ashep.core.delivery.landing import about_to_land
 from ashep.core.delivery.trees import is_writing
-from ashep.core.facts import delivery, issues
-from ashep.core.facts.commands import Command
+from ashep.core.facts import commands, delivery, issues, runs
 from ashep.core.facts.records import Entry
-from ashep.core.facts.runs import RunPlanned, SessionTaken
 from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import after_answer
 from ashep.core.policy.policies import Policy
-from ashep.core.reconcile.dispatch import CANDIDATE, WANTED, Capacity, candidate, queue_of, wanted
-from ashep.core.reconcile.intake import policy_for
-from ashep.core.reconcile.step import Batch
+from ashep.core.reconcile import dispatch, intake, step
 from ashep.core.runs.choice import choose
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow
@@ -32,12 +28,12 @@ NOT_CLAIMED = ("no_policy", "unknown_policy", "unknown_phase")
 
 def started(world: World, flow: Flow) -> list[Fact]:
     """Say what `dispatch` makes of an issue where there is room for everything."""
-    rule = {WANTED: wanted, CANDIDATE: candidate}.get(queue_of(flow) or "")
+    rule = {dispatch.WANTED: dispatch.wanted, dispatch.CANDIDATE: dispatch.candidate}.get(dispatch.queue_of(flow) or "")
     if rule is None or world.policies is None or world.agents is None or world.daemon is None:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
-    room = Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
+    room = dispatch.Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
     return weighty(rule(world, anew, room).facts, flow.issue.id)
 
 
@@ -52,7 +48,7 @@ def go_on(
     life.spoilt, life.met, life.world, life.tree = "", None, None, None
     life.seq = max(rest[-1].seq if rest else entry.seq, life.fork.seq if life.fork else 0)
     for _ in range(MOST_STEPS):
-        run = next((place for place, fact in enumerate(facts) if isinstance(fact, RunPlanned)), len(facts))
+        run = next((place for place, fact in enumerate(facts) if isinstance(fact, runs.RunPlanned)), len(facts))
         world, more = _followed(world, facts[:run], entry)
         life.counted = life.counted.plus(counted(more))
         life.creations |= {fact.id: fact for fact in more if isinstance(fact, issues.CreationWanted)}
@@ -77,10 +73,10 @@ def _rested(flow: Flow) -> Flow:
 
 def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World, list[Fact]]:
     """Fold facts, and what follows from them by the rules of one issue; give all of them."""
-    batch = Batch(world, entry.at, world.seq + 1, None)
+    batch = step.Batch(world, entry.at, world.seq + 1, None)
     for fact in facts:
         batch.follow(fact)
-    return batch.world, [one.body for one in batch.entries if not isinstance(one.body, Command)]
+    return batch.world, [one.body for one in batch.entries if not isinstance(one.body, commands.Command)]
 
 
 def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:
@@ -90,7 +86,7 @@ def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:
 def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
     """Say how the other life ended, or what it waits for."""
     flow, held = world.flows[life.issue], _held(facts)
-    run = next((fact for fact in facts if isinstance(fact, RunPlanned)), None)
+    run = next((fact for fact in facts if isinstance(fact, runs.RunPlanned)), None)
     if run is not None:
         needs = f"a run of {run.phase} by {run.agent}"
         flaw = flow.work.flaw if flow.work.flaw is not None and flow.work.flaw.kind in ("conflict", "checks") else None
@@ -140,7 +136,7 @@ def _policy(world: World, flow: Flow) -> Policy | None:
     if flow.stage not in ("idle", "left"):
         return world.policy(flow)
     prefix = world.settings.labels.policy_prefix
-    return policy_for(world.policies, flow.issue, prefix)[2] if world.policies else None
+    return intake.policy_for(world.policies, flow.issue, prefix)[2] if world.policies else None
 
 
 def _unknown(life: Life, world: World, because: str) -> None:
@@ -190,9 +186,9 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
     question = flow.question
     assert question is not None
     if life.met is None:
-        if isinstance(body, RunPlanned) and body.access == "write":
+        if isinstance(body, runs.RunPlanned) and body.access == "write":
             spoil(life, f"{body.run} changed the work before that was asked")
-        elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
+        elif isinstance(body, (runs.SessionTaken, *CYCLE_ENDS)):
             spoil(life, "nobody was asked that on this state of the work")
         elif isinstance(body, issues.PersonAsked) and not life.spoilt:
             asked = (body.phase, body.question, body.human_phase)
@@ -202,7 +198,7 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
         flow, moved = world.flows[life.issue], replace(world, now=entry.at, seq=entry.seq)
         follow = after_answer(moved, flow, question, body.answer == "approved", body.why)
         go_on(life, moved, [body, *weighty(follow, life.issue)], rest, entry)
-    elif isinstance(body, (SessionTaken, *CYCLE_ENDS)):
+    elif isinstance(body, (runs.SessionTaken, *CYCLE_ENDS)):
         spoil(life, "it ended otherwise than by an answer in time")
     return None
 
@@ -235,7 +231,7 @@ def spoil(life: Life, why: str) -> None:
     life.spoilt = life.spoilt or why
 
 
-def written(life: Life, planned: RunPlanned) -> None:
+def written(life: Life, planned: runs.RunPlanned) -> None:
     """Another issue is worked on: where both are in the same tree, its work is there, too."""
     assert life.world is not None
     flow = life.world.flows[life.issue]
@@ -269,7 +265,7 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
     """
     body, own, landing = entry.body, flow.work.own, flow.work.landing
     assert own is not None and landing is not None
-    if isinstance(body, SessionTaken):
+    if isinstance(body, runs.SessionTaken):
         return spoil(life, "a person took its session before it landed")
     if isinstance(body, (issues.IssueParked, *LIFE_ENDS)):
         return spoil(life, "it did not land in the record")
@@ -286,12 +282,12 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
         if strict:
             return spoil(life, why)
         life.rests_on += (entry.seq,)
-    assert not isinstance(body, Command)
+    assert not isinstance(body, commands.Command)
     go_on(life, replace(world, now=entry.at, seq=entry.seq - 1), [body], rest, entry, strict=strict)
     return None
 
 
-def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | Command) -> bool:
+def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | commands.Command) -> bool:
     """Whether something is about the other life's work."""
     match body:
         case delivery.WorkVerified():
@@ -308,7 +304,7 @@ def _tells(flow: Flow, own: OwnTree, landing: Landing, body: Fact | Command) -> 
             return False
 
 
-def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | Command) -> str:
+def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | commands.Command) -> str:
     """Say what may have been otherwise when the other life came there; empty: nothing."""
     base = ""
     if isinstance(body, (delivery.WorkIntegrated, delivery.WorkConflicted)):

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, get_args
 
-from ashep.core.facts.commands import Command
-from ashep.core.facts.records import Entry, to_json
-from ashep.core.facts.resources import Adopted, DaemonStarted, JournalPruned
+from ashep.core.facts import commands, records, resources
 from ashep.core.facts.vocabulary import DECISIONS, Fact
 from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.state.world import World
 
-DERIVED = frozenset((*DECISIONS, *get_args(Command)))
+DERIVED = frozenset((*DECISIONS, *get_args(commands.Command)))
 """The types of records that the core makes; all others were told."""
 
 
@@ -32,8 +30,8 @@ class Difference:
 
     seq: int
     """Where it stands in the journal, or would."""
-    recorded: Entry | None
-    derived: Entry | None
+    recorded: records.Entry | None
+    derived: records.Entry | None
 
     @property
     def issue(self) -> str | None:
@@ -43,8 +41,8 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """Give it as plain JSON data."""
-        recorded = to_json(self.recorded) if self.recorded else None
-        derived = to_json(self.derived) if self.derived else None
+        recorded = records.to_json(self.recorded) if self.recorded else None
+        derived = records.to_json(self.derived) if self.derived else None
         return {"seq": self.seq, "issue": self.issue, "recorded": recorded, "derived": derived}
 
 
@@ -66,14 +64,14 @@ class Replay:
         self.folded: Counter[int] = Counter()
         """Decisions and commands that were made under other rules, by the number of those."""
 
-    def batch(self, entries: Sequence[Entry]) -> list[Difference]:
+    def batch(self, entries: Sequence[records.Entry]) -> list[Difference]:
         """Go on by one batch; what is recorded is what the next one begins with, whatever was derived."""
         told = [entry.body for entry in entries if type(entry.body) not in DERIVED]
         made = self._count(entries) if self.issue else len(entries) - len(told)
-        if len(told) == len(entries) and all(isinstance(fact, JournalPruned) for fact in told):
+        if len(told) == len(entries) and all(isinstance(fact, resources.JournalPruned) for fact in told):
             self._fold(entries)  # the owner's act, written while no daemon ran: nobody took a turn
             return []
-        rules = next((fact.rules for fact in told if isinstance(fact, Adopted)), self.world.rules)
+        rules = next((fact.rules for fact in told if isinstance(fact, resources.Adopted)), self.world.rules)
         if rules != RULES:
             self.folded[rules] += made
             self._fold(entries)
@@ -86,28 +84,28 @@ class Replay:
         self._fold(entries)
         return [one for one in differences(entries, derived) if self.issue in (None, one.issue)]
 
-    def _count(self, entries: Sequence[Entry]) -> int:
+    def _count(self, entries: Sequence[records.Entry]) -> int:
         return sum(
             type(entry.body) in DERIVED and getattr(entry.body, "issue", None) == self.issue for entry in entries
         )
 
-    def _fold(self, entries: Iterable[Entry]) -> None:
+    def _fold(self, entries: Iterable[records.Entry]) -> None:
         for entry in entries:
             self.world = evolve(self.world, entry)
 
 
 def derive(
-    world: World, told: Iterable[Any], entries: Sequence[Entry], dispatcher: Dispatcher | None = None
-) -> tuple[World, list[Entry]]:
+    world: World, told: Iterable[Any], entries: Sequence[records.Entry], dispatcher: Dispatcher | None = None
+) -> tuple[World, list[records.Entry]]:
     """Take the turn of a batch once more: the same facts, at the same time, under the same numbers."""
     facts: list[Fact] = list(told)
     first = entries[0]
     # the first batch of a start looks at every issue (`Shepherd.running`), and only there a daemon starts
-    everything = any(isinstance(fact, DaemonStarted) for fact in facts)
+    everything = any(isinstance(fact, resources.DaemonStarted) for fact in facts)
     return step(world, facts, first.at, first.seq, everything=everything, dispatcher=dispatcher)
 
 
-def differences(recorded: Sequence[Entry], derived: Sequence[Entry]) -> Iterator[Difference]:
+def differences(recorded: Sequence[records.Entry], derived: Sequence[records.Entry]) -> Iterator[Difference]:
     """Line up two accounts of a turn by what they say; their numbers part where one says more than the other."""
     old, new = [_said(entry) for entry in recorded], [_said(entry) for entry in derived]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -120,7 +118,7 @@ def differences(recorded: Sequence[Entry], derived: Sequence[Entry]) -> Iterator
             yield Difference(seq, was, now)
 
 
-def _said(entry: Entry) -> str:
-    data = to_json(entry)
+def _said(entry: records.Entry) -> str:
+    data = records.to_json(entry)
     del data["seq"]
     return json.dumps(data, sort_keys=True)

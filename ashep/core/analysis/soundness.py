@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ashep.core.analysis.bounds import Bounds, bounds_of, cheapest
-from ashep.core.analysis.moves import BUILT_IN, Board, State, Step, told
+from ashep.core.analysis.moves import BUILT_IN, Board, State, Step, reached, told
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
 from ashep.core.policy.settings import Settings
 
 KeyPath = tuple[str | int, ...]
-
 
 Code = Literal[
     "never-closes", "human-loop", "beyond-limits", "livelock", "no-deadline", "unreachable-phase", "dead-edge",
@@ -225,13 +224,8 @@ def _never_closes(found: _Found) -> Iterator[Defect]:
         source, target = _bare(step.source), _bare(step.target)
         before.setdefault(target, []).append(source)
         after.setdefault(source, []).append(target)
-    reach = {state for state in found.space.ways if state.kind == "close"}
-    queue = deque(reach)
-    while queue:
-        for state in before.get(queue.popleft(), ()):
-            if state not in reach:
-                reach.add(state)
-                queue.append(state)
+    closed = {state for state in found.space.ways if state.kind == "close"}
+    reach = closed | reached(closed, lambda state: before.get(state, ()))
     states = dict.fromkeys(map(_bare, found.space.steps))
     trapped = [state for state in states if state.kind in ("work", "ask") and state not in reach]
     while trapped:
@@ -255,14 +249,7 @@ def _bare(state: State) -> State:
 
 def _ahead(state: State, after: Mapping[State, list[State]]) -> set[State]:
     """Where success and answers lead from a state, near or far."""
-    ahead: set[State] = set()
-    queue = deque([state])
-    while queue:
-        for one in after.get(queue.popleft(), ()):
-            if one not in ahead and one.kind in ("work", "ask"):
-                ahead.add(one)
-                queue.append(one)
-    return ahead
+    return reached([state], lambda one: [step for step in after.get(one, ()) if step.kind in ("work", "ask")])
 
 
 def _trap(found: _Found, first: State, steps: list[Step]) -> Defect:
@@ -314,8 +301,7 @@ def _beyond_limits(found: _Found) -> Iterator[Defect]:
         yield found.defect("beyond-limits", "", ("limits", "max_runs"), text, (), "raise them, or take a shorter way")
 
 
-_Worn = tuple[int, tuple[tuple[str, int], ...]]
-"""Runs and visits of a cycle."""
+_Worn = tuple[int, tuple[tuple[str, int], ...]]  # runs and visits of a cycle
 
 
 def _unreachable(found: _Found) -> Iterator[Defect]:

@@ -8,35 +8,43 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from ashep.core.facts.requests import Verdict
-from ashep.core.facts.resources import Notice
-from ashep.core.facts.runs import Model
-from ashep.core.facts.tracker import Difference, NewIssue, Stamp
+from ashep.core.facts import requests, resources, runs, tracker
 from ashep.core.policy.policies import PermissionRule
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimIssue:
-    """Take the issue: assignee, `in_progress`, the first phase's label and our stamp in one write."""
+class OfIssue:
+    """A command about an issue."""
 
     key: str
     issue: str
-    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class OfRun(OfIssue):
+    """A command about a run of an issue."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimIssue(OfIssue):
+    """Take the issue: assignee, `in_progress`, the first phase's label and our stamp in one write."""
+
+    stamp: tracker.Stamp
     add_labels: tuple[str, ...]
     remove_labels: tuple[str, ...]
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class WriteIssue:
+class WriteIssue(OfIssue):
     """One guarded write that gives the issue its posture: transition, question, parking, giving back, close."""
 
-    key: str
-    issue: str
     kind: Literal["work", "ask", "park", "give_back", "close"]
     if_status: str
     if_assignee: str | None
-    stamp: Stamp
+    stamp: tracker.Stamp
     status: str
     assignee: str | None
     add_labels: tuple[str, ...]
@@ -45,82 +53,67 @@ class WriteIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeOffLabels:
+class TakeOffLabels(OfIssue):
     """Take refused answer labels off."""
 
-    key: str
-    issue: str
     labels: tuple[str, ...]
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PostComment:
+class PostComment(OfIssue):
     """Post a comment; the key is its marker."""
 
-    key: str
-    issue: str
     name: str
     text: str
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class CreateIssue:
+class CreateIssue(OfIssue):
     """Create an issue that an agent asked for, under an id that is already known."""
 
-    key: str
-    issue: str
     id: str
-    new: NewIssue
-    stamp: Stamp
+    new: tracker.NewIssue
+    stamp: tracker.Stamp
     parked: bool
     labels: tuple[str, ...]
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadIssue:
+class ReadIssue(OfIssue):
     """Read the issue anew: a guard tripped, or it vanished from the list."""
 
-    key: str
-    issue: str
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAnswer:
+class ReadAnswer(OfIssue):
     """Read who set the answer labels, and the comments."""
 
-    key: str
-    issue: str
     after: str = ""
     """Only comments behind our own of this name: a question's answers."""
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAuthors:
+class ReadAuthors(OfIssue):
     """Read who made these changes of the issue."""
 
-    key: str
-    issue: str
-    changes: tuple[Difference, ...]
+    changes: tuple[tracker.Difference, ...]
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(OfRun):
     """Open a session for a run, or make sure that the one to be reused is still there."""
 
-    key: str
-    issue: str
-    run: str
     session_key: str
     """Stands in the session's metadata."""
     access: Literal["read", "write"]
     slug: str | None
-    model: Model | None
+    model: runs.Model | None
     reuse: str | None
     permissions: tuple[PermissionRule, ...] = ()
     """The user's rules, the first that fits decides; what the access forbids stays forbidden."""
@@ -130,48 +123,39 @@ class OpenSession:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparePrompt:
+class PreparePrompt(OfRun):
     """Write the text of prompt n of the run: 1 the task (or that a person was there), then what was wrong with the
     outcome, then an extraction; and, of a stalled turn, a diagnosis.
     """
 
-    key: str
-    issue: str
-    run: str
     n: int
     kind: Literal["task", "recover", "extract", "resume", "diagnose"]
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class SendPrompt:
+class SendPrompt(OfRun):
     """Deliver a prompt under these ids."""
 
-    key: str
-    issue: str
-    run: str
     n: int
     session: str
     message_id: str
     part_id: str
     blob: str
     slug: str | None
-    model: Model | None
+    model: runs.Model | None
     again: bool
     """The turn died: the same ids are sent again although the message stands."""
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRequest:
+class AnswerRequest(OfRun):
     """Answer what the run's session asks."""
 
-    key: str
-    issue: str
-    run: str
     request: str
     kind: Literal["permission", "question"]
-    verdict: Verdict
+    verdict: requests.Verdict
     answers: tuple[tuple[str, ...], ...] = ()
     message: str = ""
     tries: int = 0
@@ -180,23 +164,17 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StopTurn:
+class StopTurn(OfRun):
     """Abort what the run's session is doing and see that it stopped."""
 
-    key: str
-    issue: str
-    run: str
     session: str
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTree:
+class ReadTree(OfRun):
     """Read the work tree before or after a write run."""
 
-    key: str
-    issue: str
-    run: str
     moment: Literal["before", "after"]
     since: str | None
     """After: HEAD before the run."""
@@ -204,12 +182,9 @@ class ReadTree:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareTree:
+class PrepareTree(OfRun):
     """See to it that the issue's own work tree stands."""
 
-    key: str
-    issue: str
-    run: str
     branch: str
     base: str | None
     """Where the branch began; None: that is to be found now."""
@@ -218,22 +193,17 @@ class PrepareTree:
 
 
 @dataclass(frozen=True, slots=True)
-class SealTree:
+class SealTree(OfRun):
     """Commit what a run left in the issue's own work tree."""
 
-    key: str
-    issue: str
-    run: str
     branch: str
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveTree:
+class RemoveTree(OfIssue):
     """Take the tree and the branch of a closed issue away, where the base holds all that is in them."""
 
-    key: str
-    issue: str
     branch: str
     head: str
     """The commit that was sealed last: what is after it is somebody else's."""
@@ -247,11 +217,9 @@ class RemoveTree:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyWork:
+class VerifyWork(OfIssue):
     """Carry out on a commit what is to be checked, and see whether it differs from its base at all."""
 
-    key: str
-    issue: str
     commit: str
     base: str
     """The commit that the work began from: its scripts are what checks run."""
@@ -270,11 +238,9 @@ class VerifyWork:
 
 
 @dataclass(frozen=True, slots=True)
-class IntegrateWork:
+class IntegrateWork(OfIssue):
     """Bring an issue's work onto the newest base, without moving anything."""
 
-    key: str
-    issue: str
     branch: str
     head: str
     onto: str
@@ -284,11 +250,9 @@ class IntegrateWork:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveBase:
+class MoveBase(OfIssue):
     """Move a branch from exactly one commit to another that holds it."""
 
-    key: str
-    issue: str
     branch: str
     head: str
     onto: str
@@ -298,11 +262,9 @@ class MoveBase:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPullRequest:
+class OpenPullRequest(OfIssue):
     """Push an issue's branch, forward only, and have a pull request ask people to merge it."""
 
-    key: str
-    issue: str
     branch: str
     head: str
     since: str
@@ -316,11 +278,9 @@ class OpenPullRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StopOrphan:
+class StopOrphan(OfIssue):
     """Stop the session of a run that another journal knew, where our server has it; `orphan` is that session's key."""
 
-    key: str
-    issue: str
     orphan: str
     tries: int = 0
     branch: str | None = None
@@ -328,11 +288,9 @@ class StopOrphan:
 
 
 @dataclass(frozen=True, slots=True)
-class ReclaimIssue:
+class ReclaimIssue(OfIssue):
     """Have the tracker free the issue of a daemon whose lease ran out: it checks that once more."""
 
-    key: str
-    issue: str
     holder: str
     tries: int = 0
 
@@ -343,7 +301,7 @@ class SendNotice:
 
     key: str
     target: str
-    notices: tuple[Notice, ...]
+    notices: tuple[resources.Notice, ...]
     tries: int = 0
 
 

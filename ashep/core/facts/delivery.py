@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import Decision
+from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,9 @@ class TreeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class TreePrepared:
+class TreePrepared(RunAnswer):
     """The issue's own work tree stands, for a run to begin in it."""
 
-    issue: str
-    run: str
-    key: str
     branch: str
     path: str
     base: str
@@ -61,12 +58,9 @@ class FileMap:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeSealed:
+class TreeSealed(RunAnswer):
     """What a run left in the issue's own work tree is committed on its branch."""
 
-    issue: str
-    run: str
-    key: str
     head: str
     tree: str
     """The git tree hash of `head`."""
@@ -86,7 +80,6 @@ class TreeSealed:
 
 CheckStatus = Literal["passed", "failed", "skipped", "error"]
 """skipped: it is a person's · error: it could not be carried out, which proves nothing."""
-
 
 Status = Literal["passing", "failing", "blocked"]
 """passing: something was checked, and nothing failed · failing: a check failed · blocked: one could not be carried out,
@@ -183,10 +176,9 @@ def shortened(files: FileMap) -> FileMap:
 
 
 @dataclass(frozen=True, slots=True)
-class CriteriaAdopted:
+class CriteriaAdopted(OfIssue):
     """The checks in an issue's acceptance criteria, as they stood when it was taken: those are what counts."""
 
-    issue: str
     hash: str
     """`ashep.core.policy.checks.hash_of`; empty: it has none."""
     blob: str = ""
@@ -201,10 +193,9 @@ class CriteriaAdopted:
 
 
 @dataclass(frozen=True, slots=True)
-class CriteriaChanged:
+class CriteriaChanged(OfIssue):
     """Somebody changed the checks of an issue that is being worked on. That changes nothing about what counts."""
 
-    issue: str
     hash: str
     why: str
 
@@ -213,11 +204,9 @@ class CriteriaChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationWanted(Decision):
+class VerificationWanted(OfRun, Decision):
     """A run says that it succeeded; whether its work holds is to be seen before anything follows from that."""
 
-    issue: str
-    run: str
     phase: str
     why: str
 
@@ -226,11 +215,9 @@ class VerificationWanted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkVerified:
+class WorkVerified(Answer):
     """What checks found in a tree. `run`: whose success was to be verified; empty: it was about to land."""
 
-    issue: str
-    key: str
     commit: str
     tree: str
     """The git tree hash of `commit`: what the results hold for."""
@@ -250,11 +237,9 @@ class WorkVerified:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkIntegrated:
+class WorkIntegrated(Answer):
     """The work stands on the newest base, as a commit that nothing points to yet."""
 
-    issue: str
-    key: str
     head: str
     base: str
     """The base's commit then."""
@@ -263,11 +248,9 @@ class WorkIntegrated:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkConflicted:
+class WorkConflicted(Answer):
     """The work and the newest base contradict each other."""
 
-    issue: str
-    key: str
     head: str
     base: str
     paths: tuple[str, ...]
@@ -276,11 +259,9 @@ class WorkConflicted:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkLanded:
+class WorkLanded(Answer):
     """The base holds the work. `already`: it did before, or there was nothing to bring."""
 
-    issue: str
-    key: str
     base_branch: str
     head: str
     commit: str
@@ -291,11 +272,9 @@ class WorkLanded:
 
 
 @dataclass(frozen=True, slots=True)
-class LandingRefused:
+class LandingRefused(Answer):
     """The base was not moved: see `ashep.ports.landing.Refused`."""
 
-    issue: str
-    key: str
     code: str
     """`ashep.ports.landing.Code`; of a pull request: protected · theirs · refused · away (`ashep.ports.landing`)"""
     why: str
@@ -315,11 +294,9 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestOpened:
+class PullRequestOpened(Answer):
     """The branch is pushed, and a pull request asks for it: a new one, or the one that stood."""
 
-    issue: str
-    key: str
     number: int
     url: str
     name: str
@@ -331,10 +308,9 @@ class PullRequestOpened:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestSeen:
+class PullRequestSeen(OfIssue):
     """What became of a pull request that waits for people. By difference."""
 
-    issue: str
     number: int
     as_of: int
     """The number of the last record when the read began."""
@@ -356,10 +332,9 @@ class PullRequestSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestReturned(Decision):
+class PullRequestReturned(OfIssue, Decision):
     """What CI or a person says of the work sends it back to who wrote it."""
 
-    issue: str
     number: int
     kind: Literal["ci", "review"]
     why: str
@@ -368,10 +343,9 @@ class PullRequestReturned(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PullRequestMerged(Decision):
+class PullRequestMerged(OfIssue, Decision):
     """Somebody merged it: the base has the work."""
 
-    issue: str
     number: int
     commit: str
     """The base's commit; empty: the forge does not say."""
@@ -379,10 +353,9 @@ class PullRequestMerged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRests(Decision):
+class TreeRests(OfIssue, Decision):
     """The tree of an issue that is closed, and its branch, stand until a time; then they are looked at, and may go."""
 
-    issue: str
     branch: str
     due: datetime | None
     """None: they stand for ever."""
@@ -395,11 +368,9 @@ class TreeRests(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRemoved:
+class TreeRemoved(Answer):
     """A tree and its branch are gone, for the base holds all that was in them."""
 
-    issue: str
-    key: str
     branch: str
     freed: int = 0
     """Bytes on the disk."""
@@ -408,10 +379,8 @@ class TreeRemoved:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeKept:
+class TreeKept(Answer):
     """A tree was to go, and something in it, or on its branch, is nowhere else, or somebody uses it."""
 
-    issue: str
-    key: str
     branch: str
     why: str

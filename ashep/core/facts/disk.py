@@ -3,7 +3,6 @@
 LOW_DISK = 8 * 1024 * 1024
 """Bytes: where fewer are free, nothing new is taken. It ends when twice as many are, so that it does not flutter."""
 
-
 FILE = 16 * 1024
 """Bytes that a file counts as which may still be made: ext4 makes room for one in so many."""
 

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ashep.core.facts import Decision
-from ashep.core.facts.tracker import NewIssue
+from ashep.core.facts import Decision, OfIssue, tracker
 
 
 @dataclass(frozen=True, slots=True)
-class IssueCancelled:
+class IssueCancelled(OfIssue):
     """A person wants no more to be done for the issue, or for this run of it."""
 
-    issue: str
     by: str
     run: str | None = None
 
@@ -21,10 +19,9 @@ class IssueCancelled:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueHeld(Decision):
+class IssueHeld(OfIssue, Decision):
     """The issue does not start, for a reason that changed. `code` is stable, `why` is for people."""
 
-    issue: str
     code: str
     why: str
     of: str = ""
@@ -32,22 +29,20 @@ class IssueHeld(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueTaken(Decision):
+class IssueTaken(OfIssue, Decision):
     """A ready issue was chosen to be worked on under a policy."""
 
-    issue: str
     policy: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class IssueAdopted(Decision):
+class IssueAdopted(OfIssue, Decision):
     """An issue that is ours in the tracker, and of which this journal knows nothing, is gone on with.
 
     How far it had got stands in its stamp: this happens where a state folder was lost.
     """
 
-    issue: str
     policy: str
     phase: str
     kind: Literal["work", "ask", "park"]
@@ -67,19 +62,17 @@ class IssueAdopted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeoverWanted(Decision):
+class TakeoverWanted(OfIssue, Decision):
     """The claim of a daemon that died is to be taken back, so that the issue is free again."""
 
-    issue: str
     holder: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class CycleBegan(Decision):
+class CycleBegan(OfIssue, Decision):
     """Limits and visits count afresh."""
 
-    issue: str
     cycle: int
     why: str
     keeps: bool = False
@@ -87,20 +80,18 @@ class CycleBegan(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseEntered(Decision):
+class PhaseEntered(OfIssue, Decision):
     """The issue is in this phase now: an agent phase wants a run."""
 
-    issue: str
     phase: str
     visit: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class RetryScheduled(Decision):
+class RetryScheduled(OfIssue, Decision):
     """Another attempt of the phase is due."""
 
-    issue: str
     phase: str
     failures: int
     due: datetime
@@ -117,10 +108,9 @@ work may land that touches what a person is always asked about."""
 
 
 @dataclass(frozen=True, slots=True)
-class PersonAsked(Decision):
+class PersonAsked(OfIssue, Decision):
     """A question to a person, of a human phase or of the agent phase that asked."""
 
-    issue: str
     phase: str
     question: str
     due: datetime
@@ -134,10 +124,9 @@ class PersonAsked(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PersonReminded(Decision):
+class PersonReminded(OfIssue, Decision):
     """The question is still open, and people are reminded of it."""
 
-    issue: str
     phase: str
     question: str
     due: datetime
@@ -148,20 +137,18 @@ class PersonReminded(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PersonAnswered(Decision):
+class PersonAnswered(OfIssue, Decision):
     """A person's label answered the question."""
 
-    issue: str
     answer: Literal["approved", "changes_requested"]
     actor: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRefused(Decision):
+class AnswerRefused(OfIssue, Decision):
     """An answer label counts for nothing: ashep, an agent or nobody known has set it. It is taken off."""
 
-    issue: str
     labels: tuple[str, ...]
     why: str
     judged: tuple[str, ...] = ()
@@ -169,19 +156,17 @@ class AnswerRefused(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueParked(Decision):
+class IssueParked(OfIssue, Decision):
     """Shepherd gave up on the issue, with a reason; a person takes `ashep:parked` off to start afresh."""
 
-    issue: str
     code: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class IssueGivenBack(Decision):
+class IssueGivenBack(OfIssue, Decision):
     """The issue is put back to `open` without our name (guarded)."""
 
-    issue: str
     code: str
     why: str
     not_before: datetime | None = None
@@ -189,10 +174,9 @@ class IssueGivenBack(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueLeft(Decision):
+class IssueLeft(OfIssue, Decision):
     """The issue is a person's now; nothing is written to it."""
 
-    issue: str
     code: str
     why: str
     not_before: datetime | None = None
@@ -200,10 +184,9 @@ class IssueLeft(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueFinished(Decision):
+class IssueFinished(OfIssue, Decision):
     """The policy leads to `close`; `why` is the evidence."""
 
-    issue: str
     why: str
     onto: str = ""
     """The branch on which its work is to land first; empty: on none."""
@@ -214,30 +197,27 @@ class IssueFinished(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueClosed(Decision):
+class IssueClosed(OfIssue, Decision):
     """The issue is closed in the tracker: by us with evidence, or by somebody else."""
 
-    issue: str
     by: Literal["shepherd", "somebody"]
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class CommentWanted(Decision):
+class CommentWanted(OfIssue, Decision):
     """A comment is to be posted; `name` is unique within the issue."""
 
-    issue: str
     name: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class CreationWanted(Decision):
+class CreationWanted(OfIssue, Decision):
     """An issue is to be created under this id."""
 
-    issue: str
     id: str
-    new: NewIssue
+    new: tracker.NewIssue
     depth: int
     parked: bool
 

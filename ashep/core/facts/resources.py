@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import Decision
-from ashep.core.facts.runs import Model
+from ashep.core.facts import Decision, OfIssue, runs
 from ashep.core.policy.settings import NoticeKind
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
@@ -165,8 +164,8 @@ class RunnerSeen:
     detail: str = ""
     instance: str = ""
     agents: tuple[str, ...] = ()
-    models: tuple[Model, ...] = ()
-    default: Model | None = None
+    models: tuple[runs.Model, ...] = ()
+    default: runs.Model | None = None
     times: int = 0
     """How often it has come back in a row, each time but this one for less than a minute."""
     replaced: str = ""
@@ -236,10 +235,9 @@ class BudgetReached(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDelayed(Decision):
+class WriteDelayed(OfIssue, Decision):
     """A write to the tracker waits: as many were made as may be in a minute."""
 
-    issue: str
     write: str
     """The key of the command."""
     due: datetime

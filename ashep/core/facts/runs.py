@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import Decision
+from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer, requests
 from ashep.core.facts.outcome import Outcome
-from ashep.core.facts.requests import Request, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,9 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSeen:
+class TurnSeen(OfRun):
     """What a read of a run's session showed. By difference of its state."""
 
-    issue: str
-    run: str
     n: int
     message: str
     """The prompt's message id."""
@@ -67,10 +64,9 @@ class TurnSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSeen:
+class SessionSeen(OfIssue):
     """What a person does in a session that they took, by difference; or that they are quiet still, when it is asked."""
 
-    issue: str
     session: str
     people: tuple[str, ...]
     """Ids of their messages after our prompt."""
@@ -80,21 +76,17 @@ class SessionSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestOpened:
+class RequestOpened(OfRun):
     """A run's session asks for leave to use a tool, or a question. By difference."""
 
-    issue: str
-    run: str
-    request: Request
+    request: requests.Request
     as_of: int
 
 
 @dataclass(frozen=True, slots=True)
-class RequestGone:
+class RequestGone(OfRun):
     """The server does not list the request any more: it was answered in OpenCode, or its turn is over."""
 
-    issue: str
-    run: str
     request: str
     as_of: int
 
@@ -108,11 +100,9 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlanned(Decision):
+class RunPlanned(OfRun, Decision):
     """An agent was chosen for an attempt; this fact's sequence number is the run's trace id."""
 
-    issue: str
-    run: str
     phase: str
     visit: int
     attempt: int
@@ -145,11 +135,9 @@ class RunPlanned(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class RunWithdrawn(Decision):
+class RunWithdrawn(OfRun, Decision):
     """A planned run did not start, for a reason that is no fault of an agent's."""
 
-    issue: str
-    run: str
     code: str
     why: str
     leave: str | None = None
@@ -157,11 +145,9 @@ class RunWithdrawn(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRejected(Decision):
+class OutcomeRejected(OfRun, Decision):
     """The final message held no valid outcome; `then` says what is tried next."""
 
-    issue: str
-    run: str
     n: int
     why: str
     then: Literal["recover", "extract"]
@@ -171,11 +157,9 @@ class OutcomeRejected(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class DiagnosisWanted(Decision):
+class DiagnosisWanted(OfRun, Decision):
     """A turn has stalled: it is stopped, and another agent is asked why, before the run ends."""
 
-    issue: str
-    run: str
     n: int
     why: str
     agent: str
@@ -184,39 +168,30 @@ class DiagnosisWanted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnDied(Decision):
+class TurnDied(OfRun, Decision):
     """The turn ended without an end because its server did; the same ids are sent again."""
 
-    issue: str
-    run: str
     n: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class PromptAbandoned(Decision):
+class PromptAbandoned(OfRun, Decision):
     """A prompt was never begun: 30 s without a sign, an abort, and a second read. A new id is used."""
 
-    issue: str
-    run: str
     n: int
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class DeadlineReached(Decision):
+class DeadlineReached(OfRun, Decision):
     """The run's time is up; it is aborted once a fresh read shows that it still runs."""
-
-    issue: str
-    run: str
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded(Decision):
+class RunEnded(OfRun, Decision):
     """The run is over."""
 
-    issue: str
-    run: str
     state: Literal["succeeded", "failed", "timed_out", "stalled", "aborted", "lost"]
     why: str
     outcome: Outcome | None = None
@@ -230,10 +205,9 @@ class RunEnded(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTaken(Decision):
+class SessionTaken(OfIssue, Decision):
     """A person took the issue's session, or the issue: nothing is sent there until they are done."""
 
-    issue: str
     action: Literal["pause", "review", "resume"]
     """What follows when they are done."""
     label: Literal["none", "ours", "theirs"]
@@ -249,18 +223,16 @@ class SessionTaken(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseWanted(Decision):
+class ReleaseWanted(OfIssue, Decision):
     """The person is done: what is still at work in the session is waited for."""
 
-    issue: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class SessionReleased(Decision):
+class SessionReleased(OfIssue, Decision):
     """The person is done, and the issue goes on."""
 
-    issue: str
     by: Literal["label", "quiet"]
     why: str
     leave: bool = False
@@ -268,13 +240,11 @@ class SessionReleased(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestJudged(Decision):
+class RequestJudged(OfRun, Decision):
     """What becomes of a session's request: rules and prepared answers say it, a person, or the end of their time."""
 
-    issue: str
-    run: str
     request: str
-    verdict: Verdict
+    verdict: requests.Verdict
     why: str
     answers: tuple[tuple[str, ...], ...] = ()
     """To each of its questions."""
@@ -289,11 +259,9 @@ class RequestJudged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class InputWanted(Decision):
+class InputWanted(OfRun, Decision):
     """A run waits in its session: its request is put to a person."""
 
-    issue: str
-    run: str
     request: str
     question: str
     due: datetime
@@ -301,32 +269,24 @@ class InputWanted(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class InputEnded(Decision):
+class InputEnded(OfRun, Decision):
     """The run waits for no person any more: the issue is worked on again."""
 
-    issue: str
-    run: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOpened:
+class SessionOpened(RunAnswer):
     """The run has its session."""
 
-    issue: str
-    run: str
-    key: str
     session: str
     reused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class PromptPrepared:
+class PromptPrepared(RunAnswer):
     """The prompt's text is kept as a blob, fsynced."""
 
-    issue: str
-    run: str
-    key: str
     n: int
     blob: str
     comments: tuple[str, ...] = field(default=())
@@ -336,40 +296,28 @@ class PromptPrepared:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptSent:
+class PromptSent(RunAnswer):
     """The server has taken the prompt."""
 
-    issue: str
-    run: str
-    key: str
     n: int
     instance: str
 
 
 @dataclass(frozen=True, slots=True)
-class TurnStopped:
+class TurnStopped(RunAnswer):
     """An abort was verified: the session is not busy."""
-
-    issue: str
-    run: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
-class RequestAnswered:
+class RequestAnswered(RunAnswer):
     """The answer was delivered; `taken` False: the server does not know the request any more."""
 
-    issue: str
-    run: str
-    key: str
     request: str
     taken: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class OrphanStopped:
+class OrphanStopped(Answer):
     """The session of a run that another journal knew is at rest; `found`: our server had one."""
 
-    issue: str
-    key: str
     found: bool

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ashep.core.facts import Answer, OfIssue
+
 Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
 """What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
 
@@ -112,10 +114,9 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueSeen:
+class IssueSeen(OfIssue):
     """An issue as the tracker showed it. By difference."""
 
-    issue: str
     view: Issue
     as_of: int
     key: str | None = None
@@ -123,27 +124,24 @@ class IssueSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueGone:
+class IssueGone(OfIssue):
     """A complete read did not list the issue among those that are not closed; with a key: there is none of this id."""
 
-    issue: str
     as_of: int
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseLost:
+class LeaseLost(OfIssue):
     """The tracker refused a heartbeat: the issue may be another daemon's. Nothing is written before a fresh read."""
 
-    issue: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseExpired:
+class LeaseExpired(OfIssue):
     """Another daemon's lease on the issue ran out long ago. By difference."""
 
-    issue: str
     holder: str
     expired: datetime
 
@@ -152,11 +150,9 @@ class LeaseExpired:
 
 
 @dataclass(frozen=True, slots=True)
-class EffectFailed:
+class EffectFailed(Answer):
     """An effect did not happen, or cannot be told to have. `infra`: it is tried again and burns no attempt."""
 
-    issue: str
-    key: str
     error: str
     infra: bool
     lock: str = ""
@@ -164,31 +160,25 @@ class EffectFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueClaimed:
+class IssueClaimed(Answer):
     """The claim stands, with the first phase's label and our stamp."""
 
-    issue: str
-    key: str
     view: Issue
     text: str | None = None
     """The blob of the issue's words."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRefused:
+class ClaimRefused(Answer):
     """Somebody else has the issue, or it is not claimable any more."""
 
-    issue: str
-    key: str
     error: str
 
 
 @dataclass(frozen=True, slots=True)
-class IssueWritten:
+class IssueWritten(Answer):
     """A transition, question, parking, giving back or close stands in the tracker."""
 
-    issue: str
-    key: str
     posture: int
     """The sequence number of the decision whose posture was written."""
     view: Issue
@@ -196,46 +186,34 @@ class IssueWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRefused:
+class GuardRefused(Answer):
     """A person was faster; nothing was written. The issue is read again and obeyed."""
-
-    issue: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRefused:
+class WriteRefused(Answer):
     """The tracker's rules forbid the write."""
 
-    issue: str
-    key: str
     error: str
 
 
 @dataclass(frozen=True, slots=True)
-class CommentPosted:
+class CommentPosted(Answer):
     """The comment stands."""
 
-    issue: str
-    key: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class IssueCreated:
+class IssueCreated(Answer):
     """The issue stands."""
 
-    issue: str
-    key: str
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class LabelsTakenOff:
+class LabelsTakenOff(Answer):
     """Refused answer labels are gone."""
-
-    issue: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,22 +237,18 @@ class LabelEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRead:
+class AnswerRead(Answer):
     """Who set the answer labels, and what people have said."""
 
-    issue: str
-    key: str
     view: Issue
     events: tuple[LabelEvent, ...]
     comments: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class IssueReclaimed:
+class IssueReclaimed(Answer):
     """The tracker was asked to free a dead daemon's issue; `done`: the claim was taken back."""
 
-    issue: str
-    key: str
     holder: str
     done: bool
 

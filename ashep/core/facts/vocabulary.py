@@ -7,171 +7,41 @@ a default, so that old journals fold for ever (tests/golden/).
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ashep.core.facts import Decision
-from ashep.core.facts.delivery import (
-    CriteriaAdopted,
-    CriteriaChanged,
-    LandingRefused,
-    PullRequestMerged,
-    PullRequestOpened,
-    PullRequestReturned,
-    PullRequestSeen,
-    TreeKept,
-    TreePrepared,
-    TreeRemoved,
-    TreeRests,
-    TreeSealed,
-    TreeSeen,
-    VerificationWanted,
-    WorkConflicted,
-    WorkIntegrated,
-    WorkLanded,
-    WorkVerified,
-)
-from ashep.core.facts.issues import (
-    AnswerRefused,
-    CommentWanted,
-    CreationWanted,
-    CycleBegan,
-    IssueAdopted,
-    IssueCancelled,
-    IssueClosed,
-    IssueFinished,
-    IssueGivenBack,
-    IssueHeld,
-    IssueLeft,
-    IssueParked,
-    IssueTaken,
-    PersonAnswered,
-    PersonAsked,
-    PersonReminded,
-    PhaseEntered,
-    RetryScheduled,
-    TakeoverWanted,
-)
-from ashep.core.facts.resources import (
-    AccountAudited,
-    Adopted,
-    BudgetReached,
-    BudgetWarned,
-    ClockJumped,
-    DaemonStarted,
-    DaemonStopped,
-    DiskSeen,
-    EditMended,
-    EditRefused,
-    JournalBegun,
-    JournalPruned,
-    NoticeFailed,
-    NoticesDelayed,
-    NoticeSent,
-    NoticesGathered,
-    NoticesGivenUp,
-    NoticeWanted,
-    ProviderRecovered,
-    ProviderRefused,
-    QuietSeen,
-    RecycleWanted,
-    RunnerSeen,
-    ServerEnded,
-    ServerFailed,
-    ServerMemorySeen,
-    ServerRestartPlanned,
-    TimerDue,
-    WorkPaused,
-    WorkResumed,
-    WriteDelayed,
-)
-from ashep.core.facts.runs import (
-    DeadlineReached,
-    DiagnosisWanted,
-    InputEnded,
-    InputWanted,
-    OrphanStopped,
-    OutcomeRejected,
-    PromptAbandoned,
-    PromptPrepared,
-    PromptSent,
-    ReleaseWanted,
-    RequestAnswered,
-    RequestGone,
-    RequestJudged,
-    RequestOpened,
-    RunEnded,
-    RunPlanned,
-    RunWithdrawn,
-    SessionOpened,
-    SessionReleased,
-    SessionSeen,
-    SessionTaken,
-    TurnDied,
-    TurnSeen,
-    TurnStopped,
-)
-from ashep.core.facts.tracker import (
-    AnswerRead,
-    Change,
-    ChangeHinted,
-    ClaimRefused,
-    CommentPosted,
-    Difference,
-    EffectFailed,
-    GuardRefused,
-    IssueClaimed,
-    IssueCreated,
-    IssueGone,
-    IssueReclaimed,
-    IssueSeen,
-    IssueWritten,
-    LabelsTakenOff,
-    LeaseExpired,
-    LeaseLost,
-    ReadyChanged,
-    ReadySeen,
-    TrackerLost,
-    TrackerSeen,
-    WriteRefused,
-)
+from ashep.core.facts import Answer, Decision, OfIssue, OfRun, delivery, issues, resources, runs, tracker
 
 
 @dataclass(frozen=True, slots=True)
-class TreeLeft(Decision):
+class TreeLeft(OfRun, Decision):
     """What a run left could not be sealed, or its tree not be read: it stays as it is, and nobody tries any more."""
 
-    issue: str
-    run: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRefused:
+class ReadRefused(OfRun):
     """The agent server refuses to show something of a run: what its sessions ask, or its turn. Told once of each, and
     of a turn again where a verdict waits for a read.
     """
 
-    issue: str
-    run: str
     what: Literal["requests", "turn"]
     why: str
     as_of: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeDoubted(Decision):
+class ChangeDoubted(OfIssue, Decision):
     """The issue was changed in a way that would move it: whether a person did it is to be looked up first."""
 
-    issue: str
-    changes: tuple[Difference, ...]
+    changes: tuple[tracker.Difference, ...]
     """None: what was doubted is as it was again."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeJudged(Decision):
+class ChangeJudged(OfIssue, Decision):
     """Who made the changes that were doubted: a person's count, an agent's do not."""
 
-    issue: str
-    counts: tuple[Difference, ...]
-    refused: tuple[Difference, ...]
+    counts: tuple[tracker.Difference, ...]
+    refused: tuple[tracker.Difference, ...]
     why: str
     judged: tuple[str, ...] = ()
     """The records of refused changes: a later one of a person's is not judged by them."""
@@ -180,38 +50,43 @@ class ChangeJudged(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorsRead:
+class AuthorsRead(Answer):
     """Who made the changes that were asked about, the newest first."""
 
-    issue: str
-    key: str
-    changes: tuple[Change, ...]
+    changes: tuple[tracker.Change, ...]
 
 
 Fact = (
-    JournalBegun | DaemonStarted | DaemonStopped | Adopted | TimerDue | ClockJumped | JournalPruned | DiskSeen
-    | EditRefused | EditMended | AccountAudited | WorkPaused | WorkResumed | IssueCancelled
-    | ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
-    | TrackerSeen | TrackerLost | RunnerSeen | ChangeHinted | ReadySeen | ReadyChanged | IssueSeen | IssueGone
-    | TreePrepared | TreeSealed | TreeLeft | TreeRests | TreeRemoved | TreeKept
-    | CriteriaAdopted | CriteriaChanged | VerificationWanted | WorkVerified
-    | WorkIntegrated | WorkConflicted | WorkLanded | LandingRefused
-    | PullRequestOpened | PullRequestSeen | PullRequestReturned | PullRequestMerged
-    | DiagnosisWanted | TreeSeen | TurnSeen | SessionSeen | SessionTaken | ReleaseWanted | SessionReleased
-    | LeaseLost | LeaseExpired | IssueAdopted | TakeoverWanted | OrphanStopped | IssueReclaimed
-    | IssueHeld | IssueTaken | CycleBegan | PhaseEntered | RunPlanned | RunWithdrawn | OutcomeRejected | TurnDied
-    | PromptAbandoned | DeadlineReached | RunEnded | RetryScheduled | PersonAsked | PersonReminded
-    | PersonAnswered | AnswerRefused | ChangeDoubted | ChangeJudged
-    | IssueParked | IssueGivenBack | IssueLeft | IssueFinished | IssueClosed | CommentWanted | CreationWanted
-    | BudgetWarned | BudgetReached | WriteDelayed | ProviderRefused | ProviderRecovered
-    | QuietSeen | NoticeWanted | NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed
-    | RequestOpened | RequestGone | ReadRefused | RequestJudged | InputWanted | InputEnded | RequestAnswered
-    | EffectFailed | IssueClaimed | ClaimRefused | IssueWritten | GuardRefused | WriteRefused | CommentPosted
-    | IssueCreated | LabelsTakenOff | AnswerRead | AuthorsRead | SessionOpened | PromptPrepared | PromptSent
-    | TurnStopped
+    tracker.TrackerSeen | tracker.TrackerLost | tracker.ChangeHinted | tracker.ReadySeen | tracker.ReadyChanged
+    | tracker.IssueSeen | tracker.IssueGone | tracker.LeaseLost | tracker.LeaseExpired | tracker.IssueReclaimed
+    | tracker.EffectFailed | tracker.IssueClaimed | tracker.ClaimRefused | tracker.IssueWritten | tracker.GuardRefused
+    | tracker.WriteRefused | tracker.CommentPosted | tracker.IssueCreated | tracker.LabelsTakenOff
+    | tracker.AnswerRead
+    | issues.IssueCancelled | issues.IssueAdopted | issues.TakeoverWanted | issues.IssueHeld | issues.IssueTaken
+    | issues.CycleBegan | issues.PhaseEntered | issues.RetryScheduled | issues.PersonAsked | issues.PersonReminded
+    | issues.PersonAnswered | issues.AnswerRefused | issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft
+    | issues.IssueFinished | issues.IssueClosed | issues.CommentWanted | issues.CreationWanted
+    | runs.DiagnosisWanted | runs.TurnSeen | runs.SessionSeen | runs.SessionTaken | runs.ReleaseWanted
+    | runs.SessionReleased | runs.OrphanStopped | runs.RunPlanned | runs.RunWithdrawn | runs.OutcomeRejected
+    | runs.TurnDied | runs.PromptAbandoned | runs.DeadlineReached | runs.RunEnded | runs.RequestOpened
+    | runs.RequestGone | runs.RequestJudged | runs.InputWanted | runs.InputEnded | runs.RequestAnswered
+    | runs.SessionOpened | runs.PromptPrepared | runs.PromptSent | runs.TurnStopped
+    | delivery.TreePrepared | delivery.TreeSealed | delivery.TreeRests | delivery.TreeRemoved | delivery.TreeKept
+    | delivery.CriteriaAdopted | delivery.CriteriaChanged | delivery.VerificationWanted | delivery.WorkVerified
+    | delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused
+    | delivery.PullRequestOpened | delivery.PullRequestSeen | delivery.PullRequestReturned
+    | delivery.PullRequestMerged | delivery.TreeSeen
+    | resources.JournalBegun | resources.DaemonStarted | resources.DaemonStopped | resources.Adopted
+    | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen
+    | resources.EditRefused | resources.EditMended | resources.AccountAudited | resources.WorkPaused
+    | resources.WorkResumed | resources.ServerFailed | resources.ServerEnded | resources.ServerMemorySeen
+    | resources.ServerRestartPlanned | resources.RecycleWanted | resources.RunnerSeen | resources.BudgetWarned
+    | resources.BudgetReached | resources.WriteDelayed | resources.ProviderRefused | resources.ProviderRecovered
+    | resources.QuietSeen | resources.NoticeWanted | resources.NoticesGathered | resources.NoticesDelayed
+    | resources.NoticesGivenUp | resources.NoticeSent | resources.NoticeFailed
+    | TreeLeft | ChangeDoubted | ChangeJudged | ReadRefused | AuthorsRead
 )  # fmt: skip
 """Everything that can happen."""
-
 
 DECISIONS: tuple[type, ...] = tuple(kind for kind in get_args(Fact) if issubclass(kind, Decision))
 """The facts that the core makes; a replay derives them again."""

@@ -13,8 +13,7 @@ from ashep.core.policy.checks import CodePatternCheck, FileExistsCheck, ManualCh
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 
-_NOT_READ = ("impact", "labels", "landing", "redact")
-"""Settings that name no file that is run or read."""
+_NOT_READ = ("impact", "labels", "landing", "redact")  # settings that name no file that is run or read
 
 _LOOKED_INTO = (FileExistsCheck, CodePatternCheck, ManualCheck)
 """Checks whose files are what the work is about, and are not run."""

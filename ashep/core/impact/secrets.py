@@ -64,12 +64,7 @@ _TOKENS = (
     _rule("SendGrid key", "sg.", r"\b(SG\.[\w-]{22}\.[\w-]{43})(?![\w-])"),
     _rule("model provider's key", "sk-", r"\b(sk-(?:ant|proj|svcacct|admin|or)-[\w-]{40,300}+)"),
     _rule("age key", "age-secret-key-", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})\b"),
-    _rule(
-        "password in a URL",
-        "://",
-        r"://[^\s/:@\"'`<>{}$%]{1,64}+:([^\s/:@\"'`<>{}$%]{8,128}+)@[\w\[]",
-        3.2,
-    ),
+    _rule("password in a URL", "://", r"://[^\s/:@\"'`<>{}$%]{1,64}+:([^\s/:@\"'`<>{}$%]{8,128}+)@[\w\[]", 3.2),
 )
 
 _NAMED = (

@@ -217,13 +217,11 @@ KINDS = ("http_request", "file_exists", "code_pattern", "test_pass", "manual")
 """The types of checks that are built in."""
 
 
-def _type_of(value: object) -> object:
-    return getattr(value, "type", None)
-
-
 def _kind(value: Any) -> str:
     # whatever a file may say where a check is to stand
-    found: object = cast("dict[str, object]", value).get("type") if isinstance(value, dict) else _type_of(value)
+    found: object = (
+        cast("dict[str, object]", value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    )
     return found if isinstance(found, str) and found in KINDS else "own"
 
 

@@ -17,10 +17,7 @@ from pydantic import (
 )
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
-
 
 _LONGEST = timedelta(days=1000)
 """Longer ones are slips of the pen, and far longer ones would leave the calendar when added to a date."""
@@ -50,8 +47,6 @@ def format_duration(value: timedelta) -> str:
 
 
 _SIZES = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
-
-
 _SIZE = re.compile(r"([1-9][0-9]{0,5})(KiB|MiB|GiB)")
 
 
@@ -78,14 +73,12 @@ Size = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[1-9][0-9]{0,5}(KiB|MiB|GiB)$"}),
 ]
 
-
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]{1,9}(ms|s|m|h|d)$"}),
 ]
-
 
 LEAST_KEPT = Bytes(1024**2), timedelta(days=1)
 """What is kept at the least."""
@@ -114,22 +107,17 @@ Kept = Annotated[
 ]
 """How much is kept, or how long."""
 
-
 Span = Annotated[Duration, Field(gt=timedelta(0))]
 """A duration that is not zero."""
-
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 """A text that is not empty."""
 
-
 PATTERN = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 """A letter, then letters, digits, `_` or `-`: a name stands in labels, file names and command lines."""
 
-
 Name = Annotated[str, Field(pattern=f"^{PATTERN}$")]
 """A phase, policy, agent, capability, verdict or tag: a letter, then letters, digits, `_` or `-`."""
-
 
 Names = Annotated[tuple[Name, ...], Field(max_length=100)]
 """Some of them."""
@@ -143,7 +131,6 @@ class Document(BaseModel):
 
 _PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"
 r"""What a JSON schema can read, too: no `\w`, which means more there."""
-
 
 BEADS = "beads"
 """The tracker that is built in."""
@@ -166,7 +153,6 @@ def parse_tracker(value: str) -> str:
 Dotted = Annotated[str, AfterValidator(parse_dotted), WithJsonSchema({"type": "string", "pattern": _PATTERN})]
 """A class of the user's."""
 
-
 TrackerType = Annotated[
     str,
     AfterValidator(parse_tracker),
@@ -174,10 +160,8 @@ TrackerType = Annotated[
 ]
 """The built-in tracker, or a class of the user's."""
 
-
 Options = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
 """What a class of the user's is given."""
-
 
 LONGEST = 64
 

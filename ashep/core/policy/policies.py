@@ -188,10 +188,7 @@ class Phase(Document):
     """The phases that an agent's `suggested_next_phase` may choose where no edge applies."""
     human: Human | None = None
     """Makes this a phase in which a person answers."""
-    verify: Annotated[
-        Verify | None,
-        BeforeValidator(parse_verify, json_schema_input_type=Verify | bool | None),
-    ] = None
+    verify: Annotated[Verify | None, BeforeValidator(parse_verify, json_schema_input_type=Verify | bool | None)] = None
     """`true`, or `{max_attempts: 3}`: after an agent's success ashep itself looks whether the work holds, before it
     goes on. The issue's tree must differ from its base, and all checks must pass: those of the issue's acceptance
     criteria, and this phase's `checks`. What failed goes into the phase's next prompt. Issues that are worked on in

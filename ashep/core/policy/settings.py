@@ -497,6 +497,4 @@ class Settings(Document):
 
 
 _ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}
-
-
 _TOKENS = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN", "gitea": "GITEA_TOKEN", "gh": ""}

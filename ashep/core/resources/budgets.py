@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ashep.core.facts.commands import WRITES, Command
-from ashep.core.facts.issues import RetryScheduled
+from ashep.core.facts import commands, issues, runs
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
-from ashep.core.facts.runs import Model, RunEnded, RunPlanned, TurnSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, park
 from ashep.core.policy.settings import Budget
@@ -108,7 +106,7 @@ def passed_now(world: World, gauges: Iterable[Gauge], marks: Iterable[Mark]) -> 
 
 def after_turn(world: World, flow: Flow, judged: list[Fact]) -> list[Fact]:
     """Say what follows from what a turn has used, beside what it is `judged` to mean itself."""
-    ended = any(isinstance(fact, RunEnded) for fact in judged)
+    ended = any(isinstance(fact, runs.RunEnded) for fact in judged)
     return [*_of_one(world, flow, ended=ended), *passed_now(world, of_all(world), world.spending.marks)]
 
 
@@ -132,7 +130,7 @@ def after_settings(world: World) -> list[Fact]:
     return [*facts, *passed_now(world, of_all(world), world.spending.marks), *_fuse(world)]
 
 
-def after_start(before: World, world: World, fact: RunPlanned) -> list[Fact]:
+def after_start(before: World, world: World, fact: runs.RunPlanned) -> list[Fact]:
     """Say that no more runs start for a while, once as many did as may in an hour."""
     return [*_fuse(world)]
 
@@ -162,11 +160,11 @@ def reached(before: World, world: World, fact: BudgetReached) -> list[Fact]:
         code = {"provider": "budget_provider", "total": "budget_total"}.get(fact.scope, "budget")
         facts += abort(flow, fact.why)
         # wanted at once, so that it starts as soon as there is budget, however that comes about: it is held until then
-        facts.append(RetryScheduled(issue, flow.phase, flow.failures, world.now, f"stopped; {fact.why}", code))
+        facts.append(issues.RetryScheduled(issue, flow.phase, flow.failures, world.now, f"stopped; {fact.why}", code))
     return facts
 
 
-def _default(world: World) -> Model | None:
+def _default(world: World) -> runs.Model | None:
     return world.runner.default if world.runner else None
 
 
@@ -215,7 +213,7 @@ def over_issue(world: World, flow: Flow) -> str | None:
 # --- what a read or a write may do ----------------------------------------------------------------------------------
 
 
-def is_worth_telling(world: World, flow: Flow, run: Run, seen: TurnSeen) -> bool:
+def is_worth_telling(world: World, flow: Flow, run: Run, seen: runs.TurnSeen) -> bool:
     """Whether a turn that goes on has used so much more that a limit is passed, or is a good deal nearer."""
     tokens, cost = growth(run.turns, seen)
     if not tokens and not cost:
@@ -230,14 +228,14 @@ def is_worth_telling(world: World, flow: Flow, run: Run, seen: TurnSeen) -> bool
     return False
 
 
-def fused(world: World, command: Command) -> Command | WriteDelayed:
+def fused(world: World, command: commands.Command) -> commands.Command | WriteDelayed:
     """Give the command, or where it is a write too many for this minute, that it waits."""
     limit, spending = world.settings.budgets.writes_per_minute, world.spending
-    if limit is None or not isinstance(command, WRITES) or writes_in_minute(spending, world.now) < limit:
+    if limit is None or not isinstance(command, commands.WRITES) or writes_in_minute(spending, world.now) < limit:
         return command
     due = max(writes_again(spending, world.now, limit), world.now + timedelta(seconds=1))
     why = f"{limit} writes to the tracker in a minute, as many as may be"
     return WriteDelayed(command.issue, command.key, due, why)
 
 
-RULES: WorldRules = {RunPlanned: after_start, BudgetReached: reached}
+RULES: WorldRules = {runs.RunPlanned: after_start, BudgetReached: reached}

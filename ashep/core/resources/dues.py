@@ -6,9 +6,7 @@ from itertools import chain, islice, takewhile
 
 from ashep.core.facts.resources import TimerDue
 from ashep.core.resources import notices
-from ashep.core.state import pauses, providers, server
-from ashep.core.state.spending import TIMER, next_budget
-from ashep.core.state.timers import flow_dues
+from ashep.core.state import pauses, providers, server, spending, timers
 from ashep.core.state.world import World
 
 
@@ -19,7 +17,7 @@ def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
             yield TimerDue(key, due)
     passed = takewhile(lambda item: item[0] <= now, world.due_order)
     for issue in sorted(issue for _, issue in passed):
-        for name, due in flow_dues(world.flows[issue]):
+        for name, due in timers.flow_dues(world.flows[issue]):
             if due <= now:
                 yield TimerDue(f"{name}:{issue}", due)
 
@@ -32,7 +30,7 @@ def next_due(world: World) -> datetime | None:
 
 def _of_all(world: World) -> list[tuple[str, datetime]]:
     """The due times that are no issue's, by their timers' keys."""
-    budget = next_budget(world.spending)
-    budgets = [(f"{TIMER}:", budget)] if budget else []
+    budget = spending.next_budget(world.spending)
+    budgets = [(f"{spending.TIMER}:", budget)] if budget else []
     shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *budgets]
     return [*shared, *server.dues(world.server), *notices.dues(world)]

@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ashep.core.facts import resources
+from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts.commands import SendNotice
-from ashep.core.facts.delivery import LandingRefused, PullRequestOpened
-from ashep.core.facts.issues import IssueParked, PersonAsked, PersonReminded
-from ashep.core.facts.runs import InputWanted, SessionTaken
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import NoticeKind, Notify, NotifyTarget
 from ashep.core.state.notices import Route
@@ -67,17 +64,17 @@ class Worth(NamedTuple):
     about: str = ""
 
 
-def _asked(world: World, fact: PersonAsked | InputWanted) -> Iterator[Worth]:
+def _asked(world: World, fact: issues.PersonAsked | runs.InputWanted) -> Iterator[Worth]:
     due = f"{fact.due:%Y-%m-%d %H:%M}Z"
     yield Worth("waiting", f"{_named(world, fact.issue)} waits for you, until {due}: {fact.question}", fact.issue)
 
 
-def _reminded(world: World, fact: PersonReminded) -> Iterator[Worth]:
+def _reminded(world: World, fact: issues.PersonReminded) -> Iterator[Worth]:
     due = f"{fact.due:%Y-%m-%d %H:%M}Z"
     yield Worth("waiting", f"{_named(world, fact.issue)} still waits for you, until {due}: {fact.question}", fact.issue)
 
 
-def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
+def _taken(world: World, fact: runs.SessionTaken) -> Iterator[Worth]:
     if fact.label == "ours":  # whoever set the label themselves, or is only to be quiet, need not be told
         text = (
             f"{_named(world, fact.issue)} waits until the label {world.settings.labels.paused} is taken off: {fact.why}"
@@ -85,24 +82,23 @@ def _taken(world: World, fact: SessionTaken) -> Iterator[Worth]:
         yield Worth("waiting", text, fact.issue)
 
 
-_WAITS = ("dirty", "locked", "failed")
-"""Why a base is not moved, where a person can see to it."""
+_WAITS = ("dirty", "locked", "failed")  # why a base is not moved, where a person can see to it
 
 
-def _in_the_way(world: World, fact: LandingRefused) -> Iterator[Worth]:
+def _in_the_way(world: World, fact: delivery.LandingRefused) -> Iterator[Worth]:
     flow = world.flows.get(fact.issue)
     if flow is not None and flow.work.landing is not None and flow.work.landing.refused == 1 and fact.code in _WAITS:
         yield Worth("waiting", f"{_named(world, fact.issue)} is done and cannot land: {fact.why}", fact.issue)
 
 
-def _opened(world: World, fact: PullRequestOpened) -> Iterator[Worth]:
+def _opened(world: World, fact: delivery.PullRequestOpened) -> Iterator[Worth]:
     flow = world.flows.get(fact.issue)
     if flow is not None and flow.reviewed:
         text = f"{_named(world, fact.issue)} is done, and its pull request waits for you: {fact.url}"
         yield Worth("waiting", text, fact.issue)
 
 
-def _parked(world: World, fact: IssueParked) -> Iterator[Worth]:
+def _parked(world: World, fact: issues.IssueParked) -> Iterator[Worth]:
     yield Worth("parked", f"{_named(world, fact.issue)} is parked ({fact.code}): {fact.why}", fact.issue)
 
 
@@ -121,13 +117,13 @@ def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
 
 
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
-    PersonAsked: _asked,
-    PersonReminded: _reminded,
-    SessionTaken: _taken,
-    InputWanted: _asked,
-    IssueParked: _parked,
-    LandingRefused: _in_the_way,
-    PullRequestOpened: _opened,
+    issues.PersonAsked: _asked,
+    issues.PersonReminded: _reminded,
+    runs.SessionTaken: _taken,
+    runs.InputWanted: _asked,
+    issues.IssueParked: _parked,
+    delivery.LandingRefused: _in_the_way,
+    delivery.PullRequestOpened: _opened,
     resources.BudgetWarned: _budget,
     resources.BudgetReached: _budget,
     resources.AccountAudited: _found,

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from ashep.core.facts.commands import Command
-from ashep.core.facts.resources import JournalPruned, TimerDue
+from ashep.core.facts import commands, resources
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
@@ -33,9 +32,9 @@ class Sealed:
     """The issues that have a record in it."""
 
 
-def issue_of(body: Fact | Command) -> str | None:
+def issue_of(body: Fact | commands.Command) -> str | None:
     """Name the issue whose record this is; None: it is of none."""
-    if isinstance(body, TimerDue):
+    if isinstance(body, resources.TimerDue):
         return split_timer(body.key)[1] or None
     return getattr(body, "issue", None)
 
@@ -77,7 +76,7 @@ def pruned(world: World, files: Iterable[Sealed], now: datetime) -> list[Fact]:
     keep, gone = world.settings.journal.keep, going(world, files, now)
     if not gone or not isinstance(keep, timedelta):
         return []
-    return [JournalPruned(gone[-1].following, tuple(file.name for file in gone), keep)]
+    return [resources.JournalPruned(gone[-1].following, tuple(file.name for file in gone), keep)]
 
 
 def lasting(world: World) -> World:

@@ -12,24 +12,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
-from ashep.core.facts import commands
-from ashep.core.facts.delivery import LandingRefused, TreeSealed, TreeSeen
-from ashep.core.facts.resources import NoticeSent
-from ashep.core.facts.runs import PromptSent, SessionOpened
-from ashep.core.facts.tracker import (
-    AnswerRead,
-    CommentPosted,
-    EffectFailed,
-    IssueClaimed,
-    IssueCreated,
-    IssueGone,
-    IssueReclaimed,
-    IssueSeen,
-    IssueWritten,
-    LabelsTakenOff,
-    LeaseLost,
-    Stamp,
-)
+from ashep.core.facts import commands, delivery, resources, runs
+from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
 from ashep.core.policy.settings import ForgeSettings, Settings
@@ -37,21 +21,13 @@ from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources.notices import targets
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.effects import sessions
+from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import PullEffects, Pulls
-from ashep.daemon.effects.sessions import came_back
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
-from ashep.daemon.effects.work import Means, WorkEffects
 from ashep.daemon.failures import failed, short
 from ashep.daemon.leases import Leases
-from ashep.errors import (
-    AshepError,
-    ClaimLost,
-    NotSent,
-    RunnerUnavailable,
-    TrackerRefused,
-)
+from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, TrackerRefused
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
@@ -85,7 +61,7 @@ class Effects:
         trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
-        means: Callable[[Settings], Means] | None = None,
+        means: Callable[[Settings], work.Means] | None = None,
         pulls: Callable[[ForgeSettings], Pulls] | None = None,
         prompts: Path | None = None,
         notifier: Notifier | None = None,
@@ -94,7 +70,7 @@ class Effects:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
         self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
         self.leases, self.notifier = leases, notifier
-        self.work = WorkEffects(tracker, blobs, means)
+        self.work = work.WorkEffects(tracker, blobs, means)
         self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
         self.pulls = PullEffects(pulls)
 
@@ -105,8 +81,8 @@ class Effects:
             if isinstance(command, commands.SendNotice):
                 return await self._notify(command, world(), again=probe)
             if (why := await self._lease_lost(command, world, probe)) is not None:
-                lost = EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
-                return [LeaseLost(command.issue, why), lost]
+                lost = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
+                return [tracker_facts.LeaseLost(command.issue, why), lost]
             return await self._do(command, world, probe)
         except AshepError as error:
             return failed(command, error)
@@ -168,9 +144,9 @@ class Effects:
 
     async def _tree(self, command: TreeCommand, world: World) -> list[Fact]:
         facts = await self.trees.carry_out(command, world.settings)
-        return [await self._sealed(fact, world) if isinstance(fact, TreeSealed) else fact for fact in facts]
+        return [await self._sealed(fact, world) if isinstance(fact, delivery.TreeSealed) else fact for fact in facts]
 
-    async def _sealed(self, sealed: TreeSealed, world: World) -> TreeSealed:
+    async def _sealed(self, sealed: delivery.TreeSealed, world: World) -> delivery.TreeSealed:
         """Say of what was sealed what is the issue's own: not what its branch took in since it was begun."""
         flow = world.flows[sealed.issue]
         if flow.work.own is not None and flow.work.own.since:
@@ -181,9 +157,9 @@ class Effects:
     async def _move(self, command: commands.MoveBase, world: Callable[[], World]) -> list[Fact]:
         """Move a base. Where its checkout is in the way, how that looks is told first: it must be seen to change."""
         facts = await self.work.carry_out(command, world)
-        if any(isinstance(fact, LandingRefused) and fact.code == "dirty" for fact in facts):
+        if any(isinstance(fact, delivery.LandingRefused) and fact.code == "dirty" for fact in facts):
             with suppress(AshepError):
-                facts = [TreeSeen(await self.trees.shared.read()), *facts]
+                facts = [delivery.TreeSeen(await self.trees.shared.read()), *facts]
         return facts
 
     # --- the tracker ----------------------------------------------------------------------------------------------
@@ -195,7 +171,7 @@ class Effects:
             seen = await self.tracker.claim(request)
             if not probe:  # claiming again does not renew a lease
                 self.leases.confirm(command.issue, began)
-        claimed = IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
+        claimed = tracker_facts.IssueClaimed(command.issue, command.key, seen.issue, await self._keep_text(seen))
         return [claimed, await self.work.adopted(seen, world.settings)]
 
     async def _write(self, command: commands.WriteIssue, world: World, probe: bool) -> list[Fact]:
@@ -215,7 +191,7 @@ class Effects:
                 )
             )
         text = await self._keep_text(seen)
-        written = IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
+        written = tracker_facts.IssueWritten(command.issue, command.key, command.stamp.seq, seen.issue, text)
         return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
     async def _notes(self, command: commands.WriteIssue, world: World) -> Notes:
@@ -223,7 +199,7 @@ class Effects:
         flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
         return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
 
-    async def _landed(self, issue: str, stamp: Stamp) -> Seen | None:
+    async def _landed(self, issue: str, stamp: tracker_facts.Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done."""
         seen = await self.tracker.issue(issue)
         if seen is None:
@@ -239,28 +215,28 @@ class Effects:
         if not (probe and await self.tracker.commented(command.issue, sign)):
             await self.work.note(command, world)
             await self.tracker.comment(command.issue, clean(command.text), sign)
-        return [CommentPosted(command.issue, command.key, command.name)]
+        return [tracker_facts.CommentPosted(command.issue, command.key, command.name)]
 
     async def _create(self, command: commands.CreateIssue) -> list[Fact]:
         creation = Creation(
             command.id, command.new, command.issue, command.stamp, parked=command.parked, labels=command.labels
         )
         await self.tracker.create(creation)
-        return [IssueCreated(command.issue, command.key, command.id)]
+        return [tracker_facts.IssueCreated(command.issue, command.key, command.id)]
 
     async def _take_off(self, command: commands.TakeOffLabels) -> list[Fact]:
         await self.tracker.relabel(command.issue, (), command.labels)
-        return [LabelsTakenOff(command.issue, command.key)]
+        return [tracker_facts.LabelsTakenOff(command.issue, command.key)]
 
     async def _reclaim(self, command: commands.ReclaimIssue) -> list[Fact]:
         done = await self.tracker.reclaim(command.issue, command.holder, LEASE_GRACE)
-        return [IssueReclaimed(command.issue, command.key, command.holder, done)]
+        return [tracker_facts.IssueReclaimed(command.issue, command.key, command.holder, done)]
 
     async def _read_issue(self, command: commands.ReadIssue, as_of: int) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
-            return [IssueGone(command.issue, as_of, command.key)]
-        return [IssueSeen(command.issue, seen.issue, as_of, command.key)]
+            return [tracker_facts.IssueGone(command.issue, as_of, command.key)]
+        return [tracker_facts.IssueSeen(command.issue, seen.issue, as_of, command.key)]
 
     async def _read_answer(self, command: commands.ReadAnswer, instance: str) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
@@ -269,7 +245,7 @@ class Effects:
         events = label_events(await self.tracker.changes(command.issue))
         said = sessions.behind(seen.text.comments, instance, command.after)
         comments = peoples(said, self.tracker.actor)
-        return [AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments)]
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)
@@ -292,7 +268,7 @@ class Effects:
 
     async def _session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
-            return [SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
+            return [runs.SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await self.runner.find_session(command.session_key, command.directory) if probe else None
         if session is None:
             session = await self.runner.open_session(
@@ -306,16 +282,19 @@ class Effects:
                     directory=command.directory,
                 )
             )
-        return [SessionOpened(command.issue, command.run, command.key, session)]
+        return [runs.SessionOpened(command.issue, command.run, command.key, session)]
 
     async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:
             turn = await self.runner.turn(command.session, command.message_id)
             if turn.state != "missing":
                 # which life of the server was given it is not known: nothing but the present one counts as its own
-                return [PromptSent(command.issue, command.run, command.key, command.n, "")]
-        if back := await came_back(self.runner, world, command.issue):
-            return [*back, EffectFailed(command.issue, command.key, "a person is in the session", infra=True)]
+                return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
+        if back := await sessions.came_back(self.runner, world, command.issue):
+            return [
+                *back,
+                tracker_facts.EffectFailed(command.issue, command.key, "a person is in the session", infra=True),
+            ]
         instance = await self.runner.send(
             Prompt(
                 session=command.session,
@@ -326,7 +305,7 @@ class Effects:
                 model=command.model,
             )
         )
-        return [PromptSent(command.issue, command.run, command.key, command.n, instance)]
+        return [runs.PromptSent(command.issue, command.run, command.key, command.n, instance)]
 
     # --- people -------------------------------------------------------------------------------------------------
 
@@ -337,4 +316,4 @@ class Effects:
         if self.notifier is None:
             raise NotSent("nobody is here who could tell people")
         await self.notifier.send(target, message_of(command.notices, world.instance, command.key, again=again))
-        return [NoticeSent(command.key, command.target)]
+        return [resources.NoticeSent(command.key, command.target)]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep.core.facts.commands import PreparePrompt
-from ashep.core.facts.runs import PromptPrepared
+from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import is_person
@@ -26,7 +25,6 @@ TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
 
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
-
 Render = Callable[[Brief, Templates | None], str]
 
 
@@ -52,7 +50,7 @@ class PromptEffects:
         self._folder, self._render, self._work = folder, render, work
         self._templates = Made(self._read)
 
-    async def prepare(self, command: PreparePrompt, world: World) -> list[Fact]:
+    async def prepare(self, command: commands.PreparePrompt, world: World) -> list[Fact]:
         """Write a prompt's text, and keep it."""
         flow = world.flows[command.issue]
         try:
@@ -65,13 +63,13 @@ class PromptEffects:
         run, before = flow.run, ()
         if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
             before = await self._runner.asked(run.session)
-        return [PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
+        return [runs.PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
     def _read(self, blob: str) -> Templates | None:
         """Read the user's templates as they were adopted last."""
         return Templates.from_text(self._folder or Path(), self._blobs.text(blob)) if blob else None
 
-    async def _brief(self, command: PreparePrompt, world: World, flow: Flow) -> Brief:
+    async def _brief(self, command: commands.PreparePrompt, world: World, flow: Flow) -> Brief:
         run, phase = flow.run, phase_of(world, flow)
         if run is None or phase is None:
             message = f"the policy {flow.policy} has no phase {flow.phase} any more"

@@ -2,9 +2,7 @@
 
 from contextlib import suppress
 
-from ashep.core.facts.commands import AnswerRequest, StopOrphan, StopTurn
-from ashep.core.facts.runs import OrphanStopped, RequestAnswered, SessionSeen, TurnStopped
-from ashep.core.facts.tracker import Comment
+from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
 from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION
@@ -14,14 +12,14 @@ from ashep.errors import RunnerRefused
 from ashep.ports.runner import Runner
 
 
-async def stop(runner: Runner, command: StopTurn) -> list[Fact]:
+async def stop(runner: Runner, command: commands.StopTurn) -> list[Fact]:
     """Stop a session's turn."""
     with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
         await runner.abort(command.session)
-    return [TurnStopped(command.issue, command.run, command.key)]
+    return [runs.TurnStopped(command.issue, command.run, command.key)]
 
 
-async def stop_orphan(runner: Runner, command: StopOrphan, directory: str | None) -> list[Fact]:
+async def stop_orphan(runner: Runner, command: commands.StopOrphan, directory: str | None) -> list[Fact]:
     """Stop what another journal's run may have left at work on our server, in whichever of its sessions.
 
     `directory`: the issue's own work tree, where it has one; the run may have been in the shared one all the same.
@@ -33,10 +31,10 @@ async def stop_orphan(runner: Runner, command: StopOrphan, directory: str | None
         if session is not None:
             await runner.abort(session)
             found = True
-    return [OrphanStopped(command.issue, command.key, found)]
+    return [runs.OrphanStopped(command.issue, command.key, found)]
 
 
-async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> list[Fact]:
+async def deliver(runner: Runner, command: commands.AnswerRequest, *, probe: bool) -> list[Fact]:
     """Deliver an answer; one that may have been delivered before only where the request is still listed, or the list
     cannot be shown.
     """
@@ -44,7 +42,7 @@ async def deliver(runner: Runner, command: AnswerRequest, *, probe: bool) -> lis
     asking, request = command.session, command.request
     if not probe or any(one.id == request or one.unlisted for one in await runner.requests((asking,))):
         taken = await runner.reply(asking, request, command.kind, command.verdict, command.answers, command.message)
-    return [RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
+    return [runs.RequestAnswered(command.issue, command.run, command.key, command.request, taken)]
 
 
 def marker(instance: str, key: str) -> str:
@@ -52,7 +50,7 @@ def marker(instance: str, key: str) -> str:
     return f"<!-- ashep {instance[:8]} {key} -->"
 
 
-def behind(comments: tuple[Comment, ...], instance: str, key: str) -> tuple[Comment, ...]:
+def behind(comments: tuple[tracker.Comment, ...], instance: str, key: str) -> tuple[tracker.Comment, ...]:
     """The comments behind our own of this key: in the tracker's order, whatever its clock says. All, without a key."""
     if not key:
         return comments
@@ -61,7 +59,7 @@ def behind(comments: tuple[Comment, ...], instance: str, key: str) -> tuple[Comm
     return () if place is None else comments[place + 1 :]
 
 
-async def look(runner: Runner, world: World, flow: Flow, takeover: Takeover) -> SessionSeen | None:
+async def look(runner: Runner, world: World, flow: Flow, takeover: Takeover) -> runs.SessionSeen | None:
     """Read the session; None: there is none to read. Errors of the runner are raised, but for a session that is gone:
     nobody can be in that one.
     """
@@ -74,7 +72,7 @@ async def look(runner: Runner, world: World, flow: Flow, takeover: Takeover) -> 
             before = flow.run.prompt.before if flow.run else ()
             ours = frozenset((*flow.messages, *before)) - {takeover.message}
             people = (await runner.turn(takeover.session, takeover.message, ours)).people
-    return SessionSeen(flow.issue.id, takeover.session, people, busy, as_of)
+    return runs.SessionSeen(flow.issue.id, takeover.session, people, busy, as_of)
 
 
 async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
@@ -90,4 +88,4 @@ async def came_back(runner: Runner, world: World, issue: str) -> list[Fact]:
     if run is None or run.session is None or run.session != run.reuse or run.prompt.n > 1 or run.prompt.again:
         return []
     busy = run.session in await runner.busy((run.session,))
-    return [SessionSeen(issue, run.session, (), True, world.seq)] if busy else []
+    return [runs.SessionSeen(issue, run.session, (), True, world.seq)] if busy else []

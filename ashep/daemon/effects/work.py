@@ -38,18 +38,13 @@ from ashep.redaction import MARK
 AT_ONCE = 2
 """How many verifications are carried out at once: their programs are as heavy as the project's tests."""
 
-
 UNWANTED = 1.0
 """Seconds between looks whether a verification is still wanted."""
-
 
 MOST_LOG = 20_000
 """Characters of what failed that an agent is shown."""
 
-
 WorkCommand = VerifyWork | IntegrateWork | MoveBase
-
-
 _CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ashep.core.facts.requests import Asked, Request
-from ashep.core.facts.runs import Model, Refusal
+from ashep.core.facts import requests, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +16,7 @@ class Prompted:
     session: str
     text: str
     agent: str | None
-    model: Model | None
+    model: runs.Model | None
     turn: int
     """How many turns this prompt has begun before: more than 0 after the server died."""
 
@@ -46,9 +45,9 @@ class Play:
     """What it is to be used for."""
     listed: bool = True
     """Whether the server can list it; else it lists nothing that is asked in the folder."""
-    questions: tuple[Asked, ...] = (Asked("Which one?", ("first", "second")),)
+    questions: tuple[requests.Asked, ...] = (requests.Asked("Which one?", ("first", "second")),)
     """What is asked."""
-    refused: Refusal | None = None
+    refused: runs.Refusal | None = None
     """The provider does not take it: it waits for so long first, or, with an error, that is its end (fact 5)."""
     pulse: float | None = 1.0
     """Seconds between its signs of life while it is at work; None: it shows none."""
@@ -58,12 +57,12 @@ class Play:
     cost: float = 0.001
 
 
-def request(play: Play, session: str, message: str, number: int) -> Request:
+def request(play: Play, session: str, message: str, number: int) -> requests.Request:
     """What a session asks because of a prompt, for the so-and-so-many-th time."""
     id = f"{'per' if play.asks == 'permission' else 'que'}_{message}_{number}"
     if play.asks == "permission":
-        return Request(id, session, "permission", play.tool_asked, (play.wants,), play.wants)
-    return Request(id, session, "question", asks=play.questions)
+        return requests.Request(id, session, "permission", play.tool_asked, (play.wants,), play.wants)
+    return requests.Request(id, session, "question", asks=play.questions)
 
 
 Script = Callable[[Prompted], Play]

@@ -22,12 +22,8 @@ from ashep.simulation.memory.play import Play, Prompted, Script
 from ashep.simulation.memory.sessions import Message, Session, Work
 
 T = TypeVar("T")
-
 ABORTED = "MessageAbortedError: Aborted"
-
 UNLISTED = "GET /permission: 400"
-
-
 Fault = Callable[[str, Literal["before", "after"]], Exception | None]
 
 

@@ -141,9 +141,7 @@ class MemoryTracker:
         record = self._database.record(issue)
         now, text = record.issue, record.text
         record.issue = replace(
-            now,
-            title=now.title if title is None else title,
-            priority=now.priority if priority is None else priority,
+            now, title=now.title if title is None else title, priority=now.priority if priority is None else priority
         )
         record.text = replace(
             text,

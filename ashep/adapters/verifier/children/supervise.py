@@ -27,8 +27,7 @@ _LOOK = 0.05  # seconds between looks at how many processes there are
 _END = 10.0  # seconds for killed processes to be gone; one that hangs in the kernel must not hang us
 _CHUNK = 64 * 1024
 _MOST_REPORTED = 4 * 1024 * 1024
-_THREADS = 4096
-"""Threads beyond those that the machine has now: a second bound where the user is not root."""
+_THREADS = 4096  # threads beyond those that the machine has now: a second bound where the user is not root
 REPORT = 3
 """The file descriptor to which a program of ours writes what it found, where the order says so."""
 

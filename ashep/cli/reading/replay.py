@@ -1,40 +1,36 @@
-"""Commands that check what ashep says of itself: replay and audit."""
+"""`ashep replay`: every decision derived again, or what another policy had decided."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ashep.actions import replay as derive
 from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Json, example, project_of
 from ashep.cli.place import configured
-from ashep.cli.root import Json, app, example, project_of, settings_of
 from ashep.cli.screen import SHOWN, Progress
-from ashep.errors import AshepError, NotChecked, UsageError
-
-if TYPE_CHECKING:
-    from ashep.config import Finding
-    from ashep.core.policy.agents import Agents
-    from ashep.core.policy.policies import Policies
-    from ashep.core.state.world import World
-
-
-MOST_NAMED = 10
-"""Issues that a line names."""
-
+from ashep.config import check, errors_of, load_other
+from ashep.core.analysis.replay import Replay
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies
+from ashep.core.state.world import World
+from ashep.errors import AshepError, UsageError
+from ashep.views import Data, comparison
 
 LAST = 500
 """Issues that are compared with another policy, unless somebody says how many."""
 
 
 @app.command(
-    short_help="Derive every decision again, and compare.",
     epilog=example(
         "ashep replay",
         "ashep replay t-1",
         "ashep replay --json",
         "ashep replay --policy draft.yaml",
         "ashep replay --policy draft.yaml --agents cheap.yaml --last 500 --json",
-    ),
+    )
 )
 def replay(
     context: typer.Context,
@@ -67,19 +63,13 @@ def replay(
         return
     if last is not None or strict:
         raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
-    from ashep.actions.replay import replay as derive
-    from ashep.core.analysis.replay import Replay
-
-    again, progress = Replay(issue=issue), Progress("derived again")
+    again, count = Replay(issue=issue), 0
     found: list[dict[str, Any]] = []
-    count = 0
-    try:
-        for one in derive(configured(project_of(context)) / "state", again, progress):
+    with Progress("derived again") as progress:
+        for one in derive.replay(configured(project_of(context)) / "state", again, progress):
             count += 1
             if as_json or count <= SHOWN:
                 found.append(one.as_json())
-    finally:
-        progress.end()
     if issue is not None and issue not in again.world.flows:
         raise AshepError(f"nothing is known of an issue {issue}")
     if as_json:
@@ -115,75 +105,13 @@ def _sum_up(decisions: int, folded: dict[int, int], differences: int) -> None:
         screen.say(f"{count} folded, {f'rules {rules}' if rules else 'made before any rules were adopted'}")
 
 
-@app.command(
-    short_help="Check that every issue is accounted for.",
-    epilog=example("ashep audit", "ashep audit --json"),
-)
-def audit(context: typer.Context, as_json: Json = False) -> None:
-    """Compute the account of every issue anew from the journal and from bd, and print what is left over.
-
-    Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
-    wait an end, each closed issue its evidence. What was closed unverified because nothing was to be checked is named,
-    and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
-    and 69 where nothing is but bd could not be asked.
-    """
-    from ashep.actions.audit import audit as examine
-    from ashep.core.analysis.audit import REMEDIES
-
-    project, progress = project_of(context), Progress("audited")
-    state = configured(project) / "state"
-    try:
-        account = examine(project, state, settings_of(project), progress)
-    finally:
-        progress.end()
-    not_asked = {"tracker": account.no_tracker, "server": account.no_server}
-    found = [
-        {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
-        for one in account.findings
-    ]
-    if as_json:
-        told = {"issues": account.issues, "findings": found, "unverified": account.unverified}
-        screen.data(told | {"not_asked": not_asked})
-    else:
-        for one in found:
-            screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
-            screen.say(f"    {one['remedy']}")
-        left = f"{len(found)} findings" if found else "nothing is left over"
-        where = "in the journal alone, " if account.no_tracker else ""
-        screen.say(f"{account.issues} issues: {where}{left}")
-        if account.unverified:
-            some, more = account.unverified[:MOST_NAMED], len(account.unverified) - MOST_NAMED
-            named = ", ".join(some) + (f" and {more} more" if more > 0 else "")
-            screen.note(f"closed with nothing that shows that their work holds (`ashep why ISSUE`): {named}")
-        for who, why in not_asked.items():
-            if why and (found or who == "server"):
-                screen.note(f"the {who} could not be asked: {why}")
-    if found:
-        raise typer.Exit(1)
-    if account.no_tracker:
-        raise NotChecked(f"nothing was checked against the tracker: {account.no_tracker}")
-
-
 def compare(
-    folder: Path,
-    policy: Path | None,
-    agents: Path | None,
-    *,
-    issue: str | None,
-    last: int,
-    strict: bool,
-    as_json: bool,
+    folder: Path, policy: Path | None, agents: Path | None, *, issue: str | None, last: int, strict: bool, as_json: bool
 ) -> None:
     """Print it; `folder` is `.agent-shepherd`. Raises `ConfigErrors` for files that cannot be used."""
-    from ashep.actions.replay import compare as derive
-    from ashep.config import load_other
-    from ashep.views import comparison
-
-    others, progress = load_other(folder, policy, agents), Progress("compared")
-    try:
-        made, covers = derive(folder, *others, progress, strict=strict)
-    finally:
-        progress.end()
+    others = load_other(folder, policy, agents)
+    with Progress("compared") as progress:
+        made, covers = derive.compare(folder, *others, progress, strict=strict)
     found = made.compared(None if issue else last)
     if issue is not None:
         found = [one for one in found if one.issue == issue]
@@ -202,12 +130,10 @@ def compare(
     if covers > 1:
         screen.say(f"what was before {covers} was pruned from the journal, and is not covered")
     for one in refused:
-        screen.note(f"ashep would refuse to work so: {one.key}: {one.message}")
+        screen.note(f"ashep would refuse to work so: {one['key']}: {one['message']}")
 
 
-def _refused(world: "World", policies: "Policies | None", agents: "Agents | None") -> "list[Finding]":
+def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Data]:
     """Say why no daemon would run under these: with what the record has of the rest."""
-    from ashep.config import check
-
     found = check(policies or world.policies, agents or world.agents, world.settings)
-    return [one for one in found if one.severity == "error"]
+    return [{"code": one.code, "key": one.key, "message": one.message} for one in errors_of(found)]

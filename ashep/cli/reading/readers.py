@@ -1,15 +1,30 @@
-"""What the reading commands do: status, runs, show, why, usage, report. Nothing heavy is imported, not even typer."""
+"""The commands that only look: status, runs, show, why, usage, report. Nothing heavy is imported, not even typer.
+
+Their docstrings are their help, and their parameters declare what they take (`ashep.cli.reading.declaring`).
+"""
 
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from ashep.cli import screen
 from ashep.cli.place import Picture, daemon_of, disk_of, now, picture, read_state
+from ashep.cli.reading.declaring import Issue, Json, Option, Since
 from ashep.errors import AshepError, UsageError
 from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
 from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
+
+EXAMPLES = {
+    "status": ("ashep status", "ashep status --all", "ashep status --watch", "ashep status --json"),
+    "runs": ("ashep runs", "ashep runs t-1", "ashep runs --limit 0 --json"),
+    "show": ("ashep show t-1/implement.1.1", "ashep show t-1/implement.1.1 --prompt"),
+    "why": ("ashep why t-1", "ashep why t-1 --json"),
+    "usage": ("ashep usage", "ashep usage --by day", "ashep usage --by issue --since 18:00 --json"),
+    "report": ("ashep report", "ashep report --since 18:00", "ashep report --markdown > report.md"),
+}
+"""The end of each one's help."""
 
 
 def _hint(seen: Picture) -> None:
@@ -17,8 +32,17 @@ def _hint(seen: Picture) -> None:
         screen.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
 
 
-def status(project: Path | None, *, everything: bool = False, as_json: bool = False, watch: bool = False) -> int:
-    """Say where every issue stands; with `watch` on a screen that goes on until Ctrl-C."""
+def status(
+    project: Path | None,
+    *,
+    everything: Annotated[bool, Option("Closed issues, too.", ("--all",))] = False,
+    as_json: Json = False,
+    watch: Annotated[bool, Option("On a screen that goes on until Ctrl-C.", ("--watch",))] = False,
+) -> int:
+    """Say where every issue stands and why; those that wait for a person come first.
+
+    With --watch on a live screen: what waits for you, what runs, for how long, and when it last showed a sign of life.
+    """
     state = read_state(project)
     if watch:
         if as_json or everything:
@@ -51,8 +75,14 @@ def status(project: Path | None, *, everything: bool = False, as_json: bool = Fa
     return 0
 
 
-def runs(project: Path | None, *, issue: str | None = None, limit: int = 50, as_json: bool = False) -> int:
-    """List runs."""
+def runs(
+    project: Path | None,
+    *,
+    issue: Annotated[str | None, Option("Only this issue's.", metavar="ISSUE")] = None,
+    limit: Annotated[int, Option("The newest so many; 0: all.", ("--limit", "-n"), "N", least=0)] = 50,
+    as_json: Json = False,
+) -> int:
+    """List runs, the newest first."""
     with picture(read_state(project)) as seen:
         told = attempts.runs(seen.database, issue, limit)
         if issue is not None and not told["runs"] and not attempts.knows(seen.database, issue):
@@ -65,8 +95,14 @@ def runs(project: Path | None, *, issue: str | None = None, limit: int = 50, as_
     return 0
 
 
-def show(project: Path | None, *, run: str, prompt: bool = False, as_json: bool = False) -> int:
-    """Show a run."""
+def show(
+    project: Path | None,
+    *,
+    run: Annotated[str, Option("The run's id: <issue>/<phase>.<visit>.<attempt>.", metavar="RUN")],
+    prompt: Annotated[bool, Option("The text of its prompts, too.", ("--prompt",))] = False,
+    as_json: Json = False,
+) -> int:
+    """Show everything that is known of a run."""
     state = read_state(project)
     with picture(state) as seen:
         text = partial(_blob, state) if prompt else None
@@ -99,8 +135,8 @@ def _blob(state: Path, name: str) -> str | None:
         return None
 
 
-def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
-    """Tell the story of an issue."""
+def why(project: Path | None, *, issue: Issue, as_json: Json = False) -> int:
+    """Tell the story of an issue: what happened, why, and what it is waiting for now."""
     state = read_state(project)
     with picture(state) as seen:
         told = story.why(seen.database, issue, partial(_blob, state))
@@ -124,8 +160,18 @@ def why(project: Path | None, *, issue: str, as_json: bool = False) -> int:
     return 0
 
 
-def usage(project: Path | None, *, by: str = "provider", since: str | None = None, as_json: bool = False) -> int:
-    """Say what runs used."""
+def usage(
+    project: Path | None,
+    *,
+    by: Annotated[str, Option("provider, issue, phase, agent or day (UTC).", ("--by",), "WHAT")] = "provider",
+    since: Since = None,
+    as_json: Json = False,
+) -> int:
+    """Say what runs used, with a total: tokens, cost in the provider's currency, and how many runs it were.
+
+    A run counts when it ended; one that is under way counts with what was seen of it. Sessions that are used again are
+    counted once.
+    """
     if by not in used.KINDS:
         raise UsageError(f"--by {by}: it is one of {', '.join(used.KINDS)}")
     start = _since(since) if since is not None else None
@@ -150,8 +196,18 @@ def _since(text: str) -> str:
         raise UsageError(f"--since {text}: {remedy}") from error
 
 
-def report(project: Path | None, *, since: str | None = None, as_json: bool = False, as_markdown: bool = False) -> int:
-    """Tell what became of the night."""
+def report(
+    project: Path | None,
+    *,
+    since: Since = None,
+    as_json: Json = False,
+    as_markdown: Annotated[bool, Option("Print Markdown.", ("--markdown",))] = False,
+) -> int:
+    """Tell what became of the night: what was closed, what waits for you, parked or goes on, cost, limits, servers.
+
+    Every line names the records of the journal that it rests on. By default it begins where the last daemon did, or at
+    18:00 of yesterday where that is longer ago than a day.
+    """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     start, at = _since(since) if since is not None else None, now()

@@ -1,11 +1,18 @@
-"""A forge and its remote in memory; scripts play the people and the CI there. The same for each life."""
+"""Parts of a world in memory that only tests have: a forge, people who are told, and a clock that stands."""
 
+from collections import defaultdict
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+import anyio
+import anyio.lowlevel
+
 from ashep.core.delivery.pull_text import marker
-from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
+from ashep.core.policy.settings import NotifyTarget
+from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
 from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.ports.notifier import Message
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
@@ -115,3 +122,62 @@ class MemoryForge:
         if self.loses_answer:
             self.loses_answer = False
             raise ForgeUnavailable("the answer was lost", unknown=True)
+
+
+class MemoryNotifier:
+    """Whoever is told, by the target's name (or its program's)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Message]] = []
+        self.down: defaultdict[str, str] = defaultdict(str)
+        """Why a target does not take messages; empty: it does."""
+        self.delay = 0.0
+        """Seconds that a delivery takes."""
+
+    async def send(self, target: NotifyTarget, message: Message) -> None:
+        """Hand a message to a target. Raises `NotSent`."""
+        name = name_of(target)
+        await anyio.lowlevel.checkpoint()
+        if self.delay:
+            await anyio.sleep(self.delay)
+        if self.down[name]:
+            raise NotSent(self.down[name])
+        self.told.append((name, message))
+
+
+def name_of(target: NotifyTarget) -> str:
+    """Say how a target is called in memory."""
+    return target.name or (target.command or ("apprise",))[0]
+
+
+class ManualClock:
+    """A clock that stands until it is moved; for tests and simulations."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._now, self._monotonic = start, 0.0
+        self._moved = anyio.Event()
+
+    def now(self) -> datetime:
+        """Where it was moved to."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Seconds that it was moved by, jumps not included."""
+        return self._monotonic
+
+    async def sleep_until(self, when: datetime) -> None:
+        """Return once it was moved to `when` or further."""
+        while self._now < when:
+            await self._moved.wait()
+        await anyio.lowlevel.checkpoint()
+
+    def move(self, by: timedelta) -> None:
+        """Let time pass."""
+        self._monotonic += by.total_seconds()
+        self.jump(by)
+
+    def jump(self, by: timedelta) -> None:
+        """Set the wall clock, as a person or a suspend does."""
+        self._now += by
+        moved, self._moved = self._moved, anyio.Event()
+        moved.set()

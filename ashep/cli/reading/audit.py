@@ -1,0 +1,57 @@
+"""`ashep audit`: the account of every issue computed anew, and what is left over."""
+
+import typer
+
+from ashep.actions import audit as actions
+from ashep.cli import screen
+from ashep.cli.commands import app
+from ashep.cli.options import Json, example, project_of
+from ashep.cli.place import configured
+from ashep.cli.screen import Progress
+from ashep.config import settings_in
+from ashep.core.analysis.audit import REMEDIES
+from ashep.errors import NotChecked
+
+MOST_NAMED = 10
+"""Issues that a line names."""
+
+
+@app.command(epilog=example("ashep audit", "ashep audit --json"))
+def audit(context: typer.Context, as_json: Json = False) -> None:
+    """Compute the account of every issue anew from the journal and from bd, and print what is left over.
+
+    Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
+    wait an end, each closed issue its evidence. What was closed unverified because nothing was to be checked is named,
+    and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
+    and 69 where nothing is but bd could not be asked.
+    """
+    project = project_of(context)
+    folder = configured(project)
+    with Progress("audited") as progress:
+        account = actions.audit(project, folder / "state", settings_in(folder), progress)
+    not_asked = {"tracker": account.no_tracker, "server": account.no_server}
+    found = [
+        {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
+        for one in account.findings
+    ]
+    if as_json:
+        told = {"issues": account.issues, "findings": found, "unverified": account.unverified}
+        screen.data(told | {"not_asked": not_asked})
+    else:
+        for one in found:
+            screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
+            screen.say(f"    {one['remedy']}")
+        left = f"{len(found)} findings" if found else "nothing is left over"
+        where = "in the journal alone, " if account.no_tracker else ""
+        screen.say(f"{account.issues} issues: {where}{left}")
+        if account.unverified:
+            some, more = account.unverified[:MOST_NAMED], len(account.unverified) - MOST_NAMED
+            named = ", ".join(some) + (f" and {more} more" if more > 0 else "")
+            screen.note(f"closed with nothing that shows that their work holds (`ashep why ISSUE`): {named}")
+        for who, why in not_asked.items():
+            if why and (found or who == "server"):
+                screen.note(f"the {who} could not be asked: {why}")
+    if found:
+        raise typer.Exit(1)
+    if account.no_tracker:
+        raise NotChecked(f"nothing was checked against the tracker: {account.no_tracker}")

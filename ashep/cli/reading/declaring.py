@@ -1,0 +1,47 @@
+"""How a command that only looks declares what it takes: once, for typer and for the fast path, and without typer."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, get_args
+
+
+class Option(NamedTuple):
+    """What stands beside the type of a reader's parameter."""
+
+    help: str
+    names: tuple[str, ...] = ()
+    """Such as `--limit` and `-n`; none: it is the argument."""
+    metavar: str | None = None
+    least: int | None = None
+    """The least number that it takes."""
+
+
+class Declared(NamedTuple):
+    """A parameter of a reader."""
+
+    name: str
+    kind: Any
+    """bool, int, str or `str | None`."""
+    option: Option
+    default: Any
+
+
+Json = Annotated[bool, Option("Print JSON.", ("--json",))]
+Issue = Annotated[str, Option("The issue's id.", metavar="ISSUE")]
+Since = Annotated[
+    str | None,
+    Option(
+        "Since when: 18:00, 12h, 2026-01-31, 2026-01-31T18:00; without a zone in this machine's.", ("--since",), "TIME"
+    ),
+]
+
+
+def declared(reader: Callable[..., int]) -> list[Declared]:
+    """Give the parameters behind the first one, which is the project's folder."""
+    _, *behind = inspect.signature(reader).parameters.values()
+    return [_declared(one) for one in behind]
+
+
+def _declared(parameter: inspect.Parameter) -> Declared:
+    kind, option = get_args(parameter.annotation)
+    return Declared(parameter.name, kind, option, parameter.default)
