@@ -17,7 +17,7 @@ from ashep.adapters import programs
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.core.facts.runs import Model, Refusal
-from ashep.demo.model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.testing.worlds import FETCHED, Act
 
@@ -188,9 +188,7 @@ def private_environment(home: Path, bin: Path) -> dict[str, str]:
     """The environment of a user who has nothing but this home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "OPENCODE", "ASHEP"))}
     path = f"{bin}:{kept['PATH']}"
-    models = home / ".config" / "opencode" / MODELS_FILE
-    private = {"HOME": str(home), "PATH": path, "OPENCODE_MODELS_PATH": str(models)}
-    return {**kept, **private, "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    return {**kept, "HOME": str(home), "PATH": path, "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
 @pytest.fixture(scope="module")
