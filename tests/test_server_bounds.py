@@ -157,6 +157,19 @@ async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
 
 
 @pytest.mark.promise("X10")
+async def test_what_is_refused_while_it_begins_costs_no_patience(
+    server: ManagedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the real one does, it never answers the first connection that it takes (facts/opencode.md 18)."""
+    monkeypatch.setattr(module, "_START", 15.0)
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
+    late = PROGRAM.replace('print("listening"', 'import time\ntime.sleep(2)\nprint("listening"')
+    hung = "        if not kept:\n            kept.append(self.path)\n            time.sleep(60)\n"
+    (tmp_path / "opencode").write_text(late.replace("def do_GET(self):\n", f"def do_GET(self):\n{hung}"))
+    assert pid_of(await server.reach())
+
+
+@pytest.mark.promise("X10")
 async def test_one_that_is_slow_for_a_while_is_kept(server: ManagedServer) -> None:
     first = await server.reach()
     os.kill(pid_of(first), signal.SIGSTOP)
