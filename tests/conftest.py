@@ -17,7 +17,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 from xdist.remote import Producer
 
-from tests import places, spread
+from tests import full, places, spread
 
 # A deadline in milliseconds measures the machine's load, not the code. The same examples every time: whether a change
 # passes is no matter of luck. HYPOTHESIS=explore draws others.
@@ -66,8 +66,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         print(f"process {pid} was left by a test, and is ended: {words}", file=sys.stderr)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the long ones come first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only repeats, and let the long ones come first."""
+    if not full.in_full():
+        repeating = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=repeating)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     if shared := spread.sharing(items):
         raise pytest.UsageError(f"tests of a file that is told to share nothing share a fixture: {shared[:5]}")
     spread.sort(items)

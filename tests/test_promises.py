@@ -40,6 +40,7 @@ def test_the_suites_for_users_know_nothing_of_promises() -> None:
     ('@pytest.mark.promise("G1")\ndef helper(): ...\n', "is no test"),
     ('ONE = pytest.mark.promise("G1")\n', "a mark is not at a test"),
     ("@pytest.mark.promise(ONE)\ndef test_one(): ...\n", "no plain words"),
+    ('@pytest.mark.promise("G1")\n@pytest.mark.full\ndef test_one(): ...\n', "leaves it out"),
     ("@pytest.mark.promise()\ndef test_one(): ...\n", "no plain words"),
     ('PROVES: dict[str, tuple[str, ...]] = {"test_one": ("G1",)}\n', "what it does not collect"),
 ])  # fmt: skip

@@ -67,10 +67,12 @@ def page(text: str, tests: dict[str, list[str]]) -> str:
 
 def _marks(root: Path, name: str, module: ast.Module) -> Iterator[tuple[str, list[str]]]:
     """Give what a file's tests name; the test is empty where the whole file does."""
-    read = 0
+    read, left_out = 0, {test for test, mark in _placed(module) if ast.unparse(mark) == "pytest.mark.full"}
     for test, mark in _placed(module):
         if (ids := _ids(mark)) is None:
             continue
+        if test in left_out:
+            raise Unreadable(f"{name}::{test} names a promise, and the ordinary run leaves it out")
         if test and not re.match(r"test_|Test", test.rpartition("::")[2]):
             raise Unreadable(f"{name}::{test} is no test")
         read += 1

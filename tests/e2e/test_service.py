@@ -17,6 +17,7 @@ pytestmark = pytest.mark.real
 
 @pytest.mark.promise("K8")
 def test_a_daemon_says_that_it_is_ready_alive_and_stopping(site: Site, tmp_path: Path) -> None:
+    site.rest()
     address, issue = str(tmp_path / "notify"), site.add("served")
     environ = site.environ | {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000000"}
     argv = [sys.executable, "-m", "ashep", "-C", str(site.project), "work", issue]
