@@ -312,14 +312,14 @@ class Working:
 
 
 def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = lambda: "") -> Any:
-    """Wait until something is there; a look that starts programs is taken half of the time at most."""
+    """Wait until something is there; a look that starts programs is taken a third of the time at most."""
     end, looked = time.monotonic() + bound, False
     while time.monotonic() < end or not looked:
         began = time.monotonic()
         if value := found():
             return value
         looked = True
-        time.sleep(max(0.02, time.monotonic() - began))
+        time.sleep(max(0.02, 2 * (time.monotonic() - began)))
     raise AssertionError(f"not seen within {bound} s\n{state()}")
 
 

@@ -1,7 +1,6 @@
 """The promises, on the real tools: once, nothing stranded, people win."""
 
 import json
-import os
 import signal
 import sys
 import time
@@ -61,20 +60,6 @@ def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
         assert working.wait(90) == 0
     assert (site.prompts(run), site.requests(run)) == (1, 1)
     assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 0)]
-
-
-@pytest.mark.promise("G1")
-def test_a_kill_of_the_agent_server_in_the_middle_of_a_turn(site: Site) -> None:
-    issue = site.add("kill my server")
-    run = f"{issue}/implement.1.1"
-    BEHAVES[issue] = lambda ask: slowly(ask) if site.requests(run) == 0 else Reply(outcome_text())
-    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
-        begun(site, run)
-        os.kill(site.server_pid(), signal.SIGKILL)
-        assert working.wait(90) == 0, working.text
-    assert site.issue(issue)["status"] == "closed"
-    assert site.requests(run) == 2
-    assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 1)]
 
 
 def test_a_failed_implement_and_an_approval_close_nothing(site: Site) -> None:

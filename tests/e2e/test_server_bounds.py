@@ -49,7 +49,7 @@ def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: S
     assert took(site, began) < 120
 
 
-@pytest.mark.promise("X11")
+@pytest.mark.promise("G1", "X11")
 def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None:
     killed = list[int]()
 
@@ -68,9 +68,10 @@ def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None
             assert working.wait(240) == 0, working.text
     finally:
         site.config("")
-    for issue in issues:
+    for issue, run in zip(issues, runs, strict=True):
         done = [(one["state"], one["attempt"], one["restarts"]) for one in site.runs(issue)]
         assert done == [("succeeded", 1, 1)], working.text
+        assert site.requests(run) == 2, "each turn once more"
     assert lines(site, "ServerFailed")[-1]["why"].startswith("it ended by itself")
     assert took(site, began) < 60
 
