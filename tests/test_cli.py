@@ -1,5 +1,6 @@
 """The program `ashep` from outside: what it prints, its exit codes, and what it costs to look."""
 
+import atexit
 import fcntl
 import json
 import os
@@ -8,10 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,7 +26,9 @@ from ashep.cli.fast_path import HELP, READERS
 from ashep.cli.reading import readers
 from ashep.config import write_starter
 from ashep.store.reader import NAME
+from tests import places
 from tests.conformance.trackers import Beads, BeadsWorld
+from tests.forks import Forks
 from tests.recorded import Recorded, draw, life
 from tools.commands_page import overview, reference
 
@@ -38,22 +43,32 @@ STOPPED = {
 """What status says of a daemon that does not run and has left nothing worth a word."""
 
 
-class Done:
+class Done(NamedTuple):
     """How a command ended."""
 
-    def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
-        self.code = done.returncode
-        self.out, self.err = done.stdout.decode(), done.stderr.decode()
+    code: int
+    out: str
+    err: str
 
     @property
     def json(self) -> Any:
         return json.loads(self.out)
 
 
-def ashep(*arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None, **more: Any) -> Done:
+@cache
+def forks() -> Forks:
+    """The source of this worker's processes, which ends with it."""
+    source = Forks(ROOT, {name: value for name, value in os.environ.items() if name != places.RUN})
+    atexit.register(source.close)
+    return source
+
+
+def ashep(*arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> Done:
     """Run the program."""
-    environ = {**os.environ, **(env or {})}
-    return Done(subprocess.run([ASHEP, *arguments], cwd=cwd, env=environ, capture_output=True, timeout=120, **more))
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        code = forks().start("ashep", arguments, {**os.environ, **(env or {})}, out, err, cwd).wait(120)
+        return Done(code, out.read_bytes().decode(), err.read_bytes().decode())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
 from ashep.demo.stage import Stage, run_of
 from tests import databases
-from tests.killed.forks import Forks
+from tests.forks import Forks
 
 POLICIES = """
 version: 1

@@ -20,7 +20,7 @@ from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config, settle
 from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
-from tests.killed.forks import Forked, Forks
+from tests.forks import Forked, Forks
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
 from tests.places import made as new_folder
 from tests.places import sweep

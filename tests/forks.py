@@ -1,8 +1,9 @@
 """Processes of ashep that begin as forks of one that has imported all of it: importing is half of a short one's time.
 
-`python -m tests.killed.forks` takes a line of JSON after the other: the module to run as a program, its words, its
-variables and the file for what it prints. It answers with two lines, which begin with the request's number: the pid at
-once, and in the end how it ended. Nothing is running in it but that one child: a fork is as good as a new process.
+`python -m tests.forks` takes a line of JSON after the other: the module to run as a program, its words, its variables,
+where it is to run, and the files for what it prints. It answers with two lines, which begin with the request's number:
+the pid at once, and in the end how it ended. Nothing is running in it but that one child: a fork is as good as a new
+process.
 """
 
 import gc
@@ -65,19 +66,28 @@ class Forks:
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        program = (sys.executable, "-m", "tests.killed.forks")
+        program = (sys.executable, "-m", "tests.forks")
         pipe = subprocess.PIPE
         self._source = subprocess.Popen(program, cwd=folder, env=environ, stdin=pipe, stdout=pipe, bufsize=0)
         self._number, self._rest = 0, b""
         self._told: dict[tuple[int, str], int] = {}
 
-    def start(self, program: str, words: tuple[str, ...], environ: Mapping[str, str], output: Path) -> Forked:
+    def start(
+        self,
+        program: str,
+        words: tuple[str, ...],
+        environ: Mapping[str, str],
+        output: Path,
+        errors: Path | None = None,
+        folder: Path | None = None,
+    ) -> Forked:
         """Start one of `PROGRAMS`, with these variables and no others; the one before is ended, if it has not."""
         before = self._told.get((self._number, "began"))
         if before is not None and (self._number, "ended") not in self._told:
             Forked(self, self._number, before).kill()
         self._number += 1
-        asked = {"program": program, "words": words, "environ": dict(environ), "output": str(output)}
+        asked: dict[str, object] = {"program": program, "words": words, "environ": dict(environ)}
+        asked |= {"output": str(output), "errors": str(errors or ""), "folder": str(folder or ".")}
         assert self._source.stdin is not None
         self._source.stdin.write(json.dumps(asked).encode() + b"\n")
         pid = self.told((self._number, "began"), 60)
@@ -112,11 +122,13 @@ class Forks:
         self._source.stdout.close()
 
 
-def _child(program: str, words: list[str], environ: dict[str, str], output: str) -> int:
+def _child(program: str, words: list[str], environ: dict[str, str], output: str, errors: str, folder: str) -> int:
     os.setsid()
+    os.chdir(folder)
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    other = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) if errors else file
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for mine, number in ((nothing, 0), (file, 1), (file, 2)):
+    for mine, number in ((nothing, 0), (file, 1), (other, 2)):
         os.dup2(mine, number)
     os.closerange(3, 64)
     os.environ.clear()
