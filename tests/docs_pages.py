@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ashep.demo.model import MODELS_FILE
+from tests.forks import shared
 
 LONGEST = 240.0
 """Seconds that a command of a page may take."""
@@ -122,6 +123,11 @@ class Terminal:
 
     def run(self, line: str) -> tuple[int, str]:
         """Carry out a line; give its exit code and what a terminal shows of it."""
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["ashep"] and not set(line) & set("|&;<>$`*~(){}\n"):  # no work for a shell
+            said = self.folder.parent / f"{self.folder.name}.said"
+            started = shared().start("ashep", tuple(words[1:]), self.environ, said, folder=self.folder)
+            return started.wait(LONGEST), said.read_text()
         script = f'{line}\ncode=$?\npwd > "$PAGE_PLACE"\nexit $code'
         place = self.folder.parent / f"{self.folder.name}.place"
         done = subprocess.run(

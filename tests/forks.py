@@ -6,6 +6,7 @@ the pid at once, and in the end how it ended. Nothing is running in it but that 
 process.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -13,20 +14,16 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from ashep import app
-from ashep.actions import audit
-from ashep.cli import commands
-from ashep.cli import main as ashep
-from ashep.daemon import daemon
-from tests.killed.life import main as life
+from tests import places
 
-PROGRAMS = {"ashep": ashep, "tests.killed.life": life}
-IMPORTED = (app, audit, daemon, commands.whole())
+ROOT = Path(__file__).parent.parent
 
 
 class Forked:
@@ -81,7 +78,7 @@ class Forks:
         errors: Path | None = None,
         folder: Path | None = None,
     ) -> Forked:
-        """Start one of `PROGRAMS`, with these variables and no others; the one before is ended, if it has not."""
+        """Start `ashep` or `tests.killed.life` with these variables and no others; the one before is ended, if need be."""
         before = self._told.get((self._number, "began"))
         if before is not None and (self._number, "ended") not in self._told:
             Forked(self, self._number, before).kill()
@@ -109,6 +106,15 @@ class Forks:
                 self._told[int(number), kind] = int(value)
         return self._told[what]
 
+    def run(
+        self, words: tuple[str, ...], environ: Mapping[str, str], folder: Path, bound: float = 120.0
+    ) -> tuple[int, str, str]:
+        """Carry out a command of ashep; give its exit code, and what it printed as output and as errors."""
+        with tempfile.TemporaryDirectory() as beside:
+            out, err = Path(beside, "out"), Path(beside, "err")
+            code = self.start("ashep", words, environ, out, err, folder).wait(bound)
+            return code, out.read_bytes().decode(), err.read_bytes().decode()
+
     def close(self) -> None:
         """End the source; what it started is a session of its own."""
         assert self._source.stdin is not None
@@ -122,7 +128,23 @@ class Forks:
         self._source.stdout.close()
 
 
-def _child(program: str, words: list[str], environ: dict[str, str], output: str, errors: str, folder: str) -> int:
+@cache
+def shared() -> Forks:
+    """The source of all that this process starts one after the other; it ends with it."""
+    source = Forks(ROOT, {name: value for name, value in os.environ.items() if name != places.RUN})
+    atexit.register(source.close)
+    return source
+
+
+def _child(
+    programs: Mapping[str, Callable[[], int]],
+    program: str,
+    words: list[str],
+    environ: dict[str, str],
+    output: str,
+    errors: str,
+    folder: str,
+) -> int:
     os.setsid()
     os.chdir(folder)
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -133,13 +155,25 @@ def _child(program: str, words: list[str], environ: dict[str, str], output: str,
     os.closerange(3, 64)
     os.environ.clear()
     os.environ.update(environ)
+    time.tzset()
+    sys.path[1:1] = [one for one in environ.get("PYTHONPATH", "").split(os.pathsep) if one and one not in sys.path]
     sys.argv = [program, *words]
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
-    return PROGRAMS[program]()
+    return programs[program]()
 
 
 def main() -> None:
+    from ashep import app
+    from ashep.actions import audit
+    from ashep.cli import commands
+    from ashep.cli import main as ashep
+    from ashep.daemon import daemon
+    from tests.killed.life import main as life
+
+    programs = {"ashep": ashep, "tests.killed.life": life}
+    imported = (app, audit, daemon, commands.whole())
+    assert imported
     gc.collect()
     gc.freeze()
     for number, line in enumerate(iter(sys.stdin.readline, ""), 1):
@@ -147,7 +181,7 @@ def main() -> None:
         if pid == 0:
             code = 70
             try:
-                code = _child(**json.loads(line))
+                code = _child(programs, **json.loads(line))
             finally:
                 os._exit(code)
         print(number, "began", pid, flush=True)

@@ -1,6 +1,5 @@
 """The program `ashep` from outside: what it prints, its exit codes, and what it costs to look."""
 
-import atexit
 import fcntl
 import json
 import os
@@ -9,10 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +23,8 @@ from ashep.cli.fast_path import HELP, READERS
 from ashep.cli.reading import readers
 from ashep.config import write_starter
 from ashep.store.reader import NAME
-from tests import places
 from tests.conformance.trackers import Beads, BeadsWorld
-from tests.forks import Forks
+from tests.forks import shared
 from tests.recorded import Recorded, draw, life
 from tools.commands_page import overview, reference
 
@@ -55,20 +51,9 @@ class Done(NamedTuple):
         return json.loads(self.out)
 
 
-@cache
-def forks() -> Forks:
-    """The source of this worker's processes, which ends with it."""
-    source = Forks(ROOT, {name: value for name, value in os.environ.items() if name != places.RUN})
-    atexit.register(source.close)
-    return source
-
-
 def ashep(*arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> Done:
     """Run the program."""
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        code = forks().start("ashep", arguments, {**os.environ, **(env or {})}, out, err, cwd).wait(120)
-        return Done(code, out.read_bytes().decode(), err.read_bytes().decode())
+    return Done(*shared().run(arguments, {**os.environ, **(env or {})}, cwd))
 
 
 @pytest.fixture

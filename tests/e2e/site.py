@@ -19,7 +19,7 @@ from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
 from ashep.demo.stage import Stage, run_of
 from tests import databases
-from tests.forks import Forks
+from tests.forks import Forks, shared
 
 POLICIES = """
 version: 1
@@ -126,7 +126,7 @@ class Site:
         return self.run(self.bd_program, f"--actor={actor}", *words)
 
     def ashep(self, *words: str) -> str:
-        return self.run(sys.executable, "-m", "ashep", *words, check=False)
+        return shared().run(words, self.environ, self.project)[1]
 
     def living(self) -> "Working":
         """A daemon that works on whatever is ready, and goes on from test to test until one needs another."""

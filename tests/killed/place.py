@@ -20,7 +20,7 @@ from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config, settle
 from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
-from tests.forks import Forked, Forks
+from tests.forks import Forked, Forks, shared
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
 from tests.places import made as new_folder
 from tests.places import sweep
@@ -108,7 +108,9 @@ class Place:
         return self.run(self.bd_program, f"--actor={PERSON}", *words)
 
     def ashep(self, *words: str, check: bool = False) -> str:
-        return self.run(sys.executable, "-m", "ashep", *words, check=check)
+        code, said, errors = shared().run(words, self.environ, self.project)
+        assert code == 0 or not check, (words, said, errors)
+        return said
 
     def start(self, output: Path, *words: str, **ours: str) -> Forked:
         """Start `ashep` with these words; with variables of `tests.killed.life`, as a life whose boundaries count."""
