@@ -83,10 +83,14 @@ PARTS: dict[str, Part] = {
         (
             (
                 "tests.full", "tests/core", "tests/policies", "tests/test_replay.py", "tests/test_audit.py",
-                "tests/test_journal.py", "tests/test_transitions.py",
+                "tests/test_journal.py", "tests/test_transitions.py", "tests/test_week.py", "tests/service",
             ),
         ),
         r"\d+ passed.*",
+    ),
+    "repeated-real": Part(
+        "tests on the real tools that repeat what others see",
+        (("tests.full", "-m", "full", "tests/e2e", "tests/killed", "tests/test_bench.py"),), r"\d+ passed.*",
     ),
     "policies": Part("lives under policies that pass the check", (("tests.policies", "--lives", "10000"),)),
     "torture": Part(

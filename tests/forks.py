@@ -78,7 +78,7 @@ class Forks:
         errors: Path | None = None,
         folder: Path | None = None,
     ) -> Forked:
-        """Start `ashep` or `tests.killed.life` with these variables and no others; the one before is ended, if need be."""
+        """Start `ashep` or `tests.killed.life` with these variables and no others; the one before is ended."""
         before = self._told.get((self._number, "began"))
         if before is not None and (self._number, "ended") not in self._told:
             Forked(self, self._number, before).kill()

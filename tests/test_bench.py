@@ -110,7 +110,7 @@ def test_copied_lives_are_byte_for_byte_those_that_the_core_lives(tmp_path: Path
     assert (tmp_path / "copied/journal" / name).read_bytes() == (tmp_path / "lived/journal" / name).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_must_not_grow_is_measured_at_a_tiny_size() -> None:
     figures = {figure.name: figure for figure in scale.measure(facts=2000, issues=30)}
     assert figures["  differences that it found"].value == 0

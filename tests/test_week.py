@@ -1,4 +1,4 @@
-"""Two weeks in virtual time, 200 issues that land: trees and branches stay within their bound by themselves.
+"""Two weeks of landing issues, in virtual time: trees and branches stay within their bound by themselves.
 
 A person left something uncommitted in some of them: those stand for ever.
 """
@@ -13,12 +13,13 @@ from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.mutants import Mutant, planted
+from tests.full import amount
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import simulate
 
 pytestmark = pytest.mark.promise("Z5")
 
-ISSUES, DAY = 200, 24 * 3600.0
+ISSUES, DAY = amount(100, 200), 24 * 3600.0
 EVERY = 14 * DAY / ISSUES
 CONFIG = (
     "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: merge}\n"
@@ -41,7 +42,7 @@ def fortnight(folder: Path) -> None:
                 issue = world.tracker.add(f"issue {number}")
                 await anyio.sleep(EVERY)
                 standing = {one.branch for one in trees.standing()}
-                if number % 20 == 7 and branch_of(issue) in standing:
+                if number % (ISSUES // 10) == 7 and branch_of(issue) in standing:
                     trees.edit(branch_of(issue), "mine.txt", issue)
                     theirs[branch_of(issue)] = issue
                 most = max(most, len(standing - set(theirs)))

@@ -31,6 +31,7 @@ from tests.core.test_playbook_workspaces import (
     test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there as first_on_a_branch,
 )
 from tests.core.world_of import MadeUp
+from tests.full import amount
 
 HURRIED = g.policy_of(
     Phase(name="review"), Phase(name="implement"), max_runs=3, max_wall_time=timedelta(minutes=2), max_created_issues=1
@@ -154,7 +155,7 @@ def test_remembering_changes_nothing(seed: int) -> None:
 
 @pytest.mark.slow
 def test_remembering_changes_nothing_in_many_lives() -> None:
-    for seed in range(160):
+    for seed in range(amount(60, 160)):
         live(seed)
 
 

@@ -1,4 +1,8 @@
-"""`kill -9` of the demonstration: `ashep work --until-idle` by hand, or the same command again, ends it as ever."""
+"""`kill -9` of the demonstration: `ashep work --until-idle` by hand, or the same command again, ends it as ever.
+
+What it proves of ashep the lives beside it prove at chosen boundaries, and what the demonstration does uninterrupted
+tests/test_demo.py: of its own it sees that the same command goes on, which no mishap but a kill needs.
+"""
 
 import json
 import os
@@ -50,6 +54,7 @@ def killed(folder: Path, requests: int) -> None:
     os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
 
 
+@pytest.mark.full
 def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     killed(folder, 7)

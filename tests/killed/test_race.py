@@ -6,6 +6,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from ashep.demo.model import ModelServer
+from tests.full import amount
 from tests.killed.place import Place, places
 from tests.killed.race import POLICIES, race, wake_too_late, willing
 
@@ -27,8 +28,8 @@ def empty(model: ModelServer) -> Iterator[Place]:
 
 
 @pytest.mark.promise("G1")
-def test_four_daemons_and_eight_issues(empty: Place) -> None:
-    race(empty, 4, 8)
+def test_several_daemons_on_one_database(empty: Place) -> None:
+    race(empty, amount(3, 4), amount(5, 8))
 
 
 @pytest.mark.promise("S3")

@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 
 from ashep.http.openapi import document
 from ashep.http.operations import OPERATIONS, Operation
+from tests.full import amount
 from tests.service.worlds import TOKEN, World, repository
 
 
@@ -58,7 +59,7 @@ def test_whatever_is_sent_is_answered_as_described(
     if mode is schemathesis.GenerationMode.NEGATIVE and operation.body is None:
         return  # a path without a body takes any text, and what is no issue is not found
 
-    @settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
+    @settings(max_examples=amount(8, 100), derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
     @given(place.as_strategy(generation_mode=mode))
     def holds(case: schemathesis.Case) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, checks=KEPT)

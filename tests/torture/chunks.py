@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 400
+SEEDS = 200
 """What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
 ALL = 20_000
 """What `make deep` lives through; the windows of the commits lie in it."""
