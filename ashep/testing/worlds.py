@@ -1,17 +1,23 @@
 """The worlds that the conformance suites are played in, and what their tests have in common."""
 
 import itertools
+import os
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Literal, Protocol
 
 import anyio
 import pytest
+from pydantic import JsonValue
 
+from ashep.adapters.clock import RealClock
 from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.policies import PermissionRule
+from ashep.ports.guard import Context
 from ashep.ports.runner import Prompt, Runner, SessionRequest, Turn
 from ashep.ports.tracker import IssueText, Seen, Tracker
 
@@ -234,3 +240,17 @@ async def asked_of_model(world: RunnerWorld, word: str) -> None:
     with anyio.fail_after(BOUND):
         while not world.seen(word):
             await anyio.sleep(0.02)
+
+
+def context(project: Path, *, actor: str = ACTOR, **options: JsonValue) -> Context:
+    """Give a context in which `options` are the options, and everything that is kept lies below `project`."""
+    return Context(
+        options=options,
+        project=project,
+        state=project / ".agent-shepherd" / "state" / "own" / "mine",
+        clock=RealClock(),
+        actor=actor,
+        timeout=timedelta(seconds=30),
+        secret=lambda name: os.environ.get(name, ""),
+        redact=lambda text: text,
+    )
