@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import example, project_of
+from ashep.cli.commands import example, policies, project_of
 from ashep.cli.place import configured, picture
 from ashep.config import ConfigErrors, check, errors_of, examine
 from ashep.core.analysis.soundness import analyse

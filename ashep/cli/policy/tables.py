@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.place import configured
 from ashep.cli.policy.graph import policy_named
 from ashep.config import ConfigErrors, errors_of, examine
