@@ -6,7 +6,7 @@ JournalDamaged may come out of it: that store is spoilt then, and the next `Stor
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -101,7 +101,7 @@ class Store:
         if reason:
             _draw_anew(state, source, end, world, progress)
         log = RunLog(state.parent / "runs.jsonl")
-        store = cls(_engine(_private(path), _prepare), log, reason, progress)
+        store = cls(_engine(_private(path)), log, reason, progress)
         try:
             store._begin()
             store.catch_up(source, end, world)
@@ -249,7 +249,7 @@ def _draw_anew(state: Path, source: Source, until: Position, world: World | None
     """Draw a database beside the one that is to be replaced, and put it in its place."""
     path, draft = state / NAME, state / DRAFT
     draft.unlink(missing_ok=True)
-    store = Store(_engine(_private(draft), _in_a_hurry), None, "", progress)
+    store = Store(_engine(_private(draft), draft=True), None, "", progress)
     try:
         store.draw_all(source, until, world)
     except BaseException:
@@ -262,26 +262,21 @@ def _draw_anew(state: Path, source: Source, until: Position, world: World | None
     draft.replace(path)
 
 
-def _engine(path: Path, prepare: Callable[[DBAPIConnection, object], None]) -> Engine:
+def _engine(path: Path, *, draft: bool = False) -> Engine:
+    """Let readers go on while we write; a power cut may take the last transactions, which are drawn again.
+
+    Nobody reads a draft, and what a crash leaves of it is thrown away.
+    """
+
+    def prepare(connection: DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA journal_mode={'OFF' if draft else 'WAL'}")
+        cursor.execute(f"PRAGMA synchronous={'OFF' if draft else 'NORMAL'}")
+        cursor.close()
+
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 10})
     event.listen(engine, "connect", prepare)
     return engine
-
-
-def _prepare(connection: DBAPIConnection, _: object) -> None:
-    """Let readers go on while we write; a power cut may take the last transactions, which are drawn again."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.close()
-
-
-def _in_a_hurry(connection: DBAPIConnection, _: object) -> None:
-    """Nobody reads a draft, and what a crash leaves of it is thrown away."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=OFF")
-    cursor.execute("PRAGMA synchronous=OFF")
-    cursor.close()
 
 
 def _private(path: Path) -> Path:
@@ -316,7 +311,7 @@ def _reason(path: Path, source: Source) -> str:
     """Say why the database must be drawn anew; empty: it need not."""
     if not path.exists():
         return "there was none"
-    engine = _engine(path, _prepare)
+    engine = _engine(path)
     try:
         with engine.connect() as db:
             if (found := db.execute(text("PRAGMA quick_check(1)")).scalar()) != "ok":
