@@ -25,11 +25,10 @@ from ashep.demo.proof import SHOWN, told
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
 
 ACTOR, PERSON = "ashep-demo", "pat"

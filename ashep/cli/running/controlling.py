@@ -1,4 +1,4 @@
-"""The command that tries whether people can be told."""
+"""Commands to the daemon: pause, resume, drain, cancel; and the one that tries whether people can be told."""
 
 import os
 import time
