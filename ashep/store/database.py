@@ -7,6 +7,7 @@ JournalDamaged may come out of it: that store is spoilt then, and the next `Stor
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +28,6 @@ from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
-from ashep.store.runlog import RunLog
 from ashep.store.tables import (
     ALL,
     FACTS,
@@ -62,6 +62,44 @@ def _values(row: Row) -> tuple[object, ...]:
 
 def _silent(done: int, end: int) -> None:
     pass
+
+
+class RunLog:
+    """`runs.jsonl`: one line for each finished run, in the order in which they ended; written by the daemon only.
+
+    It is a picture, too: redrawn where it is not what it should be. All of this blocks and raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._left: tuple[int, int] | None = None
+
+    def stands(self) -> bool:
+        """Say whether the file is as this one left it: nobody has deleted, replaced or cut it."""
+        return self._left == _found(self.path)
+
+    def append(self, lines: Iterable[str]) -> None:
+        """Add the lines of runs that ended just now. It need not be durable: `reconcile` draws what was lost."""
+        data = "".join(line + "\n" for line in lines).encode()
+        if data:
+            with self.path.open("ab") as file:
+                file.write(data)
+            self._left = _found(self.path)
+
+    def reconcile(self, lines: Iterable[str]) -> bool:
+        """Make the file hold exactly these lines; True: it had to be drawn anew, in one piece."""
+        draft = self.path.with_name(self.path.name + ".tmp")
+        with draft.open("wb") as file:
+            file.writelines((line + "\n").encode() for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        same = _same(self.path, draft)
+        if same:
+            draft.unlink()
+        else:
+            draft.rename(self.path)
+        self._left = _found(self.path)
+        return not same
 
 
 class Store:
@@ -334,3 +372,21 @@ def _reason(path: Path, source: Source) -> str:
     if (meta["instance"] or source.instance or "") != (source.instance or "") or not source.holds(position):
         return "it was of another journal"
     return ""
+
+
+def _found(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size
+
+
+def _same(one: Path, other: Path) -> bool:
+    size = one.stat().st_size if one.exists() else 0
+    if size != other.stat().st_size:
+        return False
+    if not size:
+        return True
+    with one.open("rb") as left, other.open("rb") as right:
+        return all(a == b for a, b in zip_longest(left, right))
