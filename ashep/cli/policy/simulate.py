@@ -15,9 +15,8 @@ from ashep.cli.screen import Progress
 from ashep.config import read
 from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
-from ashep.simulation.casting import cast_of
 from ashep.simulation.chances import Chances, Dice
-from ashep.simulation.lives import AT_ONCE, Cast, Distribution, Life, Spread, live
+from ashep.simulation.lives import AT_ONCE, Cast, Distribution, Life, Spread, cast_of, live
 from ashep.simulation.moves import Point, Step
 from ashep.simulation.script import Line, read_script, written
 from ashep.simulation.virtual import EPOCH
