@@ -87,9 +87,8 @@ class MemoryTracker:
     ) -> str:
         """Create an issue as a person does, and give its id."""
         database = self._database
-        edges = [Dependency(one, "blocks") for one in blocked_by] + (
-            [Dependency(parent, "parent-child")] if parent else []
-        )
+        edges = [Dependency(one, "blocks") for one in blocked_by]
+        edges += [Dependency(parent, "parent-child")] if parent else []
         number = database.number()
         issue = id or f"{database.prefix}-{number}"
         database.records[issue] = record = Record(
@@ -139,16 +138,10 @@ class MemoryTracker:
     ) -> None:
         """Replace the acceptance criteria, or what else is given."""
         record = self._database.record(issue)
-        now, text = record.issue, record.text
-        record.issue = replace(
-            now, title=now.title if title is None else title, priority=now.priority if priority is None else priority
-        )
-        record.text = replace(
-            text,
-            title=record.issue.title,
-            description=text.description if description is None else description,
-            acceptance=text.acceptance if acceptance is None else acceptance,
-        )
+        words = {"title": title, "description": description, "acceptance": acceptance}
+        record.text = replace(record.text, **{name: word for name, word in words.items() if word is not None})
+        after = record.issue.priority if priority is None else priority
+        record.issue = replace(record.issue, title=record.text.title, priority=after)
         self._database.note(actor)
 
     def stored(self, issue: str) -> IssueText | None:
