@@ -3,7 +3,7 @@
 import gc
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +29,7 @@ from ashep.daemon.reload import Reload
 from ashep.daemon.shepherd import Picture
 from ashep.daemon.watchdog import Watchdog
 from ashep.daemon.worker import longest_gap
-from ashep.errors import AshepError, DiskFailed, NotSent, TrackerUnavailable
+from ashep.errors import DiskFailed, NotSent, TrackerUnavailable, ours
 from ashep.journal.lock import Lock
 from ashep.journal.log import Journal, Sizes
 from ashep.ports.notifier import Message
@@ -80,18 +80,7 @@ def _run(main: Callable[[], Awaitable[int]]) -> int:
     try:
         return anyio.run(main)
     except BaseExceptionGroup as group:
-        ours, others = group.split(AshepError)
-        if ours is None or others is not None:
-            raise
-        raise max(_leaves(ours), key=lambda error: error.exit_code) from None
-
-
-def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
+        raise max(ours(group), key=lambda error: error.exit_code) from None
 
 
 async def _work(

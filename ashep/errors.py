@@ -43,6 +43,15 @@ class AshepError(Exception):
         return super().__str__() or (type(self).__doc__ or "").splitlines()[0]
 
 
+def ours(group: BaseExceptionGroup) -> list[AshepError]:
+    """Give the errors in a group of errors of ours; any other group is raised again."""
+    found, others = group.split(AshepError)
+    if found is None or others is not None:
+        raise group
+    leaves = (ours(error) if isinstance(error, BaseExceptionGroup) else [error] for error in found.exceptions)
+    return [error for some in leaves for error in some]
+
+
 class UsageError(AshepError):
     """The command was used in a way that cannot work."""
 

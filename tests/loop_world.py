@@ -37,11 +37,10 @@ from ashep.journal.log import SIZES, Journal
 from ashep.journal.snapshots import beginning
 from ashep.prompt import Templates
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
 from tests.memory import MemoryForge, MemoryNotifier
 

@@ -15,8 +15,8 @@ from ashep.core.state.indexes import turn
 from ashep.core.state.world import World as Known
 from ashep.journal.log import Journal
 from ashep.ports.landing import Advanced, Refused
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.play import Play, Prompted
+from ashep.simulation.memory.workspaces import MemoryLanding
 from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row

@@ -13,9 +13,8 @@ from ashep.cli.journal_reader import Reading
 from ashep.config import write_starter
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.policies import Phase
-from ashep.interchange.coding import CODING, PRESET
 from ashep.interchange.state import OTHERS, session_state
-from ashep.interchange.table import Table, schema_of
+from ashep.interchange.table import CODING, PRESET, Table, schema_of
 from ashep.interchange.transitions import table_of
 from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only

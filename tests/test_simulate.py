@@ -28,10 +28,18 @@ from ashep.core.reconcile import decide
 from ashep.core.runs import turns
 from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError
-from ashep.simulation.casting import cast_of, starter_agents
 from ashep.simulation.chances import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice
-from ashep.simulation.distribution import Distribution, Spread
-from ashep.simulation.lives import PERSON_TAKES, RUN_TAKES, Cast, Life, live
+from ashep.simulation.lives import (
+    PERSON_TAKES,
+    RUN_TAKES,
+    Cast,
+    Distribution,
+    Life,
+    Spread,
+    cast_of,
+    live,
+    starter_agents,
+)
 from ashep.simulation.moves import IN_TIME, Point, moves
 from ashep.simulation.script import read_script, written
 

@@ -17,9 +17,18 @@ from ashep.core.facts import issues, runs
 from ashep.core.facts.outcome import read_outcome
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.interchange.coding import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from ashep.interchange.naming import Place, States
-from ashep.interchange.table import Row, Table, read_table, schema_of
+from ashep.interchange.table import (
+    CODING,
+    PRESET,
+    STATE_SCHEMA,
+    TRANSITIONS,
+    Row,
+    Table,
+    files_of_preset,
+    read_table,
+    schema_of,
+)
 from ashep.interchange.transitions import imported, table_of
 from tests.core.playbook import Playbook
 from tests.full import amount

@@ -20,9 +20,8 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Evidence, Landing, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.ports.landing import Refused
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.store.tables import landing, verification

@@ -30,7 +30,7 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.daemon.control import Control, LiveSigns
 from ashep.errors import RunnerUnavailable
 from ashep.simulation.memory.runner import Play
-from ashep.views import standing, watching
+from ashep.views import standing
 from tests.core import given
 from tests.loop_world import World, minutes, policy
 from tests.recorded import Recorded, draw
@@ -203,23 +203,23 @@ def test_a_run_says_for_how_long_and_when_it_last_showed_a_sign() -> None:
     told = {"issues": [entry("t-2", "running", run="t-2/review.1.1"), entry("t-3", "closed")]}
 
     def row(known: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-        ((section),) = watching.sections(told, RUNS, known, NOW)
+        ((section),) = standing.sections(told, RUNS, known, NOW)
         return section.rows[0]
 
     assert row(signs()) == ("t-2", "review.1.1 critic", "30m", "sign 3s ago", "title of t-2")
     assert row(signs(tool="bash", tool_for=200.0))[3] == "sign 3s ago, bash for 3m"
     assert row(signs(retry_in=90.0))[3] == "its provider is asked again in 1m"
     assert row({})[3] == ""
-    (found,) = watching.sections({"issues": [entry("t-2", "running", run="gone")]}, RUNS, {}, NOW)
+    (found,) = standing.sections({"issues": [entry("t-2", "running", run="gone")]}, RUNS, {}, NOW)
     assert found.rows[0][-1] == "title of t-2: why"
 
 
 def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() -> None:
     states = ["closed", "parked", "time", "running", "person", "not_eligible"]
     told = {"issues": [entry(f"t-{n}", state) for n, state in enumerate(states)]}
-    assert [one.state for one in watching.sections(told, {}, {}, NOW)] == ["person", "running", "time", "parked"]
+    assert [one.state for one in standing.sections(told, {}, {}, NOW)] == ["person", "running", "time", "parked"]
     due = entry("t-1", "time", due="2026-01-02T01:00:00.000000Z")
-    (section,) = watching.sections({"issues": [due]}, {}, {}, NOW)
+    (section,) = standing.sections({"issues": [due]}, {}, {}, NOW)
     assert section.rows[0][3] == "due in 1h"
 
 

@@ -35,9 +35,8 @@ from ashep.ports.landing import Refused
 from ashep.ports.tracker import Annotated, IssueText
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.verifier.place import criteria_of, repository

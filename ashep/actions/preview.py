@@ -15,11 +15,10 @@ from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts import records, resources, runs
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.agents import Agents
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
-from ashep.core.runs.choice import model_of
+from ashep.core.runs.choice import named_in
 from ashep.core.state.world import World
 from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt import Brief, render
@@ -83,6 +82,7 @@ def _begun(
     world: World, actor: str, only: tuple[str, ...], most: int | None, configuration: Configuration, info: TrackerInfo
 ) -> World:
     """The World of a daemon that starts with these."""
+    slugs, models = named_in(configuration.agents)
     facts: list[Fact] = [] if world.instance else [resources.JournalBegun("dry-run", "dry-run", actor)]
     facts += [
         resources.DaemonStarted(os.getpid(), __version__, only, most, trees=True),
@@ -90,18 +90,11 @@ def _begun(
         resources.Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
-        _everything_listed(configuration.agents),
+        resources.RunnerSeen("up", "not asked", agents=slugs, models=models),
     ]
     for fact in facts:
         world = evolve(world, records.Entry(world.seq + 1, world.now, fact))
     return world
-
-
-def _everything_listed(agents: Agents) -> resources.RunnerSeen:
-    slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
-    models = {model for agent in agents.agents if (model := model_of(agent, None))}
-    ordered = tuple(sorted(models, key=lambda model: (model.provider, model.model)))
-    return resources.RunnerSeen("up", "not asked", agents=tuple(sorted(slugs)), models=ordered)
 
 
 def _prompt(

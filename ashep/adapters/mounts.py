@@ -1,6 +1,7 @@
 """On which file system a folder is: one that other machines share keeps locks, flushes and renames in its own way."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -14,17 +15,8 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str:
     """Name the network file system that a folder is on, or will be; empty: a local one, or nobody can tell."""
-    try:
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
-    except OSError:  # no Linux
-        return ""
     wanted, found = folder.resolve(), ("", "")
-    for line in lines:
-        head, _, tail = line.partition(" - ")
-        fields, kind = head.split(" "), tail.partition(" ")[0]
-        if len(fields) < 5:
-            continue
-        place = _ESCAPED.sub(lambda code: chr(int(code[1], 8)), fields[4])
+    for place, kind in _mounted(mounts):
         # what is mounted later lies over what was mounted there before
         if wanted.is_relative_to(place) and len(place) >= len(found[0]):
             found = (place, kind)
@@ -33,13 +25,21 @@ def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str:
 
 def within(folder: Path, mounts: Path = MOUNTS) -> str:
     """Name what is mounted on a folder or below it; empty: nothing, or nobody can tell."""
+    wanted = folder.resolve()
+    return next((place for place, _ in _mounted(mounts) if Path(place).is_relative_to(wanted)), "")
+
+
+def _mounted(mounts: Path) -> Iterator[tuple[str, str]]:
+    """Give where something is mounted, and its kind."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:  # no Linux
-        return ""
-    wanted = folder.resolve()
-    places = (_ESCAPED.sub(lambda code: chr(int(code[1], 8)), line.split(" ")[4]) for line in lines if line)
-    return next((place for place in places if Path(place).is_relative_to(wanted)), "")
+        return
+    for line in lines:
+        head, _, tail = line.partition(" - ")
+        fields = head.split(" ")
+        if len(fields) >= 5:
+            yield _ESCAPED.sub(lambda code: chr(int(code[1], 8)), fields[4]), tail.partition(" ")[0]
 
 
 def warning(folder: Path, kind: str) -> str:

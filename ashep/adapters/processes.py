@@ -4,6 +4,7 @@ A process is ours if, and only if, its environment holds the mark; a pid alone p
 it to somebody else. Children inherit the mark, so that what a dead server's tools started is found as well.
 """
 
+import fcntl
 import os
 import resource
 import signal
@@ -147,6 +148,15 @@ def _reap() -> None:
     for pid, process in list(children.items()):
         if process.poll() is not None:
             del children[pid]
+
+
+def locked(file: int) -> bool:
+    """Whether an open file is locked for this process now: the kernel lets it go when its holder dies."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 async def end(mark: Mark, stuck: type[AshepError]) -> bool:

@@ -6,8 +6,8 @@ Never: what a command is about; that is an action's, a view's, or the daemon's.
 answers at once. typer reads every command line with pydantic's help, so `fast_path` takes the plain forms of the
 reading commands before it; the module of every other command is imported once it is called.
 
-Rooms: `reading`, `running`, `project`, `policy`. Modules: `fast_path` (plain forms), `commands` (the table of all, and
-the groups that typer knows), `options` (what several commands take), `place` (the project, and the picture of its
+Rooms: `reading`, `running`, `project`, `policy`. Modules: `fast_path` (plain forms), `commands` (the table of all, the
+groups that typer knows, and what several commands take), `place` (the project, and the picture of its
 journal), `journal_reader` (the journal, from which a picture is drawn), `screen` (what is printed).
 `tools/commands_page.py` makes docs/cli.md and help.txt.
 """

@@ -1,4 +1,4 @@
-"""All commands: what the help lists of them, and their modules, each imported once a command of it is called."""
+"""All commands: their lines in the help, their modules, each imported once it is called for, and what several take."""
 
 from importlib import import_module
 from pathlib import Path
@@ -165,3 +165,20 @@ def whole() -> Any:
     for module in dict.fromkeys(module for group in COMMANDS.values() for module, _ in group.values() if module):
         import_module(f"ashep.cli.{module}")
     return typer.main.get_command(app)
+
+
+def example(*lines: str) -> str:
+    """Give the end of a command's help; the mark keeps its lines apart."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="A comment on the issue.", metavar="TEXT")]
+Issue = Annotated[str, typer.Argument(help="The issue's id.", metavar="ISSUE")]
+
+
+def project_of(context: typer.Context) -> Path:
+    """Give the project's folder."""
+    from ashep.cli.place import find_project  # the help needs none of it
+
+    return find_project(context.obj)

@@ -62,20 +62,14 @@ class Cancel(_Request):
     target: Name
 
 
-class Watch(_Request):
-    """Say what is under way, and how alive it is."""
-
-    do: Literal["watch"]
-
-
 class Ask(_Request):
-    """Say what is under way."""
+    """Say what is under way, and, to who watches it, how alive it is."""
 
-    do: Literal["ask"]
+    do: Literal["watch", "ask"]
 
 
-Request = Annotated[Pause | Resume | Cancel | Watch | Ask, Field(discriminator="do")]
-_REQUEST: TypeAdapter[Pause | Resume | Cancel | Watch | Ask] = TypeAdapter(Request)
+Request = Pause | Resume | Cancel | Ask
+_REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="do")])
 
 Judged = Fact | str
 """The fact that a request becomes, or why it is refused."""
@@ -100,7 +94,7 @@ class Control:
         except AshepError as error:
             return {"error": str(error)}
 
-    async def _answer(self, request: Pause | Resume | Cancel | Watch | Ask) -> dict[str, Any]:
+    async def _answer(self, request: Request) -> dict[str, Any]:
         match request:
             case Pause():
                 await self._ask(lambda world: _pause(world, request))
@@ -110,10 +104,9 @@ class Control:
                 return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
             case Cancel():
                 return await self._cancel(request)
-            case Watch() if self._signs is not None:
-                return self._stands() | {"signs": await self._signs()}
-            case Watch() | Ask():
-                pass
+            case Ask():
+                if request.do == "watch" and self._signs is not None:
+                    return self._stands() | {"signs": await self._signs()}
         return self._stands()
 
     def _stands(self) -> dict[str, Any]:

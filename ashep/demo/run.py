@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from ashep.demo.proof import SHOWN, proofs, told
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import PERSON, Stage, ashep
 from ashep.demo.story import ISSUES
-from ashep.errors import AshepError
+from ashep.errors import AshepError, ours
 
 BOUND = 300.0
 """Seconds after which the demonstration gives up and says what it has seen."""
@@ -60,23 +60,12 @@ def demo(*, simulated: bool = False, keep: bool = False, place: Path | None = No
         say(f"the demonstration was not over after {BOUND:.0f} s and was ended")
         return AshepError.exit_code
     except BaseExceptionGroup as group:
-        ours, others = group.split(AshepError)
-        if ours is None or others is not None:
-            raise
-        raise AshepError("; ".join(str(error) for error in _leaves(ours))) from None
+        raise AshepError("; ".join(map(str, ours(group)))) from None
     finally:
         if keep:
             say(f"everything is in {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _leaves(group: BaseExceptionGroup[AshepError]) -> Iterator[AshepError]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
 
 
 async def _real(folder: Path, say: Say) -> int:

@@ -22,14 +22,14 @@ from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import Means
 from ashep.demo.kept import journal
 from ashep.demo.proof import SHOWN, told
+from ashep.demo.stage import ashep
 from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.landing import MemoryLanding
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
 
 ACTOR, PERSON = "ashep-demo", "pat"
@@ -52,8 +52,9 @@ def simulate(project: Path, say: Say) -> int:
     stage = anyio.run(_play, project, say, backend_options=dict(VIRTUAL))
     for words in (("status", "--all"), ("why", SHOWN)):
         say(f"\n$ ashep {' '.join(words)}")
-        argv = (sys.executable, "-P", "-m", "ashep", "-C", str(project), *words)
-        said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        said = subprocess.run(
+            ashep("-C", str(project), *words), capture_output=True, text=True, timeout=60, check=False
+        )
         say(said.stdout.rstrip() or said.stderr.rstrip())
     return stage.prove(say, project / FOLDER / "state", before=before, after=_passes(project / "after", stage.landed()))
 

@@ -22,8 +22,7 @@ from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing
 from ashep.http.door import AT_ONCE, Door
 from ashep.http.models import KEY, TICKET, ProblemAnswer, TicketAnswer
-from ashep.http.openapi import PROBLEM, document
-from ashep.http.operations import OPERATIONS, Asked, Operation
+from ashep.http.operations import OPERATIONS, PROBLEM, Asked, Operation, document
 from ashep.http.places import NoBranch, NotAllowed
 from ashep.http.tickets import Busy, Ending, KeyTaken, Tickets
 

@@ -1,10 +1,12 @@
 """The endpoints: one table, of which the routes and the OpenAPI document are made."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
 from ashep.http import models
@@ -104,3 +106,61 @@ OPERATIONS = (
         problems=(404, 503),
     ),
 )  # fmt: skip
+
+PROBLEM = "application/problem+json"
+"""The media type of a problem."""
+
+_ALWAYS = (500,)
+_WITH_TOKEN = (401,)
+
+
+def document() -> dict[str, Any]:
+    """Make the OpenAPI document of the table and the models: nothing of it is written twice."""
+    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(models.ProblemAnswer, "serialization")]
+    for one in OPERATIONS:
+        wanted.append((one.answer, "serialization"))
+        if one.body is not None:
+            wanted.append((one.body, "validation"))
+    places, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
+    paths: dict[str, dict[str, Any]] = {}
+    for one in OPERATIONS:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, places)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Agent Shepherd: verification", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": definitions.get("$defs", {}),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _operation(one: Operation, places: Mapping[Any, Any]) -> dict[str, Any]:
+    statuses = sorted({*one.problems, *_ALWAYS, *(() if one.open else _WITH_TOKEN)})
+    problem = places[models.ProblemAnswer, "serialization"]
+    answers: dict[str, Any] = {
+        str(one.status): _content("What was asked for.", "application/json", places[one.answer, "serialization"])
+    }
+    answers |= {str(status): _content(HTTPStatus(status).phrase, PROBLEM, problem) for status in statuses}
+    described: dict[str, Any] = {"operationId": one.name, "summary": one.what, "responses": answers}
+    if one.parameter is not None:
+        schema = {"type": "string", "pattern": models.TICKET}
+        described["parameters"] = [{"name": one.parameter, "in": "path", "required": True, "schema": schema}]
+    if one.query is not None:
+        asked = one.query.model_json_schema()["properties"]
+        described["parameters"] = [{"name": name, "in": "query", "schema": schema} for name, schema in asked.items()]
+    if one.status == HTTPStatus.CREATED:
+        schema = {"type": "string", "pattern": models.KEY}
+        described["parameters"] = [{"name": "Idempotency-Key", "in": "header", "schema": schema}]
+    if one.body is not None:
+        body = {"application/json": {"schema": places[one.body, "validation"]}}
+        described["requestBody"] = {"required": True, "content": body}
+    if one.open:
+        described["security"] = []
+    return described
+
+
+def _content(what: str, media: str, schema: Any) -> dict[str, Any]:
+    return {"description": what, "content": {media: {"schema": schema}}}

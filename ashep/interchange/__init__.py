@@ -4,8 +4,8 @@ What comes in becomes a policy that means the same, and the other way round. Nev
 Nothing is dropped silently: whatever has no counterpart here is a `Note` with its key, line and reason.
 
 `naming` gives the states and events of a transition table their names (without pydantic: a reader uses it), `table`
-reads and writes such tables, `transitions` turns them into policies and back, `coding` has the one of the preset
-multi-tier, `state` tells a flow as a session state. `webboty` (with `webboty_policies`) and `symphony` (with `liquid`)
-read other set-ups' files by `fields`, and `prompts` makes templates of what agents are told there. `notes` is what an
-import leaves behind, `writing` the YAML of it.
+reads and writes such tables and has the one of the preset multi-tier, `transitions` turns them into policies and back,
+`state` tells a flow as a session state. `webboty` (with `webboty_policies`) and `symphony` (with `liquid`) read other
+set-ups' files by `fields`, and `prompts` makes templates of what agents are told there. `notes` is what an import
+leaves behind, `writing` the YAML of it.
 """

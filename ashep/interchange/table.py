@@ -1,4 +1,4 @@
-"""A transition table: rows of state, event, next state and whom it routes to, as JSON."""
+"""A transition table: rows of state, event, next state and whom it routes to, as JSON; and the one of a preset."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -203,3 +203,36 @@ def _version(reading: Reading, node: Node | None) -> None:
     if node is not None and (type(node.value) is not int or node.value != 1):
         raise reading.refuse(node, "expected version 1, the only one that this ashep reads")
     reading.take(node)
+
+
+PRESET = "multi-tier"
+"""The preset that means this table; a test runs both."""
+
+CODING = Table(
+    rows=(
+        Row(IDLE, TAKEN, "PLANNING", "planner"),
+        Row("PLANNING", "impl_summary.done", "READY_FOR_IMPLEMENTATION", "implementer"),
+        Row("PLANNING", "blocked", "BLOCKED", HUMAN),
+        Row("IMPLEMENTING", "impl_summary.done", "READY_FOR_REVIEW", "code-reviewer"),
+        Row("IMPLEMENTING", "blocked", "BLOCKED", HUMAN),
+        Row("REVIEWING", "review_result.approve", "APPROVED", COMPLETE),
+        Row("REVIEWING", "review_result.needs_changes", "NEEDS_FIXES", "implementer"),
+        Row("REVIEWING", "blocked", "BLOCKED", HUMAN),
+        Row("NEEDS_FIXES", "any", "IMPLEMENTING", "implementer"),
+    ),
+    initial=IDLE,
+    at_dispatch={"READY_FOR_IMPLEMENTATION": "IMPLEMENTING", "READY_FOR_REVIEW": "REVIEWING"},
+    policy=PRESET,
+    description="planner, implementer, code-reviewer; a person where one of them is blocked",
+)
+
+TRANSITIONS = ".opencode/schemas/coding-workflow-transitions.json"
+STATE_SCHEMA = ".opencode/schemas/state.schema.json"
+
+
+def files_of_preset(name: str) -> dict[str, str]:
+    """Give what `ashep init --preset` writes beside `.agent-shepherd`, by the path in the project."""
+    if name != PRESET:
+        return {}
+    schema = json.dumps(schema_of(CODING), indent=2, ensure_ascii=False) + "\n"
+    return {TRANSITIONS: CODING.as_json(), STATE_SCHEMA: schema}

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.tracker import Comment
 from ashep.core.policy.policies import Phase
 from ashep.core.runs.turns import VERDICTS
+from ashep.core.state.delivery import Evidence, Flaw
+from ashep.core.state.flow import Flow
 from ashep.core.state.run import Report
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy
-from ashep.prompt.found import Found, lines_of
 
 Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
 _T = TypeVar("_T")
@@ -36,6 +38,24 @@ _MOST_REPORTS = 12
 _MOST_LINES = 200
 _MOST_COMMENT_TEXT = 64_000
 _MOST_REPORT_TEXT = 48_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What Agent Shepherd itself found about an issue's work: what checks, and the attempt to land, came to."""
+
+    flaw: Flaw | None = None
+    """What whoever writes next is to mend."""
+    log: str = ""
+    """The whole of it: the failed checks with what they printed, or the conflict."""
+    evidence: Evidence | None = None
+    """What checks found in exactly the tree that the run looks at."""
+
+
+def evidence_of(flow: Flow) -> Evidence | None:
+    """Give the evidence that holds for the issue's tree as it stands; None: none does."""
+    own, evidence = flow.work.own, flow.work.evidence
+    return evidence if own is not None and evidence is not None and evidence.commit == own.head else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +160,22 @@ def _found(found: Found) -> dict[str, object]:
         "flaw_why": Foreign(_line(flaw.why if flaw else "", 2_000), 2_000),
         "flaw_log": Foreign(found.log if flaw else "", 24_000),
         "onto": _word(flaw.onto if flaw else ""),
-        "evidence": _lines(lines_of(evidence), str),
+        "evidence": _lines(_checks(evidence), str),
         "evidence_tree": _word(evidence.tree if evidence else ""),
     }
+
+
+def _checks(evidence: Evidence | None) -> list[str]:
+    """Say what each check found, a line for each."""
+    if evidence is None:
+        return []
+    unchanged = [] if evidence.changed else ["the work changes nothing: its tree is that of its base"]
+    return [*unchanged, *map(_check, evidence.results)]
+
+
+def _check(result: CheckResult) -> str:
+    nothing = " (it did so before any work, too, and proves nothing about it)" if result.proves_nothing else ""
+    return f"{result.check_id}: {result.status}{nothing}: {result.message}"
 
 
 def _word(text: str) -> str:

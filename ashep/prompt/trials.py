@@ -13,8 +13,7 @@ from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes, Commit
-from ashep.prompt.brief import Brief, Kind
-from ashep.prompt.found import Found
+from ashep.prompt.brief import Brief, Found, Kind
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 
 _EVIDENCE = Evidence(

@@ -1,21 +1,30 @@
 """Issues that are lived through from their first look to their end, all at once and none in another's way.
 
 The shepherd, its effects and all of the core are the daemon's own. What the worker and the monitor tell the daemon is
-told here as soon as it is so, because nothing in this world happens unseen: an hour of waiting costs nothing.
+told here as soon as it is so, because nothing in this world happens unseen: an hour of waiting costs nothing. What many
+lives have in common is their `Distribution`.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from importlib import resources
+from math import ceil
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import anyio
 from anyio.abc import TaskGroup
 
 from ashep import __version__
+from ashep.config import ConfigErrors, read
+from ashep.config.explain import nearest
+from ashep.config.files import examine
+from ashep.config.presets import PRESETS, preset
 from ashep.core.analysis.account import account
+from ashep.core.analysis.soundness import Code
 from ashep.core.facts import commands, records, tracker
 from ashep.core.facts import issues as issue_facts
 from ashep.core.facts.resources import Adopted, DaemonStarted, JournalBegun, RunnerSeen, TimerDue
@@ -26,12 +35,13 @@ from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Budgets, LandingSettings, Notify, Settings
 from ashep.core.reconcile.observe import issue_read, looked, turn_read
 from ashep.core.reconcile.step import RULES
-from ashep.core.runs.choice import model_of
+from ashep.core.runs.choice import named_in
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 from ashep.daemon import leases, monitor, shepherd
 from ashep.daemon.effects.execute import Effects
 from ashep.daemon.effects.trees import TreeEffects
+from ashep.errors import UsageError
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.tracker import MemoryTracker
@@ -39,6 +49,7 @@ from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.simulation.moves import APPROVED, LANDS, NO_OUTCOME, SILENCE, TIMED_OUT, Act, Kind, Point, Step, play
 from ashep.simulation.own_trees import MadeUpWork
+from ashep.simulation.script import written
 from ashep.simulation.virtual import VIRTUAL, LoopClock, MemoryJournal
 
 ACTOR, PERSON, PREFIX = "ashep-simulation", "pat", "sim"
@@ -139,8 +150,9 @@ class _Scene:
         self.clock = LoopClock()
         self.tracker = MemoryTracker(self.clock.now, ACTOR, PREFIX)
         self.people = self.tracker.as_actor(PERSON)
-        slugs, models = _served(cast.agents)
-        self.runner = MemoryRunner(self.clock, self._perform, agents=slugs, models=models)
+        slugs, models = named_in(cast.agents)
+        default = Model("simulated", "default")
+        self.runner = MemoryRunner(self.clock, self._perform, agents=slugs, models=(default, *models))
         self.journal = MemoryJournal()
         self.tree, workspaces = MemoryTree(present=cast.own_trees), MemoryWorkspaces()
         if cast.own_trees:
@@ -367,8 +379,130 @@ def _unhindered(settings: Settings) -> Settings:
     return settings.model_copy(update=unhindered)
 
 
-def _served(agents: Agents) -> tuple[tuple[str, ...], tuple[Model, ...]]:
-    """The agents and models that a server has to list so that the whole registry can work."""
-    slugs = sorted({agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug})
-    models = {model for agent in agents.agents if (model := model_of(agent, None)) is not None}
-    return tuple(slugs), (Model("simulated", "default"), *sorted(models, key=lambda one: (one.provider, one.model)))
+STUCK_SHOWN = 20
+"""Lives that got stuck, of which the script is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the middle, what nine of ten stay within, the most, and the mean."""
+
+    min: float
+    median: float
+    p90: float
+    max: float
+    mean: float
+
+    @staticmethod
+    def of(values: Iterable[float]) -> "Spread":
+        """Order some numbers, one at least; each figure but the mean is one of them (the nearest rank)."""
+        ordered = sorted(values)
+        middle, most = (ordered[ceil(len(ordered) * share) - 1] for share in (0.5, 0.9))
+        return Spread(ordered[0], middle, most, ordered[-1], round(sum(ordered) / len(ordered), 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """All of some lives."""
+
+    lives: int
+    ends: tuple[tuple[str, str, int], ...]
+    """How they ended: closed, parked or waiting and why by its code, and how many; the most frequent first."""
+    runs: Spread
+    visits: Spread
+    questions: Spread
+    seconds: Spread
+    phases: tuple[tuple[str, Spread], ...]
+    """Visits of each phase, in the policy's order."""
+    stuck: tuple[str, ...]
+    """What brings lives to where nothing can happen to them any more, as scripts: there must be none."""
+
+    @staticmethod
+    def of(lives: Sequence[Life], phases: Sequence[str]) -> "Distribution":
+        """Sum lives up, one at least."""
+        ends = Counter((life.end or "stuck", life.code) for life in lives)
+        stuck = [written(life.moves) for life in lives if life.end == "stuck"]
+        return Distribution(
+            len(lives),
+            tuple((end, code, count) for (end, code), count in sorted(ends.items(), key=lambda one: (-one[1], one[0]))),
+            Spread.of(life.runs for life in lives),
+            Spread.of(life.visits.total() for life in lives),
+            Spread.of(life.questions for life in lives),
+            Spread.of(round(life.time.total_seconds(), 3) for life in lives),
+            tuple((name, Spread.of(life.visits[name] for life in lives)) for name in phases),
+            tuple(stuck[:STUCK_SHOWN]),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as plain JSON data; times are seconds."""
+        return {
+            "lives": self.lives,
+            "ends": [{"end": end, "code": code or None, "lives": count} for end, code, count in self.ends],
+            "per_issue": {
+                "runs": asdict(self.runs), "visits": asdict(self.visits), "questions": asdict(self.questions),
+                "seconds": asdict(self.seconds),
+            },
+            "visits_of": {name: asdict(spread) for name, spread in self.phases},
+            "stuck": list(self.stuck),
+        }  # fmt: skip
+
+
+UNSOUND = get_args(Code)
+"""Codes of what the search of a policy finds: no daemon runs it, but its lives may be looked at."""
+
+
+def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
+    """Find a policy by its name: in `file`, in the project's files, or, where there is no file and no such policy,
+    among the presets, whose agents are those that `ashep init` writes.
+
+    `folder` is the project's `.agent-shepherd`; where there is none, the agents are those of `ashep init`, too.
+    Raises `ConfigErrors` with all that is wrong with the files (but for what makes a policy unsound), and `UsageError`
+    where there is no such policy.
+    """
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file}: there is no such file")
+    cast = None
+    if folder.is_dir():
+        cast = _of_files(folder, name, file)
+    elif file is not None:
+        with resources.as_file(resources.files("ashep.config") / "starter") as starter:
+            cast = _of_files(starter, name, file)
+    if cast is not None and name in cast.policies.policies:
+        return cast
+    if file is None and name in PRESETS:
+        return of_preset(name)
+    known = [*(cast.policies.policies if cast else ()), *(PRESETS if file is None else ())]
+    raise UsageError(f"there is no policy {name}{nearest(name, known)}")
+
+
+def of_preset(name: str) -> Cast:
+    """A shipped policy, with the agents that `ashep init` writes."""
+    policies = unproven(read(Policies, preset(name), Path(f"{name}.yaml")))
+    return Cast(policies, name, starter_agents(), Settings())
+
+
+def starter_agents() -> Agents:
+    """The agents that `ashep init` writes."""
+    text = (resources.files("ashep.config") / "starter" / "agents.yaml").read_text(encoding="utf-8")
+    return read(Agents, text, Path("agents.yaml"))
+
+
+def _of_files(folder: Path, name: str, file: Path | None) -> Cast:
+    found = examine(folder, file)
+    errors = [finding for finding in found.findings if finding.severity == "error"]
+    broken = [finding for finding in errors if finding.code not in UNSOUND]
+    if broken or found.policies is None or found.agents is None or found.settings is None:
+        raise ConfigErrors(broken)
+    own = found.settings.worker.workspace != "shared"
+    policies = found.policies if own else unproven(found.policies)
+    return Cast(policies, name, found.agents, found.settings, tuple(map(str, errors)))
+
+
+def unproven(policies: Policies) -> Policies:
+    """Give policies without what has no effect in the shared work tree: then nobody can make a move of it."""
+    without: dict[str, object] = {"verify": None, "checks": (), "when_flags": {}}
+    bare = {
+        name: policy.model_copy(update={"phases": tuple(one.model_copy(update=without) for one in policy.phases)})
+        for name, policy in policies.policies.items()
+    }
+    return policies.model_copy(update={"policies": bare})

@@ -6,7 +6,8 @@ JournalDamaged may come out of it: that store is spoilt then, and the next `Stor
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +28,6 @@ from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
-from ashep.store.runlog import RunLog
 from ashep.store.tables import (
     ALL,
     FACTS,
@@ -62,6 +62,44 @@ def _values(row: Row) -> tuple[object, ...]:
 
 def _silent(done: int, end: int) -> None:
     pass
+
+
+class RunLog:
+    """`runs.jsonl`: one line for each finished run, in the order in which they ended; written by the daemon only.
+
+    It is a picture, too: redrawn where it is not what it should be. All of this blocks and raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._left: tuple[int, int] | None = None
+
+    def stands(self) -> bool:
+        """Say whether the file is as this one left it: nobody has deleted, replaced or cut it."""
+        return self._left == _found(self.path)
+
+    def append(self, lines: Iterable[str]) -> None:
+        """Add the lines of runs that ended just now. It need not be durable: `reconcile` draws what was lost."""
+        data = "".join(line + "\n" for line in lines).encode()
+        if data:
+            with self.path.open("ab") as file:
+                file.write(data)
+            self._left = _found(self.path)
+
+    def reconcile(self, lines: Iterable[str]) -> bool:
+        """Make the file hold exactly these lines; True: it had to be drawn anew, in one piece."""
+        draft = self.path.with_name(self.path.name + ".tmp")
+        with draft.open("wb") as file:
+            file.writelines((line + "\n").encode() for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        same = _same(self.path, draft)
+        if same:
+            draft.unlink()
+        else:
+            draft.rename(self.path)
+        self._left = _found(self.path)
+        return not same
 
 
 class Store:
@@ -101,7 +139,7 @@ class Store:
         if reason:
             _draw_anew(state, source, end, world, progress)
         log = RunLog(state.parent / "runs.jsonl")
-        store = cls(_engine(_private(path), _prepare), log, reason, progress)
+        store = cls(_engine(_private(path)), log, reason, progress)
         try:
             store._begin()
             store.catch_up(source, end, world)
@@ -249,7 +287,7 @@ def _draw_anew(state: Path, source: Source, until: Position, world: World | None
     """Draw a database beside the one that is to be replaced, and put it in its place."""
     path, draft = state / NAME, state / DRAFT
     draft.unlink(missing_ok=True)
-    store = Store(_engine(_private(draft), _in_a_hurry), None, "", progress)
+    store = Store(_engine(_private(draft), draft=True), None, "", progress)
     try:
         store.draw_all(source, until, world)
     except BaseException:
@@ -262,26 +300,21 @@ def _draw_anew(state: Path, source: Source, until: Position, world: World | None
     draft.replace(path)
 
 
-def _engine(path: Path, prepare: Callable[[DBAPIConnection, object], None]) -> Engine:
+def _engine(path: Path, *, draft: bool = False) -> Engine:
+    """Let readers go on while we write; a power cut may take the last transactions, which are drawn again.
+
+    Nobody reads a draft, and what a crash leaves of it is thrown away.
+    """
+
+    def prepare(connection: DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA journal_mode={'OFF' if draft else 'WAL'}")
+        cursor.execute(f"PRAGMA synchronous={'OFF' if draft else 'NORMAL'}")
+        cursor.close()
+
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 10})
     event.listen(engine, "connect", prepare)
     return engine
-
-
-def _prepare(connection: DBAPIConnection, _: object) -> None:
-    """Let readers go on while we write; a power cut may take the last transactions, which are drawn again."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.close()
-
-
-def _in_a_hurry(connection: DBAPIConnection, _: object) -> None:
-    """Nobody reads a draft, and what a crash leaves of it is thrown away."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=OFF")
-    cursor.execute("PRAGMA synchronous=OFF")
-    cursor.close()
 
 
 def _private(path: Path) -> Path:
@@ -316,7 +349,7 @@ def _reason(path: Path, source: Source) -> str:
     """Say why the database must be drawn anew; empty: it need not."""
     if not path.exists():
         return "there was none"
-    engine = _engine(path, _prepare)
+    engine = _engine(path)
     try:
         with engine.connect() as db:
             if (found := db.execute(text("PRAGMA quick_check(1)")).scalar()) != "ok":
@@ -339,3 +372,21 @@ def _reason(path: Path, source: Source) -> str:
     if (meta["instance"] or source.instance or "") != (source.instance or "") or not source.holds(position):
         return "it was of another journal"
     return ""
+
+
+def _found(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size
+
+
+def _same(one: Path, other: Path) -> bool:
+    size = one.stat().st_size if one.exists() else 0
+    if size != other.stat().st_size:
+        return False
+    if not size:
+        return True
+    with one.open("rb") as left, other.open("rb") as right:
+        return all(a == b for a, b in zip_longest(left, right))

@@ -11,8 +11,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("ashep.testing needs pytest: install ashep[testing]", name=error.name) from error
 
-from ashep.testing.context import context
-from ashep.testing.worlds import ACTOR, Act, RunnerWorld, TrackerWorld
+from ashep.testing.worlds import ACTOR, Act, RunnerWorld, TrackerWorld, context
 
 pytest.register_assert_rewrite("ashep.testing.trackers", "ashep.testing.runners", "ashep.testing.signs")
 

@@ -21,10 +21,11 @@ from ashep.testing.signs import *  # noqa: F403 - more of its tests
 from ashep.testing.signs import followed
 from ashep.testing.worlds import (
     ASKS_TO_FETCH,
-    BOUND,
     FETCHED,
     Act,
     RunnerWorld,
+    asked_of_model,
+    begun,
     name,
     needs,
     opened,
@@ -65,10 +66,7 @@ async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
 
 
 async def test_of_a_very_long_answer_the_end_is_given(world: RunnerWorld) -> None:
-    session, word = await opened(world), name()
-    world.acts[word] = Act(text="```json\n" * (MOST_TEXT // 8) + "THE END")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, _, sent = await begun(world, Act(text="```json\n" * (MOST_TEXT // 8) + "THE END"))
     turn = await settled(world, session, sent.message_id)
     assert (len(turn.text), turn.text[-8:]) == (MOST_TEXT, "\nTHE END")
 
@@ -95,11 +93,7 @@ async def test_the_prompt_names_agent_and_model(world: RunnerWorld) -> None:
 
 
 async def test_a_prompt_sent_again_starts_nothing_new(world: RunnerWorld) -> None:
-    session, word = await opened(world), name()
-    world.acts[word] = Act(delay=0.5)
-    sent = prompt(session, word)
-    await world.runner.send(sent)
-    await reached(world, session, sent.message_id, "running")
+    session, word, sent = await begun(world, Act(delay=0.5), runs=True)
     await world.runner.send(sent)
     await settled(world, session, sent.message_id)
     await world.runner.send(sent)
@@ -162,10 +156,7 @@ async def test_the_turn_of_a_session_that_is_gone_is_missing(world: RunnerWorld)
 async def test_a_persons_message_ends_our_turn(world: RunnerWorld) -> None:
     """facts/opencode.md 3."""
     needs(world, "people")
-    session = await opened(world)
-    sent = prompt(session, "hello")
-    world.acts[sent.message_id[4:]] = Act("OURS")
-    await world.runner.send(sent)
+    session, _, sent = await begun(world, Act("OURS"))
     await settled(world, session, sent.message_id)
     person = await world.person_writes(session, "a person was here")
     await anyio.sleep(1)
@@ -176,14 +167,9 @@ async def test_a_persons_message_ends_our_turn(world: RunnerWorld) -> None:
 async def test_a_message_that_waited_for_the_end_of_our_turn_stands_behind_its_outcome(world: RunnerWorld) -> None:
     """Ours has ended although the session goes on: what runs in it is the person's."""
     needs(world, "people", "drips", "hangs")
-    session, ours, theirs = await opened(world), name(), name()
-    world.acts |= {theirs: Act(does="hangs"), ours: Act(does="drips")}
-    sent = prompt(session, ours)
-    await world.runner.send(sent)
-    await reached(world, session, sent.message_id, "running")
-    with anyio.fail_after(BOUND):
-        while not world.seen(ours):
-            await anyio.sleep(0.02)
+    session, ours, sent = await begun(world, Act(does="drips"), runs=True)
+    world.acts[theirs := name()] = Act(does="hangs")
+    await asked_of_model(world, ours)
     person = await world.person_writes(session, theirs)
     turn = await settled(world, session, sent.message_id)
     assert (turn.people, turn.error) == ((person,), None)
@@ -218,11 +204,7 @@ async def test_another_prompt_of_ours_is_no_person(world: RunnerWorld) -> None:
 
 async def test_an_abort_is_seen_to_have_stopped_the_turn(world: RunnerWorld) -> None:
     needs(world, "hangs")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="hangs")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
-    await reached(world, session, sent.message_id, "running")
+    session, _, sent = await begun(world, Act(does="hangs"), runs=True)
     assert session in await world.runner.busy((session,))
     await world.runner.abort(session)
     assert session not in await world.runner.busy((session,))
@@ -235,10 +217,7 @@ async def test_an_abort_is_seen_to_have_stopped_the_turn(world: RunnerWorld) -> 
 async def test_an_abort_right_after_the_prompt_stops_it_too(world: RunnerWorld) -> None:
     """facts/opencode.md 26: a young turn is not busy yet."""
     needs(world, "hangs")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="hangs")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, _, sent = await begun(world, Act(does="hangs"))
     await world.runner.abort(session)
     await anyio.sleep(1)
     assert session not in await world.runner.busy((session,))
@@ -253,10 +232,7 @@ async def test_nothing_to_abort_is_fine(world: RunnerWorld) -> None:
 
 async def test_a_providers_error_ends_the_turn(world: RunnerWorld) -> None:
     needs(world, "fails")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="fails")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, word, sent = await begun(world, Act(does="fails"))
     turn = await settled(world, session, sent.message_id)
     assert turn.error is not None
     assert turn.error.startswith("APIError: ")
@@ -267,10 +243,7 @@ async def test_a_providers_error_ends_the_turn(world: RunnerWorld) -> None:
 async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world: RunnerWorld) -> None:
     """facts/opencode.md 5, 20."""
     needs(world, "waits")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="waits")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, word, sent = await begun(world, Act(does="waits"))
     with anyio.fail_after(10):
         while not (turn := await world.runner.turn(session, sent.message_id)).refused:
             assert turn.state != "finished"
@@ -299,10 +272,7 @@ async def asked(world: RunnerWorld, session: str, other_than: str = "") -> Reque
 async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: RunnerWorld, verdict: Verdict) -> None:
     """facts/opencode.md 6, 7: a denial with a message lets the model go on."""
     needs(world, "asks")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="asks")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, _, sent = await begun(world, Act(does="asks"))
     request = await asked(world, session)
     assert (request.kind, request.tool, request.session) == ("permission", "read", session)
     assert "secret.env" in request.patterns[0]
@@ -341,10 +311,7 @@ async def test_what_the_server_cannot_list_is_known_from_what_it_told(world: Run
 
 async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: RunnerWorld) -> None:
     needs(world, "questions")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="questions")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, _, sent = await begun(world, Act(does="questions"))
     request = await asked(world, session)
     assert (request.kind, request.asks) == ("question", (Asked("Which one?", ("first", "second")),))
     assert await world.runner.reply(session, request.id, "question", "answer", (("neither",),), "")
@@ -355,11 +322,9 @@ async def test_a_question_is_answered_with_any_text_and_the_turn_goes_on(world: 
 
 
 async def test_the_transcript_is_the_tail_of_the_text(world: RunnerWorld) -> None:
-    session = await opened(world)
-    sent = prompt(session, "hello there")
-    await world.runner.send(sent)
+    session, word, sent = await begun(world, Act())
     await settled(world, session, sent.message_id)
     text = await world.runner.transcript(session, 10_000)
-    assert text.index("hello there") < text.index("END")
+    assert text.index(word) < text.index("END")
     assert await world.runner.transcript(session, 4) == text[-4:]
     assert await world.runner.transcript(session, 0) == ""

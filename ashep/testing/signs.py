@@ -10,7 +10,7 @@ import pytest
 from ashep.core.facts.runs import Life
 from ashep.errors import RunnerUnavailable
 from ashep.ports.runner import Sign
-from ashep.testing.worlds import BOUND, Act, RunnerWorld, name, needs, opened, prompt, reached, settled
+from ashep.testing.worlds import BOUND, Act, RunnerWorld, asked_of_model, begun, needs, opened, prompt, reached, settled
 from ashep.testing.worlds import anyio_backend as anyio_backend
 
 pytestmark = pytest.mark.anyio
@@ -40,8 +40,7 @@ async def test_signs_tell_of_our_session_and_of_a_reconnect(world: RunnerWorld) 
 async def test_what_a_person_writes_while_a_turn_runs_is_an_urgent_sign(world: RunnerWorld) -> None:
     """It tells of the message once it can be read; our own prompts, and a text that streams in, are none."""
     needs(world, "people", "hangs")
-    session, word, urgent = await opened(world), name(), list[str | None]()
-    world.acts[word] = Act(does="hangs")
+    urgent = list[str | None]()
 
     async def listen() -> None:
         async for sign in world.runner.signs():
@@ -51,17 +50,15 @@ async def test_what_a_person_writes_while_a_turn_runs_is_an_urgent_sign(world: R
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
         await anyio.sleep(0.2)
-        sent = prompt(session, word)
-        await world.runner.send(sent)
-        await reached(world, session, sent.message_id, "running")
+        session, _, sent = await begun(world, Act(does="hangs"), runs=True)
         await anyio.sleep(1.5)
         urgent.clear()
         person = await world.person_writes(session, "a person was here")
         with anyio.fail_after(BOUND):
             while session not in urgent or (await world.runner.turn(session, sent.message_id)).people != (person,):
                 await anyio.sleep(0.05)
+        await world.runner.abort(session)
         group.cancel_scope.cancel()
-    await world.runner.abort(session)
 
 
 @asynccontextmanager
@@ -77,9 +74,7 @@ async def followed(world: RunnerWorld) -> AsyncGenerator[None]:
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
         await anyio.sleep(0.2)
-        other = await opened(world)
-        sent = prompt(other, "hello")
-        await world.runner.send(sent)
+        other, _, sent = await begun(world, Act())
         await settled(world, other, sent.message_id)
         with anyio.fail_after(BOUND):
             await heard.wait()
@@ -98,14 +93,8 @@ async def looked(world: RunnerWorld, session: str, shows: Callable[[Life], bool]
 
 async def at_work(world: RunnerWorld, act: Act, seconds: float = 2.0) -> str:
     """A session that has been busy with this for some seconds."""
-    session, word = await opened(world), name()
-    world.acts[word] = act
-    sent = prompt(session, word)
-    await world.runner.send(sent)
-    await reached(world, session, sent.message_id, "running")
-    with anyio.fail_after(BOUND):
-        while not world.seen(word):
-            await anyio.sleep(0.02)
+    session, word, _ = await begun(world, act, runs=True)
+    await asked_of_model(world, word)
     await anyio.sleep(seconds)
     return session
 
@@ -151,14 +140,9 @@ async def test_a_tool_at_work_is_told_of(world: RunnerWorld) -> None:
 async def test_a_killed_server_leaves_a_turn_that_the_same_ids_start_once_more(world: RunnerWorld) -> None:
     """facts/opencode.md 11."""
     needs(world, "dies", "hangs")
-    session, word = await opened(world), name()
-    world.acts[word] = Act(does="hangs")
-    sent = prompt(session, word)
-    await world.runner.send(sent)
+    session, word, sent = await begun(world, Act(does="hangs"))
     old = await reached(world, session, sent.message_id, "running")
-    with anyio.fail_after(BOUND):
-        while not world.seen(word):
-            await anyio.sleep(0.02)
+    await asked_of_model(world, word)
     await world.kill()
     with pytest.raises(RunnerUnavailable):
         await world.runner.turn(session, sent.message_id)

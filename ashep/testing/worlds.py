@@ -1,17 +1,23 @@
 """The worlds that the conformance suites are played in, and what their tests have in common."""
 
 import itertools
+import os
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Literal, Protocol
 
 import anyio
 import pytest
+from pydantic import JsonValue
 
+from ashep.adapters.clock import RealClock
 from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.policies import PermissionRule
+from ashep.ports.guard import Context
 from ashep.ports.runner import Prompt, Runner, SessionRequest, Turn
 from ashep.ports.tracker import IssueText, Seen, Tracker
 
@@ -196,10 +202,7 @@ BOUND = 60.0
 
 async def settled(world: RunnerWorld, session: str, message: str, bound: float = BOUND) -> Turn:
     """The turn once it has ended, one way or another."""
-    with anyio.fail_after(bound):
-        while (turn := await world.runner.turn(session, message)).state != "finished":
-            await anyio.sleep(0.05)
-    return turn
+    return await reached(world, session, message, "finished", bound)
 
 
 async def reached(world: RunnerWorld, session: str, message: str, state: str, bound: float = BOUND) -> Turn:
@@ -219,3 +222,35 @@ async def opened(world: RunnerWorld, key: str | None = None, *rules: PermissionR
 def prompt(session: str, text: str, agent: str | None = None, model: Model | None = None) -> Prompt:
     ident = name()
     return Prompt(session, f"msg_{ident}", f"prt_{ident}", f"{text} {ident}", agent, model)
+
+
+async def begun(world: RunnerWorld, act: Act, *, runs: bool = False) -> tuple[str, str, Prompt]:
+    """A session in which this was sent, the word that tells it from others, and the prompt; `runs`: once it does."""
+    session, word = await opened(world), name()
+    world.acts[word] = act
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    if runs:
+        await reached(world, session, sent.message_id, "running")
+    return session, word, sent
+
+
+async def asked_of_model(world: RunnerWorld, word: str) -> None:
+    """Wait until a turn with this word has come as far as the model."""
+    with anyio.fail_after(BOUND):
+        while not world.seen(word):
+            await anyio.sleep(0.02)
+
+
+def context(project: Path, *, actor: str = ACTOR, **options: JsonValue) -> Context:
+    """Give a context in which `options` are the options, and everything that is kept lies below `project`."""
+    return Context(
+        options=options,
+        project=project,
+        state=project / ".agent-shepherd" / "state" / "own" / "mine",
+        clock=RealClock(),
+        actor=actor,
+        timeout=timedelta(seconds=30),
+        secret=lambda name: os.environ.get(name, ""),
+        redact=lambda text: text,
+    )

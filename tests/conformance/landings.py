@@ -7,8 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.git import GitLanding
 from ashep.ports.landing import Landing
-from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 
 Files = dict[str, str]
 T = TypeVar("T")

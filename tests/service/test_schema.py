@@ -16,8 +16,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from ashep.http.openapi import document
-from ashep.http.operations import OPERATIONS, Operation
+from ashep.http.operations import OPERATIONS, Operation, document
 from tests.full import amount
 from tests.service.worlds import TOKEN, World, repository
 

@@ -37,8 +37,7 @@ from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, Refused
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.landing import MemoryLanding
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from tests.torture.pulls import FORGE, Site
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ that nothing is written to an issue that was not read under exactly its id befor
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,6 +31,9 @@ from ashep.redaction import Redaction
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """What can be an id: no flag, no path, and nothing that bd would split."""
 _AT_ONCE = 200  # issues, before others get their turn
+
+_Step = Callable[[], Awaitable[bool]]
+"""Writes, or probes for what was written; whether that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,22 +257,21 @@ class BeadsTracker:
         before = await self._known(issue)
         add = [f"--add-label={_csv(label)}" for label in sorted(wanted.labels)]
         remove = [f"--remove-label={_csv(label)}" for label in sorted(wanted.without)]
-        try:
-            rows = await self._rows("update", issue, *flags, *add, *remove)
-            for row in rows:
+
+        async def write() -> bool:
+            for row in await self._rows("update", issue, *flags, *add, *remove):
                 after = self._after(before, wire.seen(row))
                 if row.id == issue and wanted.shown_by(after.issue):
-                    return self._read.setdefault(issue, after)
-            trouble = TrackerUnavailable(f"bd's answer to the write of {issue} does not show it")
-        except NothingWritten:
-            raise
-        except UnknownIssue as error:
-            if await self.issue(issue) is None:
-                raise
-            raise TrackerUnavailable(f"{error}; but there is one") from error
-        except TrackerUnavailable as error:
-            trouble = error
-        return await self._probe(issue, landed, trouble)
+                    self._read[issue] = after
+                    return True
+            return False
+
+        async def probe() -> bool:
+            seen = await self.issue(issue)
+            return seen is not None and landed(seen.issue)
+
+        await self._written(issue, "write of", write, probe)
+        return self._read[issue]
 
     def _after(self, before: Seen, answer: Seen) -> Seen:
         """Complete a write's answer with what only reads show."""
@@ -277,15 +279,26 @@ class BeadsTracker:
         issue = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
         return Seen(issue, replace(answer.text, dependencies=before.text.dependencies))
 
-    async def _probe(self, issue: str, landed: Callable[[Issue], bool], trouble: TrackerUnavailable) -> Seen:
-        """Read the issue after a write without a clear answer; raises `trouble` where the write did not land."""
+    async def _written(self, issue: str, what: str, write: _Step, probe: _Step, *, new: bool = False) -> None:
+        """Write, and probe where bd's answer does not show it; raises what went wrong where it did not land."""
+        trouble: TrackerError = TrackerUnavailable(f"bd's answer to the {what} {issue} does not show it")
         try:
-            seen = await self.issue(issue)
+            if await write():
+                return
+        except NothingWritten:
+            raise
+        except UnknownIssue as error:
+            if new or await self.issue(issue) is None:
+                raise
+            raise TrackerUnavailable(f"{error}; but there is one") from error
+        except (AlreadyThere, TrackerUnavailable) as error:
+            trouble = error
+        try:
+            landed = await probe()
         except TrackerError as error:
             raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
-        if seen is not None and landed(seen.issue):
-            return seen
-        raise trouble
+        if not landed:
+            raise trouble
 
     async def _known(self, issue: str) -> Seen:
         """Give the last read of exactly this id; read it where there is none."""
@@ -297,28 +310,16 @@ class BeadsTracker:
     async def comment(self, issue: str, text: str, marker: str) -> None:
         """Post the comment by standard input, where no line of it can be taken for a flag (facts/beads.md 4)."""
         seen = await self._known(issue)
-        try:
+
+        async def write() -> bool:
             call = self._bd.call("comment", issue, "--stdin", "--json", stdin=f"{text}\n{marker}")
             row = parse(wire.CommentRow, await call)
             posted = row.issue_id == issue and row.text.rstrip("\n").endswith(clean(marker))
-            trouble = TrackerUnavailable(f"bd's answer to the comment on {issue} does not show it")
-        except NothingWritten:
-            raise
-        except UnknownIssue as error:
-            if await self.issue(issue) is None:
-                raise
-            raise TrackerUnavailable(f"{error}; but there is one") from error
-        except TrackerUnavailable as error:
-            posted, trouble = False, error
-        if posted:
-            self._read[issue] = replace(seen, issue=replace(seen.issue, comments=seen.issue.comments + 1))
-            return
-        try:
-            posted = await self.commented(issue, marker)
-        except TrackerError as error:
-            raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
-        if not posted:
-            raise trouble
+            if posted:
+                self._read[issue] = replace(seen, issue=replace(seen.issue, comments=seen.issue.comments + 1))
+            return posted
+
+        await self._written(issue, "comment on", write, partial(self.commented, issue, marker))
 
     async def create(self, creation: Creation) -> None:
         """Create everything in one process and one transaction, a parked one included."""
@@ -338,26 +339,17 @@ class BeadsTracker:
             *(["--stdin"] if new.description else []),
         ]
         wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=frozenset(creation.labels))
-        try:
-            row = parse(wire.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
-            if row.id == creation.id and wanted.shown_by(wire.seen(row).issue):
-                return
-            trouble: TrackerError = TrackerUnavailable(f"bd's answer to the creation of {creation.id} does not show it")
-        except NothingWritten:
-            raise
-        except (AlreadyThere, TrackerUnavailable) as error:
-            trouble = error
-        await self._probe_creation(creation, trouble)
 
-    async def _probe_creation(self, creation: Creation, trouble: TrackerError) -> None:
-        """Find out whether an issue of that id is ours; raises `trouble` where it is not."""
-        try:
+        async def write() -> bool:
+            row = parse(wire.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
+            return row.id == creation.id and wanted.shown_by(wire.seen(row).issue)
+
+        async def probe() -> bool:
             seen = await self.issue(creation.id)
-        except TrackerError as error:
-            raise TrackerUnavailable(f"{trouble}; its fate is unknown: {error}", unknown=True) from error
-        stamp = None if seen is None else seen.issue.stamp
-        if stamp is None or (stamp.instance, stamp.run) != (creation.stamp.instance, creation.stamp.run):
-            raise trouble
+            there = None if seen is None else seen.issue.stamp
+            return there is not None and (there.instance, there.run) == (stamp.instance, stamp.run)
+
+        await self._written(creation.id, "creation of", write, probe, new=True)
 
     # --- hints ---
 

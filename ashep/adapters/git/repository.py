@@ -4,7 +4,6 @@ A tree's git folder is always named (`GIT_DIR`, `GIT_WORK_TREE`), never looked f
 and in a tree whose `.git` an agent deleted git would find that checkout, and reset it.
 """
 
-import fcntl
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
+from ashep.adapters import processes
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import holds
 from ashep.adapters.git.program import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
@@ -239,11 +239,11 @@ class Repository:
         except OSError as error:
             raise _unwritten(branch, error) from error
         try:
-            held = _locked(file)
+            held = processes.locked(file)
             with anyio.move_on_after(patience):
                 while not held:
                     await anyio.sleep(_WAIT)
-                    held = _locked(file)
+                    held = processes.locked(file)
             if not held:
                 raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
             try:
@@ -299,14 +299,6 @@ def _lock_file(common: Path, branch: str) -> int:
     folder = common / "ashep" / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return os.open(folder / quote(branch, safe=""), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def aside(place: Path, what: Path) -> Path:

@@ -268,7 +268,8 @@ class OpencodeRunner:
         message: str,
     ) -> bool:
         """Answer a request (see the port)."""
-        return await questions.reply(partial(self._post, session), request, kind, verdict, answers, message)
+        body = questions.reply(kind, verdict, answers, message)
+        return (await self._post(session, f"/{kind}/{request}/reply", body)).status_code < 300
 
     async def _post(self, session: str, path: str, body: object) -> httpx.Response:
         place = await self._places.of(session)

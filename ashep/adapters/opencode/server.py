@@ -12,7 +12,6 @@ killed when. All of this happens under a lock file:
 The server has a process group of its own and writes to a file, so that it outlives ashep.
 """
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -335,7 +334,7 @@ class ManagedServer:
         try:
             descriptor = await _in_thread(self._open_lock)
             with anyio.move_on_after(_LOCK) as bound:
-                while not _try_lock(descriptor):
+                while not processes.locked(descriptor):
                     await anyio.sleep(0.1)
             if bound.cancelled_caught:
                 raise RunnerUnavailable(f"another process has held {self.folder}/server.lock for {_LOCK:g} s")
@@ -348,14 +347,6 @@ class ManagedServer:
 
 
 _in_thread = anyio.to_thread.run_sync
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _free_port() -> int:

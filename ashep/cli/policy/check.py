@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.place import configured
 from ashep.config import examine
 from ashep.config.findings import Finding, errors_of

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import example, project_of
+from ashep.cli.commands import example, policies, project_of
 from ashep.cli.place import configured, picture
 from ashep.config import ConfigErrors, check, errors_of, examine
 from ashep.core.analysis.soundness import analyse
@@ -19,6 +18,9 @@ from ashep.views import graph
 from ashep.views.graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")
+Name = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the first.")
+]
 
 
 @policies.command(
@@ -31,9 +33,7 @@ FORMATS = ("mermaid", "dot", "json", "text")
 )
 def policy_graph(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the first.")
-    ] = None,
+    name: Name = None,
     form: Annotated[str, typer.Option("--format", metavar="FORM", help="mermaid, dot, json or text.")] = "mermaid",
     live: Annotated[bool, typer.Option("--live", help="Say how many issues are in each phase now.")] = False,
 ) -> None:

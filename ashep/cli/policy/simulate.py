@@ -9,17 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.place import FOLDER
 from ashep.cli.screen import Progress
 from ashep.config import read
 from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
-from ashep.simulation.casting import cast_of
 from ashep.simulation.chances import Chances, Dice
-from ashep.simulation.distribution import Distribution, Spread
-from ashep.simulation.lives import AT_ONCE, Cast, Life, live
+from ashep.simulation.lives import AT_ONCE, Cast, Distribution, Life, Spread, cast_of, live
 from ashep.simulation.moves import Point, Step
 from ashep.simulation.script import Line, read_script, written
 from ashep.simulation.virtual import EPOCH

@@ -3,8 +3,7 @@
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import Issue, example, project_of
+from ashep.cli.commands import Issue, example, policies, project_of
 from ashep.cli.place import configured, picture
 from ashep.errors import AshepError
 from ashep.interchange.state import session_state

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import policies
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.place import configured
-from ashep.cli.policy.graph import policy_named
+from ashep.cli.policy.graph import Name, policy_named
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.core.policy.language import is_name, name_of
 from ashep.core.policy.policies import Policy
@@ -103,9 +102,7 @@ def _name(given: str | None, otherwise: str) -> str:
 )
 def policy_export(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The policy; by default `default_policy`, else the first.")
-    ] = None,
+    name: Name = None,
     form: Annotated[
         str, typer.Option("--format", metavar="FORM", help="transitions, or state-schema (of `ashep policy state`).")
     ] = "transitions",

@@ -17,8 +17,7 @@ from ashep.actions.suggest import Proposal, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
 from ashep.adapters.clock import RealClock
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Issue, Json, example, project_of
+from ashep.cli.commands import Issue, Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import errors_of, load, settings_in
 from ashep.config.checks.block import Reading

@@ -8,8 +8,7 @@ import typer
 
 from ashep.actions.replay import recorded
 from ashep.cli import screen
-from ashep.cli.commands import group
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.place import configured
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.config.explain import nearest

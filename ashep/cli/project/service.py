@@ -8,8 +8,7 @@ import typer
 
 from ashep.actions.systemd_unit import Unit, manage, remove, stands, state, unit_of, write
 from ashep.cli import screen
-from ashep.cli.commands import group
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.place import configured
 from ashep.errors import AshepError, UsageError
 

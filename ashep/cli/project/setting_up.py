@@ -11,12 +11,11 @@ import typer
 
 from ashep.actions.install import Line, checks, offer
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import FOLDER, configured, find_project
 from ashep.config import put_schemas, settings_in, write_starter
 from ashep.errors import UsageError
-from ashep.interchange.coding import files_of_preset
+from ashep.interchange.table import files_of_preset
 from ashep.interchange.writing import refuse_others, write_files
 from ashep.journal.paths import replace
 

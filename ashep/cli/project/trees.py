@@ -15,8 +15,7 @@ from ashep.actions.replay import recorded
 from ashep.adapters.control_socket import NotListening, ask
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.cli import screen
-from ashep.cli.commands import group
-from ashep.cli.options import Issue, Json, example, project_of
+from ashep.cli.commands import Issue, Json, example, group, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import settings_in
 from ashep.connect import worktrees_of

@@ -4,8 +4,7 @@ import typer
 
 from ashep.actions import audit as actions
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import Progress
 from ashep.config import settings_in

@@ -10,8 +10,7 @@ import typer
 
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import load, settings_in
 from ashep.core.impact.changes import Flag, Impact

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import group
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.place import configured, now
 from ashep.cli.screen import Progress
 from ashep.errors import AshepError, JournalDamaged

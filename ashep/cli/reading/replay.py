@@ -7,8 +7,7 @@ import typer
 
 from ashep.actions import replay as derive
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.cli.screen import SHOWN, Progress
 from ashep.config import check, errors_of, load_other

@@ -16,7 +16,7 @@ from rich.text import Text
 from ashep.cli import screen
 from ashep.cli.place import Picture, daemon_of, disk_of, now, picture
 from ashep.errors import AshepError, UsageError
-from ashep.views import Data, standing, watching
+from ashep.views import Data, standing
 from ashep.views.times import local
 
 EVERY = 1.0
@@ -73,7 +73,7 @@ class Seen:
 
     def _take(self, seen: Picture, more: Data) -> None:
         self.told = standing.status(seen.database, daemon_of(seen) | more)
-        self.runs = watching.under_way(seen.database)
+        self.runs = standing.under_way(seen.database)
 
 
 def _number(seen: Picture) -> str:
@@ -123,7 +123,7 @@ def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
     lines.extend(_line(text, "yellow") for text in wrong)
     lines.append(_line(standing.counts(told)))
     left = height - len(lines) - 1
-    sections = watching.sections(told, seen.runs, signs, at)
+    sections = standing.sections(told, seen.runs, signs, at)
     for section in sections:
         shown = min(len(section.rows), left - 2)
         if shown < 1:
@@ -139,7 +139,7 @@ def _line(text: str, style: str = "") -> Text:
     return Text(screen.one_line(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _grid(section: watching.Section, shown: int) -> Table:
+def _grid(section: standing.Section, shown: int) -> Table:
     made = Table.grid(padding=(0, 2, 0, 0), expand=True)
     width = len(section.rows[0])
     for place in range(width):

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.cli.commands import app
-from ashep.cli.options import example
+from ashep.cli.commands import app, example
 from ashep.cli.reading import readers
 from ashep.cli.reading.declaring import Declared, declared
 

@@ -13,8 +13,7 @@ import typer
 from ashep.actions import answers
 from ashep.adapters.opencode.server import how_to_open
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Issue, Message, example, project_of
+from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
 from ashep.connect import tracker_of

@@ -1,4 +1,4 @@
-"""The command that tries whether people can be told."""
+"""Commands to the daemon: pause, resume, drain, cancel; and the one that tries whether people can be told."""
 
 import os
 import time
@@ -11,8 +11,7 @@ import typer
 from ashep.actions.answers import person
 from ashep.adapters.control_socket import NotListening, ask
 from ashep.cli import screen
-from ashep.cli.commands import app, group
-from ashep.cli.options import Json, example, project_of
+from ashep.cli.commands import Json, app, example, group, project_of
 from ashep.cli.place import configured, now
 from ashep.config import settings_in
 from ashep.core.policy.language import parse_duration

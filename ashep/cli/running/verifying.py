@@ -13,8 +13,7 @@ from ashep.actions.verify import verify as carry_out
 from ashep.adapters.git.remotes import candidate
 from ashep.app import secrets_of
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import Issue, Json, example, project_of
+from ashep.cli.commands import Issue, Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import settings_in
 from ashep.connect import READER, tracker_of, verifier_of

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ashep.cli import screen
-from ashep.cli.commands import app
-from ashep.cli.options import example, project_of
+from ashep.cli.commands import app, example, project_of
 from ashep.cli.place import configured, now
 from ashep.errors import AshepError, UsageError
 from ashep.journal.lock import holder, refuse_held

@@ -99,6 +99,13 @@ def model_of(agent: Agent, runner: RunnerSeen | None) -> Model | None:
     return runner.default if runner else None
 
 
+def named_in(agents: Agents) -> tuple[tuple[str, ...], tuple[Model, ...]]:
+    """The server's agents and the models that a registry names, in order."""
+    slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
+    models = {model for agent in agents.agents if (model := model_of(agent, None)) is not None}
+    return tuple(sorted(slugs)), tuple(sorted(models, key=lambda model: (model.provider, model.model)))
+
+
 def _preferred(agent: Agent, phase: Phase, runner: RunnerSeen | None, models: Mapping[str, Model]) -> int:
     wish, model = phase.prefer, model_of(agent, runner)
     score = sum(tag in agent.tags for tag in wish.tags)

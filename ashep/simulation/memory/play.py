@@ -1,10 +1,13 @@
-"""What the agents of the memory server are told, and what they do."""
+"""What the memory server keeps: its sessions, their messages, and what the scripted agents in them are told and do."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Literal
 
-from ashep.core.facts import requests, runs
+from ashep.core.facts import requests
+from ashep.core.facts.runs import Model, Refusal
+from ashep.ports.runner import SessionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class Prompted:
     session: str
     text: str
     agent: str | None
-    model: runs.Model | None
+    model: Model | None
     turn: int
     """How many turns this prompt has begun before: more than 0 after the server died."""
 
@@ -47,7 +50,7 @@ class Play:
     """Whether the server can list it; else it lists nothing that is asked in the folder."""
     questions: tuple[requests.Asked, ...] = (requests.Asked("Which one?", ("first", "second")),)
     """What is asked."""
-    refused: runs.Refusal | None = None
+    refused: Refusal | None = None
     """The provider does not take it: it waits for so long first, or, with an error, that is its end (fact 5)."""
     pulse: float | None = 1.0
     """Seconds between its signs of life while it is at work; None: it shows none."""
@@ -66,3 +69,59 @@ def request(play: Play, session: str, message: str, number: int) -> requests.Req
 
 
 Script = Callable[[Prompted], Play]
+
+
+@dataclass(slots=True)
+class Work:
+    """A turn of an agent."""
+
+    play: Play
+    instance: str
+    began: datetime
+    at: float
+    """The same, on the clock that only grows."""
+    ends: datetime | None
+    asked: int = 0
+    """How often it still asks; the present question included."""
+    told: bool = False
+    """Whether the stream told of that question."""
+    dead: bool = False
+    error: str | None = None
+
+    def active(self, now: datetime) -> bool:
+        """Whether it keeps its session busy."""
+        return not self.dead and (self.asked > 0 or self.ends is None or now < self.ends)
+
+    def over(self, now: datetime) -> bool:
+        """Whether it came to its end, and did not die."""
+        return not self.dead and not self.active(now) and (self.play.fate != "dies" or self.error is not None)
+
+    def refused(self, now: datetime) -> Refusal | None:
+        """The provider's refusal while it waits to ask again."""
+        refusal = self.play.refused
+        if refusal is None or refusal.again_in is None:
+            return None
+        left = self.began + refusal.again_in - now
+        return replace(refusal, again_in=left) if left > timedelta() else None
+
+
+@dataclass(slots=True)
+class Message:
+    """A user's message, and what answers it."""
+
+    id: str
+    who: Literal["ashep", "person"]
+    text: str
+    at: datetime
+    agent: str | None = None
+    model: Model | None = None
+    work: Work | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """A conversation."""
+
+    id: str
+    request: SessionRequest
+    messages: list[Message] = field(default_factory=list["Message"])

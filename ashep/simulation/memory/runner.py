@@ -18,8 +18,7 @@ from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.clock import Clock
 from ashep.ports.runner import MOST_TEXT, Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.simulation.memory import play as plays
-from ashep.simulation.memory.play import Play, Prompted, Script
-from ashep.simulation.memory.sessions import Message, Session, Work
+from ashep.simulation.memory.play import Message, Play, Prompted, Script, Session, Work
 
 T = TypeVar("T")
 ABORTED = "MessageAbortedError: Aborted"
