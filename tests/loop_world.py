@@ -270,6 +270,14 @@ class World:
             group.cancel_scope.cancel()
         return lived
 
+    async def finish(
+        self, points: Points | None = None, patience: float = PATIENCE,
+        *, beside: Act | None = None, person: bool = False, restarts: int = 0,
+    ) -> None:  # fmt: skip
+        """Live until everything is closed, whatever comes between, and leave nothing behind."""
+        await self.live(None, points, patience, beside=beside, person=person)
+        self.check_done(restarts=restarts)
+
     async def live_on(self, points: Points, beside: Act | None = None) -> bool:
         """Live until everything is closed, through a crash where there is one; False if there was."""
         if await self.live(points=points, beside=beside):

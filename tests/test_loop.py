@@ -32,7 +32,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,
-    Act,
     Points,
     World,
     crash_at_each,
@@ -46,11 +45,6 @@ from tests.loop_world import (
 pytestmark = pytest.mark.virtual
 
 
-async def with_person(world: World, points: Points | None = None, beside: Act | None = None) -> bool:
-    """Live until all is closed, with a person who approves."""
-    return await world.live(points=points, beside=beside, person=True)
-
-
 # --- the standard way ---------------------------------------------------------------------------------------------
 
 
@@ -59,8 +53,7 @@ async def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
     world.outcomes = REJECTED_ONCE
     first = world.tracker.add("first")
     second = world.tracker.add("second", blocked_by=(first,))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     runs = [fact.run for fact in world.bodies(RunEnded)]
     ways = [
         "implement.1.1", "review.1.1", "arbitrate.1.1", "implement.2.1", "review.2.1", "arbitrate.2.1",
@@ -73,8 +66,7 @@ async def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
 async def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
     world = World(folder)
     first, second = world.tracker.add("first"), world.tracker.add("second")
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     order = [fact.run.split("/")[0] for fact in world.bodies(RunEnded)]
     assert order == [first] * 3 + [second] * 3
 
@@ -84,8 +76,7 @@ async def test_created_issues_exist_before_the_transition(folder: Path) -> None:
     world = World(folder)
     world.tracker.add("first")
     world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     found = next(issue for issue in world.issues().values() if issue.title == "found")
     entries = world.journal()
     created = next(e.seq for e in entries if type(e.body).__name__ == "IssueCreated")
@@ -107,8 +98,7 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
         world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
         await world.person()
 
-    await world.live(beside=person)
-    world.check_done()
+    await world.finish(beside=person)
     phases = [fact.phase for fact in world.bodies(PhaseEntered)]
     assert phases == ["implement", "implement", "review", "arbitrate"]
     assert world.runner.prompts_seen("The colour is blue.") == 1
@@ -126,8 +116,7 @@ async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: 
         return None
 
     world.answer = answer
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
     assert len(world.runner.sessions) == 3
 
@@ -143,8 +132,7 @@ async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(fo
         return None
 
     world.answer = answer
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     said = [(fact.then, fact.extractor) for fact in world.bodies(OutcomeRejected)]
     assert said == [("recover", None), ("extract", "extractor")]
     assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
@@ -202,8 +190,7 @@ async def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None
     """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
     lost = Random(seed).sample(range(5, 400), 130)
     world = full(folder)
-    await with_person(world, Points(lose=dict.fromkeys(lost, "after")))
-    world.check_done()
+    await world.finish(Points(lose=dict.fromkeys(lost, "after")), person=True)
 
 
 # --- the agent server ---------------------------------------------------------------------------------------------
@@ -224,7 +211,7 @@ async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path)
     world = World(folder)
     world.runner = Replaced(world.clock, world.play)
     world.tracker.add("first")
-    await with_person(world)
+    await world.live(person=True)
     first = world.bodies(PromptSent)[0]
     assert first.instance == "memory:2"
     assert set(world.runner.began.values()) == {1}
@@ -240,8 +227,7 @@ async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Pat
         await anyio.sleep(12)
         world.runner.kill()
 
-    await with_person(world, beside=killer)
-    world.check_done(restarts=1)
+    await world.finish(beside=killer, person=True, restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert sorted(world.runner.began.values()) == [1, 1, 2]
 
@@ -262,8 +248,7 @@ async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float)
         group.start_soon(killer)
         assert not await world.live(points=points)
     await anyio.sleep(5)
-    await with_person(world)
-    world.check_done(restarts=1)
+    await world.finish(person=True, restarts=1)
 
 
 @pytest.mark.promise("T2")
@@ -274,8 +259,7 @@ async def test_a_prompt_that_comes_to_nothing_is_given_up(
     world = World(folder)
     issue = world.tracker.add("first")
     world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     ended = world.bodies(RunEnded)
     assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
     assert ended[1].run == f"{issue}/implement.1.2"
@@ -297,8 +281,7 @@ async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: 
     # a person takes the label off, and it starts afresh
     world.answer = None
     world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 @pytest.mark.promise("C2")
@@ -311,8 +294,7 @@ async def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
         await anyio.sleep(minutes(5))
         world.clock.jump(timedelta(hours=9))
 
-    await with_person(world, beside=sleeper)
-    world.check_done()
+    await world.finish(beside=sleeper, person=True)
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
     assert len(world.bodies(ClockJumped)) == 1
 
@@ -332,8 +314,7 @@ async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours
     await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person", beside=back)
     assert world.clock.monotonic() < 180
     await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert not world.bodies(ClockJumped)
 
 
@@ -399,8 +380,7 @@ async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> 
         away = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    await with_person(world, beside=outage)
-    world.check_done()
+    await world.finish(beside=outage, person=True)
     assert not world.bodies(IssueParked)
 
 
@@ -640,8 +620,7 @@ async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     assert "human:approved" not in world.issues()[issue].labels
     assert len(world.bodies(AnswerRefused)) == 1
     assert any("Only a person's label answers" in text for text in world.comments(issue))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 @pytest.mark.promise("Q2")
@@ -692,8 +671,7 @@ async def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float
         assert world.clock.monotonic() - began < 4
     assert len(world.bodies(DaemonStopped)) == 1
     await anyio.sleep(3)
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 async def until(world: World, options: WorkOptions, said: list[str]) -> int:
@@ -777,5 +755,4 @@ async def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number
     assert ended[0] < 14
     assert any(number.name in line for line in lines)
     assert len(world.bodies(DaemonStopped)) == 1
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,7 +12,6 @@ from ashep.core.facts.issues import IssueAdopted
 from ashep.core.facts.runs import OrphanStopped, RunEnded, RunPlanned
 from ashep.core.facts.tracker import IssueReclaimed, LeaseLost
 from tests.loop_world import ACTOR, Points, World, minutes
-from tests.test_loop import with_person
 
 pytestmark = pytest.mark.virtual
 
@@ -56,7 +56,7 @@ async def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_writ
     world.delay = minutes(25)
     issue = world.tracker.add("first")
     async with anyio.create_task_group() as group:
-        group.start_soon(with_person, world)
+        group.start_soon(partial(world.live, person=True))
         await anyio.sleep(minutes(24))
         beats, size = world.tracker.calls["heartbeat"], len(world.entries)
         assert 11 <= beats <= 13
@@ -108,8 +108,7 @@ async def test_a_lost_state_folder_strands_nothing(folder: Path, at: float) -> N
     world.tracker.add("first")
     await lived_for(world, at)
     lose(world)
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert len(world.bodies(IssueAdopted)) <= 1
 
 
@@ -134,8 +133,7 @@ async def test_three_issues_in_different_places_survive_the_loss_of_the_state_fo
     lose(world)
     world.outcomes = {}
     world.tracker.person_sets(parked, "pat", remove_labels=("ashep:parked",))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     adopted = {fact.issue: fact.kind for fact in world.bodies(IssueAdopted)}
     assert adopted == {asked: "ask", parked: "park", "t-x": "work"}
     assert [fact.found for fact in world.bodies(OrphanStopped)] == [True]
@@ -202,6 +200,5 @@ async def test_a_daemon_that_comes_back_in_time_keeps_its_issue(folder: Path) ->
     await lived_for(world, 12)
     async with other.living():
         await anyio.sleep(minutes(13))
-        await with_person(world)
-    world.check_done()
+        await world.finish(person=True)
     assert not other.bodies(RunPlanned)

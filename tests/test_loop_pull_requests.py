@@ -177,8 +177,7 @@ async def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_th
             merge(world, site, theirs)
 
         group.start_soon(person)
-        await world.live()
-    world.check_done()
+        await world.finish()
     assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1], "nobody worked on it again"
     assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
     assert sum("ashep touches it no more" in text for text in world.comments(ISSUE)) == 1

@@ -49,8 +49,7 @@ async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_
         await world.runner.stop_server()
         world.runner.version = "memory 2"
 
-    await world.live(beside=upgrade)
-    world.check_done(restarts=1)
+    await world.finish(beside=upgrade, restarts=1)
     told = "memory 2 answers where memory did"
     assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
     assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
@@ -67,8 +66,7 @@ async def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lo
         await anyio.sleep(300)
         world.runner.memory = 5 * GIB
 
-    await world.live(beside=leak)
-    world.check_done()
+    await world.finish(beside=leak)
     assert turns(world) == 5
     assert not world.bodies(TurnDied)
     assert not world.bodies(ServerFailed)
@@ -89,8 +87,7 @@ async def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_bur
         await anyio.sleep(600)
         world.runner.memory = 9 * GIB
 
-    await world.live(beside=leak)
-    world.check_done(restarts=1)
+    await world.finish(beside=leak, restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
 
@@ -111,8 +108,7 @@ async def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) ->
         await anyio.sleep(300)
         world.runner.memory = 5 * GIB
 
-    await world.live(beside=leak)
-    world.check_done()
+    await world.finish(beside=leak)
     assert turns(world) == 5, "no healthy turn was ended"
     first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
     began = [run.at for run in world.journal() if isinstance(run.body, RunEnded)]
@@ -161,8 +157,7 @@ async def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_pa
         return ServerNotStarted("the program is broken") if len(tries) < 14 else None
 
     world.runner.fault = fault
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert len(world.bodies(ServerFailed)) == 13
     gaps = [later - before for before, later in itertools.pairwise(tries)]
     assert all(gap <= LONGEST_DELAY.total_seconds() + 60 for gap in gaps)
@@ -190,8 +185,7 @@ async def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_pa
         await anyio.sleep(minutes(8 * 60))
         away = False
 
-    await world.live(patience=minutes(15 * 60), beside=outage)
-    world.check_done()
+    await world.finish(patience=minutes(15 * 60), beside=outage)
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
     assert not world.bodies(RetryScheduled)
     assert not world.bodies(ServerFailed)
@@ -226,8 +220,7 @@ async def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_pat
         assert len(world.runner.sessions) == 1
         full = False
 
-    await world.live(patience=minutes(15 * 60), beside=fill)
-    world.check_done()
+    await world.finish(patience=minutes(15 * 60), beside=fill)
     assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
     assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
@@ -254,8 +247,7 @@ async def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) 
         away = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    await world.live(patience=minutes(21 * 60), beside=outage)
-    world.check_done()
+    await world.finish(patience=minutes(21 * 60), beside=outage)
 
 
 @pytest.mark.promise("T2", "X15")
@@ -269,8 +261,7 @@ async def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) ->
         await anyio.sleep_forever()
 
     world.runner.signs = silent  # type: ignore[method-assign]
-    await world.live()
-    world.check_done()
+    await world.finish()
     sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
     ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
     assert 100 <= (ended.at - sent.at).total_seconds() <= 100 + 2 + 1
@@ -289,8 +280,7 @@ async def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Pa
         await anyio.sleep_forever()
 
     world.runner.signs = cut  # type: ignore[method-assign]
-    await world.live()
-    world.check_done()
+    await world.finish()
     sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
     ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
     assert 100 <= (ended.at - sent.at).total_seconds() <= 135

@@ -29,8 +29,7 @@ async def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_pat
     world = World(tmp_path / "p", policies=one_phase())
     world.tracker.add("first")
     world.answer = lambda _, asked: Play(fate="hangs") if ".1.1" in asked.key else None
-    await world.live()
-    world.check_done()
+    await world.finish()
     ended = [entry for entry in world.journal() if isinstance(entry.body, RunEnded)]
     assert [entry.body.state for entry in ended] == ["stalled", "succeeded"]  # type: ignore[union-attr]
     sent = next(at for at in (session.messages[0].at for session in world.runner.sessions.values()))
@@ -59,8 +58,7 @@ async def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_p
         return Play(fate="hangs") if prompt.agent == "build" else None
 
     world.answer = answer
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert [(run.agent, run.attempt) for run in world.bodies(RunPlanned)] == [("first", 1), ("second", 2)]
     (looked,) = [prompt for prompt in asked if prompt.key.endswith("/diagnose")]
     assert "Another agent, first, worked on the phase `implement`" in looked.text
@@ -110,8 +108,7 @@ async def test_none_of_many_slow_healthy_agents_is_ended(tmp_path: Path, name: s
     for number in range(70):
         world.tracker.add(f"issue {number}")
     world.answer = lambda _, asked: play
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}, name
     looked = [fact for fact in world.bodies(TimerDue) if fact.key.startswith("stall:")]
     assert len(looked) >= 70  # it was asked after them all the same

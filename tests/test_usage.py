@@ -46,8 +46,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> World:
         world.tracker.add("first")
         world.tracker.add("second")
         world.answer = answer
-        await world.live()
-        world.check_done()
+        await world.finish()
 
     simulate(scenario)
     Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
