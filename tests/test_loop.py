@@ -41,6 +41,7 @@ from tests.loop_world import (
     policy,
     some,
 )  # fmt: skip
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.virtual
 
@@ -73,8 +74,7 @@ async def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder:
 
 @pytest.mark.promise("R12")
 async def test_created_issues_exist_before_the_transition(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
     await world.finish(person=True)
     found = next(issue for issue in world.issues().values() if issue.title == "found")
@@ -92,8 +92,7 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
     issue = world.tracker.add("first")
 
     async def person() -> None:
-        while "needs:human_approval" not in world.issues()[issue].labels:
-            await anyio.sleep(5)
+        await wait_until(lambda: "needs:human_approval" in world.issues()[issue].labels, minutes(60), 5)
         world.tracker.person_comments(issue, "pat", "The colour is blue.")
         world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
         await world.person()
@@ -106,8 +105,7 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
 
 @pytest.mark.promise("R11")
 async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         if "/implement.1.1" in asked.key and world.told[asked.key] == 0:
@@ -123,8 +121,7 @@ async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: 
 
 @pytest.mark.promise("R11")
 async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         if "/implement.1.1" in asked.key and not asked.key.endswith(EXTRACTION):
@@ -208,9 +205,8 @@ class Replaced(MemoryRunner):
 
 async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> None:
     """Not to the one that was last seen: its successor's turn would be taken for dead, and begun twice."""
-    world = World(folder)
+    world = World(folder, issues=1)
     world.runner = Replaced(world.clock, world.play)
-    world.tracker.add("first")
     await world.live(person=True)
     first = world.bodies(PromptSent)[0]
     assert first.instance == "memory:2"
@@ -220,8 +216,7 @@ async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path)
 
 @pytest.mark.promise("G1", "T4")
 async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     async def killer() -> None:
         await anyio.sleep(12)
@@ -235,18 +230,15 @@ async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Pat
 @pytest.mark.promise("G1")
 @pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
 async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     points = Points()
-    async with anyio.create_task_group() as group:
 
-        async def killer() -> None:
-            await anyio.sleep(at)
-            points.dead = True
-            world.runner.kill()
+    async def killer() -> None:
+        await anyio.sleep(at)
+        points.dead = True
+        world.runner.kill()
 
-        group.start_soon(killer)
-        assert not await world.live(points=points)
+    assert not await world.live(points=points, beside=killer)
     await anyio.sleep(5)
     await world.finish(person=True, restarts=1)
 
@@ -286,9 +278,8 @@ async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: 
 
 @pytest.mark.promise("C2")
 async def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
-    world = World(folder)
+    world = World(folder, issues=1)
     world.delay = minutes(20)
-    world.tracker.add("first")
 
     async def sleeper() -> None:
         await anyio.sleep(minutes(5))
@@ -307,8 +298,7 @@ async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours
     issue = world.tracker.add("first")
 
     async def back() -> None:
-        while not world.bodies(RetryScheduled):
-            await anyio.sleep(1)
+        await wait_until(lambda: world.bodies(RetryScheduled), minutes(60), 1)
         world.clock.jump(timedelta(hours=hours))
 
     await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person", beside=back)
@@ -319,8 +309,7 @@ async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours
 
 
 async def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     read, until = world.tree.read, world.clock.now() + timedelta(seconds=55)
 
     async def broken() -> Tree:
@@ -328,56 +317,38 @@ async def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
             raise AshepError("git status ended with exit code 128: fatal: bad config line 1 in file .git/config")
         return await read()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        async with world.living():
-            await world_changes(lambda: bool(world.world.tree))
-            world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
-            world.tracker.add("second")
-            await world_changes(world.all_closed)
-        group.cancel_scope.cancel()
+    async def breaks() -> None:
+        await wait_until(lambda: world.world.tree, minutes(60), 1)
+        world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
+        world.tracker.add("second")
+
+    await world.live(lambda: len(world.world.flows) == 2 and world.all_closed(), beside=breaks, person=True)
     world.check_done()
-
-
-async def world_changes(goal: Callable[[], bool]) -> None:
-    """Wait for something, for an hour at most."""
-    with anyio.fail_after(minutes(60)):
-        while not goal():
-            await anyio.sleep(1)
 
 
 async def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
     world = World(folder)
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        async with world.living():
-            await anyio.sleep(minutes(100))
-            world.tracker.add("first")
-            await world_changes(world.all_closed)
-        group.cancel_scope.cancel()
-    world.check_done()
+
+    async def later() -> None:
+        await anyio.sleep(minutes(100))
+        world.tracker.add("first")
+
+    await world.finish(beside=later, person=True)
 
 
 @pytest.mark.promise("G2")
 async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
-    away = False
+    world = World(folder, issues=1)
+    away = world.away()
     methods = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel")
 
-    def fault(method: str, when: str) -> Exception | None:
-        return RunnerUnavailable("away") if away and when == "before" else None
-
-    world.runner.fault = fault
-
     async def outage() -> None:
-        nonlocal away
         await anyio.sleep(15)
-        away = True
+        away.now = True
         for method in methods:
             world.tracker.fail(method, TrackerUnavailable("away"), times=10_000)
         await anyio.sleep(minutes(60))
-        away = False
+        away.now = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
     await world.finish(beside=outage, person=True)
@@ -386,8 +357,7 @@ async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> 
 
 @pytest.mark.promise("E3")
 async def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     world.delay = minutes(60)
     async with world.living():
         await anyio.sleep(30)
@@ -610,8 +580,7 @@ async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     issue = world.tracker.add("first")
 
     async def agent() -> None:
-        while "needs:human_approval" not in world.issues()[issue].labels:
-            await anyio.sleep(1)
+        await wait_until(lambda: "needs:human_approval" in world.issues()[issue].labels, minutes(60), 1)
         world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
 
     await world.live(lambda: world.clock.monotonic() > 300, beside=agent)
@@ -740,8 +709,7 @@ async def test_max_issues_and_named_issues(folder: Path) -> None:
 @pytest.mark.promise("L1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     lines, ended = list[str](), list[float]()
 
     async def send() -> None:
