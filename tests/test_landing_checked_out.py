@@ -12,7 +12,7 @@ import pytest
 from ashep.adapters.git.index import LINE
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
-from tests.conformance.landings import GitLandingWorld, put
+from tests.conformance.landings import GitLandingWorld, put, refusal
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
 
@@ -44,12 +44,6 @@ async def ready(world: GitLandingWorld) -> Integrated:
     made = await world.landing.integrate(Candidate("t-1", "ashep/t-1", head, "main"))
     assert isinstance(made, Integrated)
     return made
-
-
-def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
-    assert isinstance(result, Refused)
-    assert result.code == code
-    assert all(word in result.why for word in words), result.why
 
 
 async def test_a_clean_tree_follows(world: GitLandingWorld) -> None:
