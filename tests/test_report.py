@@ -15,14 +15,13 @@ from ashep.cli.reading import readers
 from ashep.core.analysis.account import account
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.records import Entry
-from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.world import World as Known
 from ashep.errors import UsageError
 from ashep.simulation.memory.runner import Play, Prompted
 from ashep.store.reader import open_read_only
 from ashep.views import Data
 from ashep.views import report as views
 from ashep.views.times import stamp
+from tests.core.laws import folded
 from tests.loop_world import World, policy, said, simulate
 from tests.waiting import meanwhile
 
@@ -41,9 +40,7 @@ class Night:
 
     def __init__(self, state: Path, entries: list[Entry], now: datetime) -> None:
         self.state, self.entries, self.now = state, {entry.seq: entry for entry in entries}, now
-        self.world = Known()
-        for entry in entries:
-            self.world = evolve(self.world, entry)
+        self.world = folded(entries)
 
     def told(self, since: datetime | None = None) -> Data:
         began = since or min(entry.at for entry in self.entries.values())

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.follow import Follower
 from ashep.store.reader import open_read_only, stale
+from tests.core.laws import folded
 from tests.golden.story import RUN, T0, story
 from tests.waiting import meanwhile, wait_until
 
@@ -51,11 +53,7 @@ def dump(state: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def fold(batches: list[list[Entry]]) -> World:
     """Fold batches."""
-    world = World()
-    for batch in batches:
-        for entry in batch:
-            world = evolve(world, entry)
-    return world
+    return folded(chain.from_iterable(batches))
 
 
 def draw(state: Path, journal: Journal, world: World | None = None) -> str:
@@ -317,8 +315,7 @@ def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPa
     store, world = Store.open(state, journal), World()
     for number, batch in enumerate(story()):
         journal.append_now(batch)
-        for entry in batch:
-            world = evolve(world, entry)
+        world = folded(batch, world)
         if number in stops:
             store.catch_up(journal, journal.position, world)
     store.catch_up(journal, journal.position, world)
@@ -454,8 +451,7 @@ async def tell_all(journal: Journal, follower: Follower, batches: list[list[Entr
     """Append and offer, as the shepherd does."""
     for batch in batches:
         await journal.append(batch)
-        for entry in batch:
-            world = evolve(world, entry)
+        world = folded(batch, world)
         follower.offer(journal.position, world)
     return world
 
