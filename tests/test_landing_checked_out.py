@@ -241,9 +241,7 @@ async def test_a_protected_branch_is_moved_by_people_only(folder: Path) -> None:
     world = GitLandingWorld(folder.parent / "top", protected=("ma*",))
     world.commit(BEGIN)
     made = await ready(world)
-    refused = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(refused, Refused)
-    assert refused.code == "protected"
+    refusal(await world.landing.advance("main", made.base, made.commit), code="protected")
 
 
 async def test_hooks_do_not_run(world: GitLandingWorld) -> None:
@@ -398,9 +396,7 @@ async def test_where_the_person_went_on_a_cut_off_landing_is_forgotten(world: Gi
     cut_off(world, made, index="new", states=dict.fromkeys(TOUCHED, "new"))
     os.unlink(world.top / ".git/index.lock")
     later = world.commit({"mine": "1\n"})
-    refused = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(refused, Refused)
-    assert refused.code == "moved"
+    refusal(await world.landing.advance("main", made.base, made.commit), code="moved")
     assert world.state()[:2] == (later, "")
     assert world.left_behind() == []
 

@@ -248,8 +248,7 @@ async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float)
 async def test_a_prompt_that_comes_to_nothing_is_given_up(
     folder: Path, fate: Literal["missing", "stored", "dies"]
 ) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
     await world.finish(person=True)
     ended = world.bodies(RunEnded)
@@ -261,8 +260,7 @@ async def test_a_prompt_that_comes_to_nothing_is_given_up(
 
 @pytest.mark.promise("T5")
 async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.answer = lambda _, asked: Play(delay=1e9)
     await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
     await world.live(lambda: bool(world.comments(issue)))
@@ -576,8 +574,7 @@ async def test_a_person_writes_in_the_session(folder: Path, moment: float) -> No
 
 @pytest.mark.promise("Q2")
 async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
 
     async def agent() -> None:
         await wait_until(lambda: "needs:human_approval" in world.issues()[issue].labels, minutes(60), 1)
@@ -602,8 +599,7 @@ async def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> No
 
 
 async def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}]}
     await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
     world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
@@ -618,8 +614,7 @@ async def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path
     text = policy(
         {"name": "implement", "access": "write"}, {"name": "sign_off", "human": {"ask": "Fine?", "deadline": "30m"}}
     )
-    world = World(folder, policies=text)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, policies=text, issues=1), "t-1"
     await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "parked")
     assert world.code(issue) == "question_deadline"
     assert minutes(30) < world.clock.monotonic() < minutes(32)
@@ -652,8 +647,7 @@ async def until(world: World, options: WorkOptions, said: list[str]) -> int:
 
 @pytest.mark.promise("L2")
 async def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     lines = list[str]()
     code = await until(world, WorkOptions(until_idle=True), lines)
     assert code == 0
@@ -664,8 +658,7 @@ async def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None
 
 @pytest.mark.promise("L2")
 async def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
     assert await until(world, WorkOptions(until_idle=True), []) == 0
     assert world.stands(issue) == "person", world.state()
@@ -673,8 +666,7 @@ async def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> No
 
 @pytest.mark.promise("L2")
 async def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.runner.fault = lambda method, when: RunnerUnavailable("away")
     options = WorkOptions(until_idle=True, idle_grace=timedelta(minutes=2))
     assert await until(world, options, []) == 1

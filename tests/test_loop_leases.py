@@ -69,8 +69,7 @@ async def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_writ
 
 @pytest.mark.promise("O1")
 async def test_a_question_needs_no_lease(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     async with world.living():
         await until(lambda: world.issues()[issue].status == "blocked")
         await anyio.sleep(5)

@@ -49,8 +49,7 @@ async def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
 
 async def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets(folder: Path) -> None:
     sign = {"name": "sign", "human": SIGN["human"] | {"reminder": "1h", "deadline": "210m"}}
-    world = World(folder, policies=policy(CHECK, sign), config=NOTIFY)
-    issue = world.tracker.add("one")
+    world, issue = World(folder, policies=policy(CHECK, sign), config=NOTIFY, issues=1), "t-1"
 
     def still() -> list[str]:
         return [text for text in told(world) if "still waits for you" in text]
@@ -125,8 +124,7 @@ async def test_a_target_that_is_down_holds_nothing_up_and_is_told_in_the_end(fol
 
 @pytest.mark.slow
 async def test_an_outage_is_told_and_the_night_goes_on(folder: Path) -> None:
-    world = World(folder, policies=POLICY, config=NOTIFY)
-    name = world.tracker.add("first")
+    world, name = World(folder, policies=POLICY, config=NOTIFY, issues=1), "t-1"
     await world.live(lambda: name in world.world.flows and world.world.flows[name].run is not None)
     for method in ("look", "issue", "update", "comment", "commented", "heartbeat"):
         world.tracker.fail(method, TrackerUnavailable("gone"), times=10_000)
@@ -146,8 +144,7 @@ async def test_quiet_hours_by_the_clock(folder: Path) -> None:
     """Between 08:00 and 10:00 of the simulated machine's time nobody is told."""
     zone = world_zone()
     config = NOTIFY + f"  quiet_hours: [{{at: '0 {(8 + zone) % 24} * * *', lasts: 2h}}]\n"
-    world = World(folder, policies=POLICY, config=config)
-    name = world.tracker.add("first")
+    world, name = World(folder, policies=POLICY, config=config, issues=1), "t-1"
     await world.live(lambda: name in world.world.flows and world.stands(name) == "person")
     await world.live(lambda: bool(world.notifier.told))
     (gathered,) = [entry.at for entry in world.journal() if isinstance(entry.body, NoticesGathered)]
