@@ -254,7 +254,7 @@ async def test_of_few_files_that_are_saved_each_is_flushed_and_of_many_the_disk_
 ) -> None:
     """A setting that we give as a variable would lose to the one on the command line, and nobody would see it."""
     events, synced = world.top.parent / "events", list[bool]()
-    (world.top.parent / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
+    (Path.home() / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
     monkeypatch.setattr(os, "sync", lambda: synced.append(True))
     await world.spaces.prepare(ONE, None, 0)
     for number in range(files):

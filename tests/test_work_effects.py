@@ -32,7 +32,7 @@ from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.http.models import Entry
 from ashep.journal.blobs import Blobs
 from ashep.ports.landing import Refused
-from ashep.ports.tracker import Annotated, IssueText
+from ashep.ports.tracker import Annotated, IssueText, Seen
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.landing import MemoryLanding
@@ -132,7 +132,7 @@ class Place:
         """This is known of its work."""
         self.flow = replace(self.flow, work=replace(self.flow.work, **work))
 
-    async def seen(self) -> Issue:
+    async def seen(self) -> Seen:
         """The issue, as the tracker has it."""
         issue = await self.tracker.issue("t-1")
         assert issue is not None
