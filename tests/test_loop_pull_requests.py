@@ -16,7 +16,7 @@ from ashep.ports.landing import PullState
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
 from tests.memory import MemoryForge
-from tests.waiting import wait_until
+from tests.waiting import meanwhile, wait_until
 
 pytestmark = pytest.mark.virtual
 
@@ -70,7 +70,8 @@ def merge(world: World, site: MemoryForge, head: str) -> None:
 
 async def lived(world: World, site: MemoryForge, points: Points | None = None) -> None:
     """Live until the issue is closed, through a crash where there is one."""
-    await world.live_on(points or Points(), partial(people, world, site))
+    async with meanwhile(partial(people, world, site)):  # they know what they have seen, whoever crashes
+        await world.live_on(points or Points())
     holds(world, site)
 
 
