@@ -20,6 +20,7 @@ import anyio
 import yaml
 
 from ashep.actions.replay import replay
+from ashep.cli.journal_reader import Reading
 from ashep.config import load, write_starter
 from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
@@ -42,6 +43,7 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
+from ashep.store.database import Store
 from tests.memory import MemoryForge, MemoryNotifier
 
 T = TypeVar("T")
@@ -108,6 +110,17 @@ class Through:
         return call
 
 
+class Away:
+    """What keeps an agent server from answering, for as long as it is `now`."""
+
+    def __init__(self, words: str, methods: Sequence[str]) -> None:
+        self.now, self._words, self._methods = False, words, methods
+
+    def __call__(self, method: str, when: str) -> Exception | None:
+        asked = when == "before" and (method in self._methods or not self._methods)
+        return RunnerUnavailable(self._words) if self.now and asked else None
+
+
 class Writing:
     """A journal as seen through the points: there is one before and one after each batch."""
 
@@ -133,13 +146,15 @@ class World:
 
     def __init__(
         self, folder: Path, *, seed: int = 0, policies: str | None = None, config: str | None = None,
-        begins: datetime = EPOCH,
+        begins: datetime = EPOCH, issues: int = 0,
     ) -> None:  # fmt: skip
         self.folder = folder
         self.clock = LoopClock(begins)
         self.random = random.Random(seed)
         self.tracker = MemoryTracker(self.clock.now, ACTOR)
         self.people = self.tracker.as_actor("pat")
+        for number in range(issues):
+            self.tracker.add(f"issue {number}")
         self.tree = MemoryTree()
         self.tree.write("calc.py", "1")
         self.tree.commit("first")
@@ -174,6 +189,11 @@ class World:
         """The work trees of issues, in a world that has some."""
         assert self.workspaces is not None
         return self.workspaces
+
+    def away(self, words: str = "away", *methods: str) -> "Away":
+        """An agent server that can be sent away: then it answers nothing (or none of these methods)."""
+        self.runner.fault = away = Away(words, methods)
+        return away
 
     # --- agents ---
 
@@ -269,6 +289,14 @@ class World:
             group.cancel_scope.cancel()
         return lived
 
+    async def finish(
+        self, points: Points | None = None, patience: float = PATIENCE,
+        *, beside: Act | None = None, person: bool = False, restarts: int = 0,
+    ) -> None:  # fmt: skip
+        """Live until everything is closed, whatever comes between, and leave nothing behind."""
+        await self.live(None, points, patience, beside=beside, person=person)
+        self.check_done(restarts=restarts)
+
     async def live_on(self, points: Points, beside: Act | None = None) -> bool:
         """Live until everything is closed, through a crash where there is one; False if there was."""
         if await self.live(points=points, beside=beside):
@@ -341,6 +369,10 @@ class World:
             return list(opened.read())
         finally:
             opened.close()
+
+    def draw(self) -> None:
+        """The database is drawn, as by whoever reads next."""
+        Store.open(self.folder / "state", Reading(self.folder / "state" / "journal")).close()
 
     def comments(self, issue: str) -> list[str]:
         database = self.tracker._database  # pyright: ignore[reportPrivateUsage] - without a turn of the loop
@@ -417,14 +449,14 @@ def policy(*phases: dict[str, object], **more: object) -> str:
     return yaml.safe_dump({"version": 1, "default_policy": None, "policies": {"standard": one}}, sort_keys=False)
 
 
-def simulate(main: Callable[[], Awaitable[None]]) -> None:
-    """Run a scenario in virtual time."""
+def simulate(main: Callable[[], Awaitable[T]]) -> T:
+    """Run a scenario in virtual time, and give what comes of it."""
 
-    async def run() -> None:
+    async def run() -> T:
         wait_for_threads()
-        await main()
+        return await main()
 
-    anyio.run(run, backend_options=dict(VIRTUAL))
+    return anyio.run(run, backend_options=dict(VIRTUAL))
 
 
 Life = Callable[[Path, Points], Awaitable[None]]

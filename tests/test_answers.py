@@ -170,10 +170,8 @@ def test_a_phase_must_be_known() -> None:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository(tmp_path: Path, git_alone: None) -> Path:
     """Give a repository of its own settings."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
     return tmp_path
 

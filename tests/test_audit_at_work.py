@@ -15,14 +15,12 @@ from typer.testing import CliRunner
 from ashep.actions import audit as shell
 from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
-from ashep.cli.journal_reader import Reading
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
 from ashep.core.facts.tracker import Issue, Stamp
 from ashep.core.state.delivery import Evidence, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.errors import NotChecked, RunnerUnavailable, TrackerUnavailable
-from ashep.store.database import Store
 from ashep.store.reader import NAME, open_read_only
 from ashep.views import standing
 from tests.core.given import T0
@@ -116,9 +114,9 @@ def test_status_tells_of_findings(tmp_path: Path) -> None:
         later(world)
         async with idle(world):
             pass
+        world.draw()
 
     simulate(scenario)
-    Store.open(tmp_path / "state", Reading(tmp_path / "state" / "journal")).close()
     with closing(open_read_only(tmp_path / "state")) as database:
         told = standing.status(database, {"running": False})
     assert told["daemon"]["findings"] == 1
@@ -140,13 +138,9 @@ class Away:
 
 def lived(folder: Path) -> World:
     """A life that ends in the middle of things: one issue asks, one is at work."""
-    worlds: list[World] = []
 
-    async def scenario() -> None:
-        world = World(folder)
-        worlds.append(world)
-        world.tracker.add("first")
-        world.tracker.add("second")
+    async def scenario() -> World:
+        world = World(folder, issues=2)
         world.delay = 300
         async with world.living():
             while "person" not in [flow.stage for flow in world.world.flows.values()]:
@@ -155,17 +149,15 @@ def lived(folder: Path) -> World:
                 await anyio.sleep(5)
         ended = world.clock.now()
         world.tracker._database.now = lambda: ended  # pyright: ignore[reportPrivateUsage] - its loop is over
+        world.draw()
+        return world
 
-    simulate(scenario)
-    return worlds[0]
+    return simulate(scenario)
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    folder = tmp_path_factory.mktemp("audited") / ".agent-shepherd"
-    made = lived(folder)
-    Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
-    return made
+    return lived(tmp_path_factory.mktemp("audited") / ".agent-shepherd")
 
 
 def examined(world: World, tracker: Any = None, server: Any = None) -> Account:

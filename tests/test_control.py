@@ -62,8 +62,7 @@ async def test_a_pause_is_durable_before_it_is_answered_and_everything_goes_on_a
 
 
 async def test_a_pause_with_an_end_is_over_then_also_after_a_restart(tmp_path: Path) -> None:
-    world = World(tmp_path, policies=READ)
-    world.tracker.add("first")
+    world = World(tmp_path, policies=READ, issues=1)
     until = world.clock.now() + timedelta(hours=2)
     async with world.living() as running:
         await Control(running.shepherd).answer(line("pause", until=until.isoformat()))
@@ -76,9 +75,8 @@ async def test_a_pause_with_an_end_is_over_then_also_after_a_restart(tmp_path: P
 
 @pytest.mark.promise("K7")
 async def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path) -> None:
-    world = World(tmp_path, policies=READ)
+    world = World(tmp_path, policies=READ, issues=1)
     world.delay = 600
-    world.tracker.add("first")
     async with world.living() as running:
         control = Control(running.shepherd)
         while not world.world.live:

@@ -23,10 +23,8 @@ RUN = "t-1/implement.1.1"
 
 
 @pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """A repository with a commit."""
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return GitWorkspacesWorld(folder.parent)
 
 
@@ -153,8 +151,7 @@ async def test_a_repository_does_not_say_what_of_a_long_diff_is_shown_first(worl
 async def test_a_branch_that_was_made_a_name_for_another_is_a_branch_again(
     world: GitWorkspacesWorld, target: str
 ) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     main = world.git("rev-parse", "main")
     ref = world.top / ".git/refs/heads" / ONE
     if target == "link":
@@ -257,7 +254,7 @@ async def test_of_few_files_that_are_saved_each_is_flushed_and_of_many_the_disk_
 ) -> None:
     """A setting that we give as a variable would lose to the one on the command line, and nobody would see it."""
     events, synced = world.top.parent / "events", list[bool]()
-    (world.top.parent / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
+    (Path.home() / ".gitconfig").write_text(f"[trace2]\n\teventTarget = {events}\n")
     monkeypatch.setattr(os, "sync", lambda: synced.append(True))
     await world.spaces.prepare(ONE, None, 0)
     for number in range(files):

@@ -13,19 +13,16 @@ from tests.test_diffs import TOKEN, Repository
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     made = Repository(tmp_path / "r")
-    made.write(".git/info/exclude", ".agent-shepherd\n")
-    made.write(".agent-shepherd/config.yaml", "version: 1\n")
+    made.write({".git/info/exclude": ".agent-shepherd\n", ".agent-shepherd/config.yaml": "version: 1\n"})
     made.git("checkout", "-q", "-b", "ashep/t-1")
-    made.write(".github/workflows/ci.yml", "on: push\n")
-    made.write("src/a.py", f'x = 1\ntoken = "{TOKEN}"\n')
     made.git("mv", "kept.txt", "moved.txt")
-    made.commit()
+    made.commit({".github/workflows/ci.yml": "on: push\n", "src/a.py": f'x = 1\ntoken = "{TOKEN}"\n'})
     made.git("checkout", "-q", "main")
     return made
 
 
 def ashep(repository: Repository, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["-C", str(repository.path), "impact", *words])
+    done = CliRunner().invoke(app, ["-C", str(repository.folder), "impact", *words])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         return getattr(done.exception, "exit_code", -1), str(done.exception)
     return done.exit_code, done.output
@@ -79,7 +76,7 @@ def test_any_two_commits(repository: Repository) -> None:
 
 
 def test_the_settings_count(repository: Repository) -> None:
-    config = repository.path / ".agent-shepherd/config.yaml"
+    config = repository.folder / ".agent-shepherd/config.yaml"
     config.write_text("impact:\n  fixtures: [src/**]\n  public_api: [moved.*]\n")
     told = json.loads(ashep(repository, "t-1", "--json")[1])
     assert [flag["name"] for flag in told["flags"]] == ["ci", "public_api"]
@@ -103,9 +100,7 @@ def test_mistakes(repository: Repository, words: list[str], code: int, said: str
 
 def test_many_files_are_counted(repository: Repository) -> None:
     repository.git("checkout", "-q", "ashep/t-1")
-    for number in range(150):
-        repository.write(f"many/{number}.txt", "x")
-    repository.commit()
+    repository.commit({f"many/{number}.txt": "x" for number in range(150)})
     repository.git("checkout", "-q", "main")
     out = ashep(repository, "t-1")[1].splitlines()
     assert out[0].startswith("154 paths, +153 -0")

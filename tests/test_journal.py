@@ -24,14 +24,13 @@ from ashep.core.facts.records import TYPES, Entry
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.runs import TurnSeen
 from ashep.core.facts.tracker import ChangeHinted, TrackerLost
-from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.world import World
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed, JournalDamaged
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import START, Position, Scan, batches, holds
 from ashep.journal.lines import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
 from ashep.journal.log import Journal
+from tests.core.laws import folded
 from tests.full import amount
 from tests.golden.make import COMING
 from tests.golden.picture import picture
@@ -570,9 +569,7 @@ def test_a_journal_of_an_earlier_release_reads_folds_and_is_gone_on_with(golden:
     (tmp_path / "journal" / FILE).write_bytes(golden.read_bytes())
     with opened(tmp_path) as journal:
         assert (journal.cut, journal.instance) == (0, INSTANCE)
-        world = World()
-        for entry in journal.read():
-            world = evolve(world, entry)
+        world = folded(journal.read())
         assert world.instance == INSTANCE
         kept = json.loads(golden.with_suffix(".world.json").read_text(encoding="utf-8"))
         assert picture(world, kept["fields"]) == kept

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ import pytest
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import JournalBegun
-from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
 from ashep.errors import JournalDamaged
 from ashep.journal.files import journal_files
 from ashep.journal.log import Journal, Sizes
+from tests.core.laws import folded, of_batches
 from tests.golden.story import T0
 
 PAGE = 4096
@@ -30,8 +31,7 @@ def make(state: Path, size: int, text: str, count: int) -> list[list[Entry]]:
         bodies = [JournalBegun("i", "s")] if not number else [IssueHeld("t-1", "slot", f"{number} {text}")] * 2
         made.append([Entry(first + place, T0, body) for place, body in enumerate(bodies)])
         journal.append_now(made[-1])
-        for entry in made[-1]:
-            world = evolve(world, entry)
+        world = folded(made[-1], world)
         if number in (count // 2, count - 2):
             journal.keep_now(world, journal.mark)
     journal.close()
@@ -53,27 +53,17 @@ def start(state: Path) -> tuple[list[list[Entry]], World, int]:
     journal = Journal.open(state, T0, Sizes(file=1 << 20))
     try:
         world, after = journal.known()
-        for batch in journal.batches(after):
-            for entry in batch.entries:
-                world = evolve(world, entry)
+        world = of_batches(journal.batches(after), world)
         return [list(batch.entries) for batch in journal.batches()], world, journal.cut
     finally:
         journal.close()
-
-
-def folded(found: list[list[Entry]]) -> World:
-    world = World()
-    for batch in found:
-        for entry in batch:
-            world = evolve(world, entry)
-    return world
 
 
 def damages(state: Path, change: Iterator[tuple[Path, bytes]], made: list[list[Entry]]) -> dict[str, int]:
     """Try each changed file; count what became of the journal."""
     kept = {path: path.read_bytes() for path in state.rglob("*") if path.is_file()}
     last = journal_files(state / "journal")[-1]
-    worlds = [folded(made[:count]) for count in range(len(made) + 1)]
+    worlds = [folded(chain.from_iterable(made[:count])) for count in range(len(made) + 1)]
     became = {"right": 0, "torn": 0, "refused": 0}
     for path, data in change:
         path.write_bytes(data)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from ashep.cli import main
@@ -25,6 +24,7 @@ from ashep.journal.space import RESERVE, Reserve
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
 from tests.test_journal_snapshots import lived, opened
+from tests.waiting import wait_until
 
 
 def held(seq: int, why: str = "w") -> Entry:
@@ -182,34 +182,24 @@ def test_little_room_is_a_fact_once_and_does_not_flutter() -> None:
 async def test_nothing_new_is_taken_while_there_is_little_room_and_what_runs_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = Loop(tmp_path)
+    world, first = Loop(tmp_path, issues=1), "t-1"
     room = [1 << 30]
     monkeypatch.setattr(Journal, "room", lambda _: room[0])
-    first = world.tracker.add("first")
 
     async def fill() -> None:
-        while not world.bodies(IssueTaken):
-            await anyio.sleep(1)
+        await wait_until(lambda: world.bodies(IssueTaken), 3600, 1)
         room[0] = LOW_DISK - 1
         second = world.tracker.add("second")
-        while world.code(first) != "question":
-            await anyio.sleep(10)
-        while not world.bodies(DiskSeen):
-            await anyio.sleep(10)
+        await wait_until(lambda: world.code(first) == "question" and world.bodies(DiskSeen), 3600, 10)
         assert world.stands(second) == "time"
         assert world.code(second) == "disk_low"
         world.tracker.person_sets(first, "pat", add_labels=("human:approved",))
-        while world.stands(first) != "closed":
-            await anyio.sleep(10)
+        await wait_until(lambda: world.stands(first) == "closed", 3600, 10)
         assert [taken.issue for taken in world.bodies(IssueTaken)] == [first]
         room[0] = 1 << 30
         world.tracker.add("third")
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(fill)
-        group.start_soon(world.person)
-        assert await world.live()
-        group.cancel_scope.cancel()
+    assert await world.live(beside=fill, person=True)
     assert [fact.state for fact in world.bodies(DiskSeen)] == ["low", "ok"]
     assert len(world.bodies(IssueTaken)) == 3
 

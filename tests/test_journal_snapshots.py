@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ashep.journal.keeper import Keeper
 from ashep.journal.lines import parse
 from ashep.journal.log import Journal, Sizes
 from ashep.journal.snapshots import FOLDER, beginning, fingerprint, newest
+from tests.core import laws
 from tests.core.lives import live
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
@@ -43,11 +45,7 @@ def opened(state: Path, sizes: Sizes = SMALL) -> Iterator[Journal]:
 
 def folded(state: Path) -> World:
     """What the journal says, from its beginning."""
-    world, _ = beginning(state / "journal")
-    for batch in batches(state / "journal"):
-        for entry in batch.entries:
-            world = evolve(world, entry)
-    return world
+    return laws.of_batches(batches(state / "journal"), beginning(state / "journal")[0])
 
 
 def recovered(state: Path) -> tuple[World, int]:
@@ -55,9 +53,7 @@ def recovered(state: Path) -> tuple[World, int]:
     with opened(state) as journal:
         world, after = journal.known()
         tail = [entry for batch in journal.batches(after) for entry in batch.entries]
-        for entry in tail:
-            world = evolve(world, entry)
-        return world, len(tail)
+        return laws.folded(tail, world), len(tail)
 
 
 def lived(state: Path, every: int = 11) -> World:
@@ -69,8 +65,7 @@ def lived(state: Path, every: int = 11) -> World:
     with opened(state) as journal:
         for number, batch in enumerate(batches_of.values(), 1):
             again = [Entry(journal.next_seq + place, entry.at, entry.body) for place, entry in enumerate(batch)]
-            for entry in again:
-                world = evolve(world, entry)
+            world = laws.folded(again, world)
             journal.append_now(again)
             if number % every == 0:
                 journal.keep_now(world, journal.mark)
@@ -225,12 +220,7 @@ def pruned(state: Path, files: int) -> None:
     gone, first = journal_files(folder)[:files], journal_files(folder)[files]
     head = head_of(folder, first.name)
     assert head is not None
-    world = World()
-    for batch in batches(folder):
-        if batch.end.file >= first.name:
-            break
-        for entry in batch.entries:
-            world = evolve(world, entry)
+    world = laws.of_batches(takewhile(lambda batch: batch.end.file < first.name, batches(folder)))
     snapshots.write(folder / BASE, world, snapshots.Mark(head[1], ""))
     for path in gone:
         path.unlink()

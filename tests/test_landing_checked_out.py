@@ -12,7 +12,7 @@ import pytest
 from ashep.adapters.git.index import LINE
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
-from tests.conformance.landings import GitLandingWorld, put
+from tests.conformance.landings import GitLandingWorld, put, refusal
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
 
@@ -44,12 +44,6 @@ async def ready(world: GitLandingWorld) -> Integrated:
     made = await world.landing.integrate(Candidate("t-1", "ashep/t-1", head, "main"))
     assert isinstance(made, Integrated)
     return made
-
-
-def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
-    assert isinstance(result, Refused)
-    assert result.code == code
-    assert all(word in result.why for word in words), result.why
 
 
 async def test_a_clean_tree_follows(world: GitLandingWorld) -> None:
@@ -247,9 +241,7 @@ async def test_a_protected_branch_is_moved_by_people_only(folder: Path) -> None:
     world = GitLandingWorld(folder.parent / "top", protected=("ma*",))
     world.commit(BEGIN)
     made = await ready(world)
-    refused = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(refused, Refused)
-    assert refused.code == "protected"
+    refusal(await world.landing.advance("main", made.base, made.commit), code="protected")
 
 
 async def test_hooks_do_not_run(world: GitLandingWorld) -> None:
@@ -404,9 +396,7 @@ async def test_where_the_person_went_on_a_cut_off_landing_is_forgotten(world: Gi
     cut_off(world, made, index="new", states=dict.fromkeys(TOUCHED, "new"))
     os.unlink(world.top / ".git/index.lock")
     later = world.commit({"mine": "1\n"})
-    refused = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(refused, Refused)
-    assert refused.code == "moved"
+    refusal(await world.landing.advance("main", made.base, made.commit), code="moved")
     assert world.state()[:2] == (later, "")
     assert world.left_behind() == []
 

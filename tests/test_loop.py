@@ -32,7 +32,6 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,
-    Act,
     Points,
     World,
     crash_at_each,
@@ -42,13 +41,9 @@ from tests.loop_world import (
     policy,
     some,
 )  # fmt: skip
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.virtual
-
-
-async def with_person(world: World, points: Points | None = None, beside: Act | None = None) -> bool:
-    """Live until all is closed, with a person who approves."""
-    return await world.live(points=points, beside=beside, person=True)
 
 
 # --- the standard way ---------------------------------------------------------------------------------------------
@@ -59,8 +54,7 @@ async def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
     world.outcomes = REJECTED_ONCE
     first = world.tracker.add("first")
     second = world.tracker.add("second", blocked_by=(first,))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     runs = [fact.run for fact in world.bodies(RunEnded)]
     ways = [
         "implement.1.1", "review.1.1", "arbitrate.1.1", "implement.2.1", "review.2.1", "arbitrate.2.1",
@@ -73,19 +67,16 @@ async def test_two_issues_a_rejection_and_a_person(folder: Path) -> None:
 async def test_the_work_tree_stays_with_an_issue_until_a_person_is_asked(folder: Path) -> None:
     world = World(folder)
     first, second = world.tracker.add("first"), world.tracker.add("second")
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     order = [fact.run.split("/")[0] for fact in world.bodies(RunEnded)]
     assert order == [first] * 3 + [second] * 3
 
 
 @pytest.mark.promise("R12")
 async def test_created_issues_exist_before_the_transition(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     world.outcomes = {"t-1/implement": [{"created_issues": [{"title": "found", "priority": 1}]}, {}]}
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     found = next(issue for issue in world.issues().values() if issue.title == "found")
     entries = world.journal()
     created = next(e.seq for e in entries if type(e.body).__name__ == "IssueCreated")
@@ -101,14 +92,12 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
     issue = world.tracker.add("first")
 
     async def person() -> None:
-        while "needs:human_approval" not in world.issues()[issue].labels:
-            await anyio.sleep(5)
+        await wait_until(lambda: "needs:human_approval" in world.issues()[issue].labels, minutes(60), 5)
         world.tracker.person_comments(issue, "pat", "The colour is blue.")
         world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
         await world.person()
 
-    await world.live(beside=person)
-    world.check_done()
+    await world.finish(beside=person)
     phases = [fact.phase for fact in world.bodies(PhaseEntered)]
     assert phases == ["implement", "implement", "review", "arbitrate"]
     assert world.runner.prompts_seen("The colour is blue.") == 1
@@ -116,8 +105,7 @@ async def test_an_agents_question_leads_back_into_its_phase_with_the_persons_wor
 
 @pytest.mark.promise("R11")
 async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         if "/implement.1.1" in asked.key and world.told[asked.key] == 0:
@@ -126,16 +114,14 @@ async def test_an_invalid_outcome_gets_one_recovery_in_the_same_session(folder: 
         return None
 
     world.answer = answer
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["recover"]
     assert len(world.runner.sessions) == 3
 
 
 @pytest.mark.promise("R11")
 async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         if "/implement.1.1" in asked.key and not asked.key.endswith(EXTRACTION):
@@ -143,8 +129,7 @@ async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(fo
         return None
 
     world.answer = answer
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     said = [(fact.then, fact.extractor) for fact in world.bodies(OutcomeRejected)]
     assert said == [("recover", None), ("extract", "extractor")]
     assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
@@ -202,8 +187,7 @@ async def test_every_answer_is_lost_for_a_while(folder: Path, seed: int) -> None
     """A third of them, in no rhythm: a loss that keeps step with the tries would lose every try of one effect."""
     lost = Random(seed).sample(range(5, 400), 130)
     world = full(folder)
-    await with_person(world, Points(lose=dict.fromkeys(lost, "after")))
-    world.check_done()
+    await world.finish(Points(lose=dict.fromkeys(lost, "after")), person=True)
 
 
 # --- the agent server ---------------------------------------------------------------------------------------------
@@ -221,10 +205,9 @@ class Replaced(MemoryRunner):
 
 async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path) -> None:
     """Not to the one that was last seen: its successor's turn would be taken for dead, and begun twice."""
-    world = World(folder)
+    world = World(folder, issues=1)
     world.runner = Replaced(world.clock, world.play)
-    world.tracker.add("first")
-    await with_person(world)
+    await world.live(person=True)
     first = world.bodies(PromptSent)[0]
     assert first.instance == "memory:2"
     assert set(world.runner.began.values()) == {1}
@@ -233,15 +216,13 @@ async def test_a_prompt_counts_as_given_to_the_server_that_took_it(folder: Path)
 
 @pytest.mark.promise("G1", "T4")
 async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
 
     async def killer() -> None:
         await anyio.sleep(12)
         world.runner.kill()
 
-    await with_person(world, beside=killer)
-    world.check_done(restarts=1)
+    await world.finish(beside=killer, person=True, restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert sorted(world.runner.began.values()) == [1, 1, 2]
 
@@ -249,21 +230,17 @@ async def test_a_server_killed_in_mid_turn_begins_the_turn_once_more(folder: Pat
 @pytest.mark.promise("G1")
 @pytest.mark.parametrize("at", [2.0, 4.0, 12.0, 26.0])
 async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     points = Points()
-    async with anyio.create_task_group() as group:
 
-        async def killer() -> None:
-            await anyio.sleep(at)
-            points.dead = True
-            world.runner.kill()
+    async def killer() -> None:
+        await anyio.sleep(at)
+        points.dead = True
+        world.runner.kill()
 
-        group.start_soon(killer)
-        assert not await world.live(points=points)
+    assert not await world.live(points=points, beside=killer)
     await anyio.sleep(5)
-    await with_person(world)
-    world.check_done(restarts=1)
+    await world.finish(person=True, restarts=1)
 
 
 @pytest.mark.promise("T2")
@@ -271,11 +248,9 @@ async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float)
 async def test_a_prompt_that_comes_to_nothing_is_given_up(
     folder: Path, fate: Literal["missing", "stored", "dies"]
 ) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     ended = world.bodies(RunEnded)
     assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
     assert ended[1].run == f"{issue}/implement.1.2"
@@ -285,8 +260,7 @@ async def test_a_prompt_that_comes_to_nothing_is_given_up(
 
 @pytest.mark.promise("T5")
 async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.answer = lambda _, asked: Play(delay=1e9)
     await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
     await world.live(lambda: bool(world.comments(issue)))
@@ -297,22 +271,19 @@ async def test_an_agent_that_never_ends_times_out_three_times_and_parks(folder: 
     # a person takes the label off, and it starts afresh
     world.answer = None
     world.tracker.person_sets(issue, "pat", remove_labels=("ashep:parked",))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 @pytest.mark.promise("C2")
 async def test_a_suspended_machine_times_nothing_out(folder: Path) -> None:
-    world = World(folder)
+    world = World(folder, issues=1)
     world.delay = minutes(20)
-    world.tracker.add("first")
 
     async def sleeper() -> None:
         await anyio.sleep(minutes(5))
         world.clock.jump(timedelta(hours=9))
 
-    await with_person(world, beside=sleeper)
-    world.check_done()
+    await world.finish(beside=sleeper, person=True)
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"] * 3
     assert len(world.bodies(ClockJumped)) == 1
 
@@ -325,21 +296,18 @@ async def test_a_clock_that_is_set_back_makes_no_wait_longer(folder: Path, hours
     issue = world.tracker.add("first")
 
     async def back() -> None:
-        while not world.bodies(RetryScheduled):
-            await anyio.sleep(1)
+        await wait_until(lambda: world.bodies(RetryScheduled), minutes(60), 1)
         world.clock.jump(timedelta(hours=hours))
 
     await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "person", beside=back)
     assert world.clock.monotonic() < 180
     await world.live(lambda: world.clock.monotonic() > 240)  # nor a start by the clock that is right now
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert not world.bodies(ClockJumped)
 
 
 async def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     read, until = world.tree.read, world.clock.now() + timedelta(seconds=55)
 
     async def broken() -> Tree:
@@ -347,67 +315,47 @@ async def test_a_git_that_fails_for_a_while_is_waited_out(folder: Path) -> None:
             raise AshepError("git status ended with exit code 128: fatal: bad config line 1 in file .git/config")
         return await read()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        async with world.living():
-            await world_changes(lambda: bool(world.world.tree))
-            world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
-            world.tracker.add("second")
-            await world_changes(world.all_closed)
-        group.cancel_scope.cancel()
+    async def breaks() -> None:
+        await wait_until(lambda: world.world.tree, minutes(60), 1)
+        world.tree.read = broken  # pyright: ignore[reportAttributeAccessIssue]
+        world.tracker.add("second")
+
+    await world.live(lambda: len(world.world.flows) == 2 and world.all_closed(), beside=breaks, person=True)
     world.check_done()
-
-
-async def world_changes(goal: Callable[[], bool]) -> None:
-    """Wait for something, for an hour at most."""
-    with anyio.fail_after(minutes(60)):
-        while not goal():
-            await anyio.sleep(1)
 
 
 async def test_work_that_comes_after_a_long_quiet_time_is_begun(folder: Path) -> None:
     world = World(folder)
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        async with world.living():
-            await anyio.sleep(minutes(100))
-            world.tracker.add("first")
-            await world_changes(world.all_closed)
-        group.cancel_scope.cancel()
-    world.check_done()
+
+    async def later() -> None:
+        await anyio.sleep(minutes(100))
+        world.tracker.add("first")
+
+    await world.finish(beside=later, person=True)
 
 
 @pytest.mark.promise("G2")
 async def test_an_hour_without_tracker_or_server_is_waited_out(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
-    away = False
+    world = World(folder, issues=1)
+    away = world.away()
     methods = ("look", "issue", "claim", "update", "comment", "commented", "changes", "relabel")
 
-    def fault(method: str, when: str) -> Exception | None:
-        return RunnerUnavailable("away") if away and when == "before" else None
-
-    world.runner.fault = fault
-
     async def outage() -> None:
-        nonlocal away
         await anyio.sleep(15)
-        away = True
+        away.now = True
         for method in methods:
             world.tracker.fail(method, TrackerUnavailable("away"), times=10_000)
         await anyio.sleep(minutes(60))
-        away = False
+        away.now = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    await with_person(world, beside=outage)
-    world.check_done()
+    await world.finish(beside=outage, person=True)
     assert not world.bodies(IssueParked)
 
 
 @pytest.mark.promise("E3")
 async def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_live(folder: Path) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     world.delay = minutes(60)
     async with world.living():
         await anyio.sleep(30)
@@ -626,12 +574,10 @@ async def test_a_person_writes_in_the_session(folder: Path, moment: float) -> No
 
 @pytest.mark.promise("Q2")
 async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
 
     async def agent() -> None:
-        while "needs:human_approval" not in world.issues()[issue].labels:
-            await anyio.sleep(1)
+        await wait_until(lambda: "needs:human_approval" in world.issues()[issue].labels, minutes(60), 1)
         world.tracker.person_sets(issue, "ashep-agent", add_labels=("human:approved",))
 
     await world.live(lambda: world.clock.monotonic() > 300, beside=agent)
@@ -640,8 +586,7 @@ async def test_an_agents_own_approval_passes_nothing(folder: Path) -> None:
     assert "human:approved" not in world.issues()[issue].labels
     assert len(world.bodies(AnswerRefused)) == 1
     assert any("Only a person's label answers" in text for text in world.comments(issue))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 @pytest.mark.promise("Q2")
@@ -654,8 +599,7 @@ async def test_a_label_set_early_is_no_answer(folder: Path, moment: float) -> No
 
 
 async def test_a_failed_implement_and_an_approval_close_nothing(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}]}
     await world.live(lambda: bool(world.world.flows) and world.issues()[issue].status == "blocked")
     world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
@@ -670,8 +614,7 @@ async def test_a_question_that_nobody_answers_parks_at_its_deadline(folder: Path
     text = policy(
         {"name": "implement", "access": "write"}, {"name": "sign_off", "human": {"ask": "Fine?", "deadline": "30m"}}
     )
-    world = World(folder, policies=text)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, policies=text, issues=1), "t-1"
     await world.live(lambda: bool(world.world.flows) and world.stands(issue) == "parked")
     assert world.code(issue) == "question_deadline"
     assert minutes(30) < world.clock.monotonic() < minutes(32)
@@ -692,8 +635,7 @@ async def test_a_stop_at_any_moment_and_a_new_start(folder: Path, seconds: float
         assert world.clock.monotonic() - began < 4
     assert len(world.bodies(DaemonStopped)) == 1
     await anyio.sleep(3)
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
 
 
 async def until(world: World, options: WorkOptions, said: list[str]) -> int:
@@ -705,8 +647,7 @@ async def until(world: World, options: WorkOptions, said: list[str]) -> int:
 
 @pytest.mark.promise("L2")
 async def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     lines = list[str]()
     code = await until(world, WorkOptions(until_idle=True), lines)
     assert code == 0
@@ -717,8 +658,7 @@ async def test_until_idle_ends_where_only_people_can_go_on(folder: Path) -> None
 
 @pytest.mark.promise("L2")
 async def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.outcomes = {"implement": [{"result": "failed", "summary": "cannot"}, {}]}
     assert await until(world, WorkOptions(until_idle=True), []) == 0
     assert world.stands(issue) == "person", world.state()
@@ -726,8 +666,7 @@ async def test_until_idle_waits_for_a_retry_that_is_due_soon(folder: Path) -> No
 
 @pytest.mark.promise("L2")
 async def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     world.runner.fault = lambda method, when: RunnerUnavailable("away")
     options = WorkOptions(until_idle=True, idle_grace=timedelta(minutes=2))
     assert await until(world, options, []) == 1
@@ -762,8 +701,7 @@ async def test_max_issues_and_named_issues(folder: Path) -> None:
 @pytest.mark.promise("L1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number: signal.Signals) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     lines, ended = list[str](), list[float]()
 
     async def send() -> None:
@@ -777,5 +715,4 @@ async def test_a_signal_stops_it_within_seconds_and_says_so(folder: Path, number
     assert ended[0] < 14
     assert any(number.name in line for line in lines)
     assert len(world.bodies(DaemonStopped)) == 1
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)

@@ -12,6 +12,7 @@ from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, Requ
 from ashep.core.facts.vocabulary import ReadRefused
 from ashep.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, said, simulate
+from tests.waiting import meanwhile, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]
 
@@ -22,7 +23,7 @@ BOUND = 30 * 60
 
 def asking(folder: Path, **play: object) -> World:
     """A world whose implementers ask."""
-    world = World(folder, config=CONFIG)
+    world = World(folder, config=CONFIG, issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         return replace(ASKS, **play) if "/implement." in asked.key else None  # type: ignore[arg-type]
@@ -44,18 +45,11 @@ async def with_person(world: World, words: str | None, points: Points | None = N
                     heard.add(told[-1])
                     world.tracker.person_comments(name, "pat", words)
 
-    done = False
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
-        group.start_soon(answers)
-        done = await world.live(points=points)
-        group.cancel_scope.cancel()
-    return done
+    return await world.live(points=points, beside=answers, person=True)
 
 
 async def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path) -> None:
     world = asking(folder, times=2)
-    world.tracker.add("first")
     assert await with_person(world, "@ashep 2")
     world.check_done()
     assert [answers for _, _, answers, _ in world.runner.replied] == [(("second",),), (("second",),)]
@@ -68,7 +62,6 @@ async def test_a_person_answers_and_the_run_goes_on_in_its_session(folder: Path)
 @pytest.mark.parametrize(("asks", "tool"), [("question", ""), ("permission", "bash"), ("permission", "webfetch")])
 async def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: Path, asks: str, tool: str) -> None:
     world = asking(folder, asks=asks, tool_asked=tool, wants="npm publish")
-    world.tracker.add("first")
     began = world.clock.now()
     opened: list[float] = []
 
@@ -78,10 +71,8 @@ async def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: 
                 opened.append((world.clock.now() - began).total_seconds())
             await anyio.sleep(1)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
+    async with meanwhile(watch):
         assert await with_person(world, None)
-        group.cancel_scope.cancel()
     world.check_done()
     lasted = opened[-1] - opened[0]
     assert lasted <= (10 if tool == "webfetch" else BOUND + 10)
@@ -96,7 +87,6 @@ async def test_nobody_answers_and_nothing_is_open_longer_than_its_bound(folder: 
 async def test_a_list_that_cannot_be_shown_keeps_nobody_waiting(folder: Path, killed: bool) -> None:
     """The server stays up, what its stream told is put to a person, and an answer reaches it, over a restart too."""
     world = asking(folder, asks="permission", tool_asked="bash", wants="npm publish", listed=False)
-    world.tracker.add("first")
     world.tracker.add("second")
     if killed:
         await world.live(lambda: bool(world.bodies(InputWanted)))
@@ -117,7 +107,6 @@ async def open_requests(world: World) -> bool:
 def test_killed_at_every_boundary_between_asking_and_answering_it_is_answered_once(folder: Path) -> None:
     async def first() -> None:
         world = asking(folder / "first")
-        world.tracker.add("first")
         points = Points()
         assert await with_person(world, "@ashep 1", points)
         names.extend(points.names)
@@ -139,7 +128,6 @@ def test_killed_at_every_boundary_between_asking_and_answering_it_is_answered_on
 def killed(folder: Path, at: int) -> Callable[[], Awaitable[None]]:
     async def scenario() -> None:
         world = asking(folder)
-        world.tracker.add("first")
         if not await with_person(world, "@ashep 1", Points(at)):
             assert await with_person(world, "@ashep 1")
         world.check_done()
@@ -154,18 +142,14 @@ def killed(folder: Path, at: int) -> Callable[[], Awaitable[None]]:
 @pytest.mark.promise("H6")
 async def test_the_server_dies_while_a_person_thinks_and_the_turn_asks_again(folder: Path) -> None:
     world = asking(folder)
-    world.tracker.add("first")
 
     async def kills() -> None:
-        while not world.bodies(InputWanted):
-            await anyio.sleep(10)
+        await wait_until(lambda: world.bodies(InputWanted), BOUND, 10)
         await anyio.sleep(20)
         world.runner.kill()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(kills)
+    async with meanwhile(kills):
         assert await with_person(world, "@ashep 1")
-        group.cancel_scope.cancel()
     world.check_done(restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert world.runner.replied[-1][2] == (("first",),)
@@ -179,7 +163,6 @@ async def test_answers_that_are_prepared_ask_nobody(folder: Path) -> None:
         text.replace("name: implement", "name: implement\n        answers: [y, '2']", 1)
     )
     world = asking(folder, times=2)
-    world.tracker.add("first")
     assert await with_person(world, None)
     world.check_done()
     assert [answers for _, _, answers, _ in world.runner.replied] == [(("y",),), (("second",),)]

@@ -81,10 +81,8 @@ async def test_a_spent_day_ends_at_midnight_and_everything_goes_on(folder: Path,
 
 
 async def test_the_fuse_of_writes_holds_back_and_drops_nothing(folder: Path) -> None:
-    world = World(folder, config="version: 1\nbudgets: {writes_per_minute: 3}\n")
+    world = World(folder, config="version: 1\nbudgets: {writes_per_minute: 3}\n", issues=4)
     world.delay = 1.0
-    for number in range(4):
-        world.tracker.add(f"issue {number}")
     await lived(world)
     world.check_done()
     writes = [entry.at for entry in world.journal() if isinstance(entry.body, WRITES)]

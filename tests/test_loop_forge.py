@@ -109,8 +109,7 @@ def overheard(folder: Path, site: FakeForge, kind: str) -> World:
 async def test_ci_a_review_and_a_merge_come_back_over_http(folder: Path, kind: str) -> None:
     with FakeForge().listening() as site:
         world = overheard(folder, site, kind)
-        await world.live(patience=40, beside=lambda: people(site))
-        world.check_done()
+        await world.finish(patience=40, beside=lambda: people(site))
         assert [pull.branch for pull in site.pulls if pull.repository == REPOSITORY] == [BRANCH]
         returned = world.bodies(PullRequestReturned)
         assert [fact.kind for fact in returned] == ["ci", "review"]

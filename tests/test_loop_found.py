@@ -12,7 +12,6 @@ from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said
-from tests.test_loop import with_person
 
 pytestmark = [pytest.mark.promise("W5"), pytest.mark.virtual]
 
@@ -50,8 +49,7 @@ LOOK = {"name": "look", "capabilities": ["test"], "access": "read", "next": {"su
 
 async def test_checks_that_fail_are_in_the_next_prompt_and_their_evidence_in_the_readers(folder: Path) -> None:
     world, prompts = told(folder, verify=True, checks=[CHECK])
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert [phase for phase, _ in prompts][:3] == ["implement", "implement", "look"]
     first, second, third = (text for _, text in prompts[:3])
     assert "What must be mended" not in first
@@ -84,8 +82,7 @@ async def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched
 
 async def test_a_conflict_is_in_the_next_prompt_and_resolved_on_the_issues_own_branch(folder: Path) -> None:
     world, prompts = told(folder)
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert [phase for phase, _ in prompts] == ["implement", "look", "implement", "look"]
     mends = prompts[2][1]
     assert "contradicts main in calc.py" in mends
@@ -108,8 +105,7 @@ async def test_the_issues_own_questions_are_put_to_whoever_decides(folder: Path)
     world.outcomes = {"implement": [{"needs_human": True, "summary": "Which way?"}, {}]}
     world.tracker.add("first", text=IssueText(acceptance=MANUAL))
     world.tracker.add("second")
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     for issue, listed in zip(world.issues(), (True, False), strict=True):
         asked, decided = (text for text in world.comments(issue) if "Answer by label" in text)
         assert asked.startswith("**Which way?**")
@@ -129,8 +125,7 @@ async def test_what_a_branch_took_in_from_the_base_is_no_work_of_its_own(folder:
         return play(world, asked)
 
     world.answer = meanwhile
-    await world.live()
-    world.check_done()
+    await world.finish()
     again = prompts[3][1]
     assert "calc.py" in again
     assert "ci.yml" not in again, "it is the person's"

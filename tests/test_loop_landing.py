@@ -22,7 +22,6 @@ from ashep.store.drawing import NOWHERE, Drawing
 from ashep.store.tables import issue_row
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
-from tests.test_loop import with_person
 
 pytestmark = pytest.mark.virtual
 
@@ -66,8 +65,7 @@ async def test_the_work_of_issues_that_do_not_meet_lands(folder: Path) -> None:
     hands = Hands(alone)
     world = landing_world(folder, hands)
     issues = add(world, 4)
-    await world.live()
-    world.check_done()
+    await world.finish()
     check_landed(world, hands)
     assert hands.taken_in == 0
     assert [fact.run for fact in world.bodies(RunPlanned)] == [f"{issue}/implement.1.1" for issue in issues]
@@ -80,8 +78,7 @@ async def test_work_that_contradicts_the_base_goes_back_to_who_wrote_it_and_land
     hands = Hands(together)
     world = landing_world(folder, hands)
     add(world, 3)
-    await world.live()
-    world.check_done()
+    await world.finish()
     check_landed(world, hands)
     # one lands, the others contradict it; the second of them that comes back may contradict the first
     assert len({fact.issue for fact in world.bodies(WorkConflicted)}) == 2
@@ -93,8 +90,7 @@ async def test_a_check_that_fails_is_mended_in_the_second_attempt(folder: Path) 
     hands = Hands(alone, bad={"t-2": 1})
     world = landing_world(folder, hands)
     add(world, 3)
-    await world.live()
-    world.check_done()
+    await world.finish()
     check_landed(world, hands)
     (again,) = world.bodies(RetryScheduled)
     told = "implement says success, but these checks do not pass: sound; attempt 1 of 3"
@@ -121,8 +117,7 @@ async def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(fold
     hands = Hands(alone, idle={"t-1": 99})
     world = landing_world(folder, hands)
     add(world, 1)
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert world.world.flows["t-1"].work.waived == ("unchanged",)
     (landed,) = world.bodies(WorkLanded)
     assert landed.already
@@ -170,8 +165,7 @@ async def test_work_that_a_person_brought_to_the_base_by_hand_has_changed_someth
     look = {"name": "look", "human": {"ask": "Fine?", "approved": "close"}}
     world = landing_world(folder, Hands(alone), IMPLEMENT, look)
     add(world, 1)
-    await with_person(world, beside=lambda: by_hand(world))
-    world.check_done()
+    await world.finish(beside=lambda: by_hand(world), person=True)
     (landed,) = world.bodies(WorkLanded)
     found = world.bodies(WorkVerified)[-1]
     assert (landed.already, found.run, found.commit) == (True, "", landed.commit)
@@ -184,8 +178,7 @@ async def test_a_base_that_a_person_moves_meanwhile_is_met_again_and_verified_ag
     world.landing = Moving(world.own_trees)
     world.landing.times = 6
     add(world, 2)
-    await world.live()
-    world.check_done()
+    await world.finish()
     check_landed(world, hands)
     held = world.own_trees.files(world.own_trees.base)
     assert {f"notes.{number}" for number in range(6)} <= held.keys()
@@ -221,8 +214,7 @@ def test_a_checkout_that_a_person_works_in_is_waited_for(folder: Path, seen_to_c
             assert world.landing is not None
             world.landing.edited.clear()
 
-        await world.live(beside=person)
-        world.check_done()
+        await world.finish(beside=person)
         check_landed(world, hands)
         refused = world.bodies(LandingRefused)
         assert len(refused) == 6 + seen_to_change  # after 1, 2, 4, 8 and 10 minutes

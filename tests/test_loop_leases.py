@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,7 +12,7 @@ from ashep.core.facts.issues import IssueAdopted
 from ashep.core.facts.runs import OrphanStopped, RunEnded, RunPlanned
 from ashep.core.facts.tracker import IssueReclaimed, LeaseLost
 from tests.loop_world import ACTOR, Points, World, minutes
-from tests.test_loop import with_person
+from tests.waiting import meanwhile, wait_until
 
 pytestmark = pytest.mark.virtual
 
@@ -33,11 +34,9 @@ async def lived_for(world: World, seconds: float) -> None:
     assert not await world.live(points=points, beside=end)
 
 
-async def until(fact: Callable[[], bool], within: float = minutes(60)) -> None:
+async def until(fact: Callable[[], bool]) -> None:
     """Wait for something; the test's own patience is virtual."""
-    with anyio.fail_after(within):
-        while not fact():
-            await anyio.sleep(1)
+    await wait_until(fact, minutes(60), 1)
 
 
 def beside(world: World, folder: Path, actor: str = "ashep-other") -> World:
@@ -55,8 +54,7 @@ async def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_writ
     world = World(folder)
     world.delay = minutes(25)
     issue = world.tracker.add("first")
-    async with anyio.create_task_group() as group:
-        group.start_soon(with_person, world)
+    async with meanwhile(partial(world.live, person=True)):
         await anyio.sleep(minutes(24))
         beats, size = world.tracker.calls["heartbeat"], len(world.entries)
         assert 11 <= beats <= 13
@@ -65,15 +63,13 @@ async def test_a_lease_is_renewed_for_as_long_as_a_run_takes_and_nothing_is_writ
         assert (seen.lease - world.clock.now()).total_seconds() > 120
         await anyio.sleep(20)
         assert len(world.entries) == size
-        group.cancel_scope.cancel()
     assert world.issues()[issue].status == "in_progress"
     assert not world.bodies(LeaseLost)
 
 
 @pytest.mark.promise("O1")
 async def test_a_question_needs_no_lease(folder: Path) -> None:
-    world = World(folder)
-    issue = world.tracker.add("first")
+    world, issue = World(folder, issues=1), "t-1"
     async with world.living():
         await until(lambda: world.issues()[issue].status == "blocked")
         await anyio.sleep(5)
@@ -104,12 +100,10 @@ async def test_an_issue_that_somebody_takes_is_left_for_good_however_long_ago_it
 @pytest.mark.promise("O3")
 @pytest.mark.parametrize("at", [2.0, 12.0, 30.0, 55.0])
 async def test_a_lost_state_folder_strands_nothing(folder: Path, at: float) -> None:
-    world = World(folder)
-    world.tracker.add("first")
+    world = World(folder, issues=1)
     await lived_for(world, at)
     lose(world)
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     assert len(world.bodies(IssueAdopted)) <= 1
 
 
@@ -119,23 +113,20 @@ async def test_three_issues_in_different_places_survive_the_loss_of_the_state_fo
     world.delay = minutes(3)
     asked, parked = world.tracker.add("asked"), world.tracker.add("parked")
     world.outcomes = {f"{parked}/implement": [{"result": "failed"}], "implement": [{}]}
-    async with anyio.create_task_group() as group:
+    points = Points()
 
-        async def end() -> None:
-            await until(lambda: [world.issues()[one].status for one in (asked, parked)] == ["blocked"] * 2)
-            world.tracker.add("working", id="t-x")
-            await until(lambda: any("t-x" in key for key in world.told))
-            points.dead = True
+    async def end() -> None:
+        await until(lambda: [world.issues()[one].status for one in (asked, parked)] == ["blocked"] * 2)
+        world.tracker.add("working", id="t-x")
+        await until(lambda: any("t-x" in key for key in world.told))
+        points.dead = True
 
-        points = Points()
-        group.start_soon(end)
-        assert not await world.live(points=points)
+    assert not await world.live(points=points, beside=end)
     began = world.runner.began.total()
     lose(world)
     world.outcomes = {}
     world.tracker.person_sets(parked, "pat", remove_labels=("ashep:parked",))
-    await with_person(world)
-    world.check_done()
+    await world.finish(person=True)
     adopted = {fact.issue: fact.kind for fact in world.bodies(IssueAdopted)}
     assert adopted == {asked: "ask", parked: "park", "t-x": "work"}
     assert [fact.found for fact in world.bodies(OrphanStopped)] == [True]
@@ -150,22 +141,16 @@ async def test_three_issues_in_different_places_survive_the_loss_of_the_state_fo
 
 @pytest.mark.promise("O5")
 async def test_two_daemons_share_the_issues_and_no_run_is_made_twice(folder: Path) -> None:
-    world = World(folder)
+    world = World(folder, issues=6)
     other = beside(world, folder.parent / "other" / ".agent-shepherd")
-    for number in range(6):
-        world.tracker.add(f"issue {number}")
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(world.person)
+    async def both(one: World) -> None:
+        await one.live(lambda: all(issue.status == "closed" for issue in world.issues().values()))
+        await anyio.sleep(5)
 
-        async def both(one: World) -> None:
-            await one.live(lambda: all(issue.status == "closed" for issue in world.issues().values()))
-            await anyio.sleep(5)
-
-        async with anyio.create_task_group() as pair:
-            pair.start_soon(both, world)
-            pair.start_soon(both, other)
-        group.cancel_scope.cancel()
+    async with meanwhile(world.person), anyio.create_task_group() as pair:
+        pair.start_soon(both, world)
+        pair.start_soon(both, other)
     ended = [{fact.run for fact in one.bodies(RunEnded) if fact.state == "succeeded"} for one in (world, other)]
     assert all(ended)
     assert not ended[0] & ended[1]
@@ -196,12 +181,10 @@ async def test_the_issue_of_a_daemon_that_died_is_taken_over_with_a_comment_once
 
 @pytest.mark.promise("O4")
 async def test_a_daemon_that_comes_back_in_time_keeps_its_issue(folder: Path) -> None:
-    world = World(folder)
+    world = World(folder, issues=1)
     other = beside(world, folder.parent / "other" / ".agent-shepherd")
-    world.tracker.add("first")
     await lived_for(world, 12)
     async with other.living():
         await anyio.sleep(minutes(13))
-        await with_person(world)
-    world.check_done()
+        await world.finish(person=True)
     assert not other.bodies(RunPlanned)

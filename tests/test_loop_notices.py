@@ -11,14 +11,12 @@ import anyio
 import pytest
 
 from ashep.cli import main as command
-from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import readers
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
-from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import report, standing
 from ashep.views.times import stamp
@@ -38,9 +36,7 @@ def told(world: World) -> list[str]:
 
 
 async def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
-    world = World(folder, policies=POLICY, config=NOTIFY)
-    for number in range(3):
-        world.tracker.add(f"issue {number}")
+    world = World(folder, policies=POLICY, config=NOTIFY, issues=3)
     await world.live(lambda: len(told(world)) == 3)
     asked = [entry.at for entry in world.journal() if isinstance(entry.body, PersonAsked)]
     sent = [entry.at for entry in world.journal() if isinstance(entry.body, NoticeSent)]
@@ -53,8 +49,7 @@ async def test_who_waits_is_told_once_after_the_batch(folder: Path) -> None:
 
 async def test_people_are_reminded_after_a_restart_too_on_the_issue_and_by_the_targets(folder: Path) -> None:
     sign = {"name": "sign", "human": SIGN["human"] | {"reminder": "1h", "deadline": "210m"}}
-    world = World(folder, policies=policy(CHECK, sign), config=NOTIFY)
-    issue = world.tracker.add("one")
+    world, issue = World(folder, policies=policy(CHECK, sign), config=NOTIFY, issues=1), "t-1"
 
     def still() -> list[str]:
         return [text for text in told(world) if "still waits for you" in text]
@@ -76,8 +71,7 @@ def test_whatever_crashes_each_notice_comes_and_one_that_comes_twice_says_so(fol
     seen: list[list[bool]] = []
 
     async def scenario(place: Path, crash_at: int) -> None:
-        world = World(place, policies=POLICY, config=NOTIFY)
-        world.tracker.add("first")
+        world = World(place, policies=POLICY, config=NOTIFY, issues=1)
         points = Points(crash_at)
         if lost and crash_at % 2:
             points.lose = dict.fromkeys(range(crash_at, crash_at + 2), "after")
@@ -94,8 +88,7 @@ def test_whatever_crashes_each_notice_comes_and_one_that_comes_twice_says_so(fol
         return bool(world.world.notices.wanted)
 
     async def clean() -> None:
-        world = World(folder / "clean", policies=POLICY, config=NOTIFY)
-        world.tracker.add("first")
+        world = World(folder / "clean", policies=POLICY, config=NOTIFY, issues=1)
         points = Points()
         await world.live(lambda: bool(world.bodies(NoticeSent)), points)
         names.extend(points.names)
@@ -131,8 +124,7 @@ async def test_a_target_that_is_down_holds_nothing_up_and_is_told_in_the_end(fol
 
 @pytest.mark.slow
 async def test_an_outage_is_told_and_the_night_goes_on(folder: Path) -> None:
-    world = World(folder, policies=POLICY, config=NOTIFY)
-    name = world.tracker.add("first")
+    world, name = World(folder, policies=POLICY, config=NOTIFY, issues=1), "t-1"
     await world.live(lambda: name in world.world.flows and world.world.flows[name].run is not None)
     for method in ("look", "issue", "update", "comment", "commented", "heartbeat"):
         world.tracker.fail(method, TrackerUnavailable("gone"), times=10_000)
@@ -152,8 +144,7 @@ async def test_quiet_hours_by_the_clock(folder: Path) -> None:
     """Between 08:00 and 10:00 of the simulated machine's time nobody is told."""
     zone = world_zone()
     config = NOTIFY + f"  quiet_hours: [{{at: '0 {(8 + zone) % 24} * * *', lasts: 2h}}]\n"
-    world = World(folder, policies=POLICY, config=config)
-    name = world.tracker.add("first")
+    world, name = World(folder, policies=POLICY, config=config, issues=1), "t-1"
     await world.live(lambda: name in world.world.flows and world.stands(name) == "person")
     await world.live(lambda: bool(world.notifier.told))
     (gathered,) = [entry.at for entry in world.journal() if isinstance(entry.body, NoticesGathered)]
@@ -171,8 +162,7 @@ def world_zone() -> int:
 
 
 async def test_until_idle_tells_before_it_ends(folder: Path) -> None:
-    world = World(folder, policies=POLICY, config=NOTIFY)
-    world.tracker.add("first")
+    world = World(folder, policies=POLICY, config=NOTIFY, issues=1)
     async with world.living(options=WorkOptions(until_idle=True), sources=False) as running:
         info = await world.tracker.check()
         assert await running.until(info, WorkOptions(until_idle=True), world.said.append) == 0
@@ -189,7 +179,7 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     world.notifier.down["pager"] = "no route to host"
     name = world.tracker.add("first")
     await world.live(lambda: len(world.bodies(NoticeFailed)) == 2)
-    draw(world)
+    world.draw()
     with closing(open_read_only(folder / "state")) as database:
         (shown,) = standing.of_daemon(database, "notices")
         status = standing.status(database, {"running": False})
@@ -203,7 +193,7 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     assert (line["text"], line["seqs"]) == ("pager was not told, 2 times in a row: no route to host", failures)
     await world.live(lambda: bool(world.bodies(NoticesGivenUp)), patience=12 * 3600)
     (given_up,) = world.bodies(NoticesGivenUp)
-    draw(world)
+    world.draw()
     with closing(open_read_only(folder / "state")) as database:
         lines = report.report(database, stamp(world.clock.now() - timedelta(hours=12)), world.clock.now())
         (shown,) = standing.of_daemon(database, "notices")
@@ -216,14 +206,9 @@ async def test_status_and_report_say_what_could_not_be_told(folder: Path) -> Non
     world.tracker.person_sets(name, "pat", add_labels=("human:changes_requested",))
     other = world.tracker.add("second")
     await world.live(lambda: any(text.startswith(other) for text in told(world)))
-    draw(world)
+    world.draw()
     with closing(open_read_only(folder / "state")) as database:
         assert standing.of_daemon(database, "notices") == []
-
-
-def draw(world: World) -> None:
-    state = world.folder / "state"
-    Store.open(state, Reading(state / "journal")).close()
 
 
 def project(tmp_path: Path, *targets: object, **environ: str) -> Path:
@@ -271,7 +256,7 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
         world = World(folder, policies=POLICY, config=NOTIFY)
         name = world.tracker.add("first")
         await world.live(lambda: bool(world.bodies(NoticeWanted)))
-        draw(world)
+        world.draw()
         assert readers.why(folder.parent, issue=name) == 0
 
     simulate(scenario)

@@ -1,5 +1,6 @@
 """The whole daemon where work lands by pull request, killed at its boundaries, over adapters in memory."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from ashep.ports.landing import PullState
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
 from tests.memory import MemoryForge
+from tests.waiting import meanwhile, wait_until
 
 pytestmark = pytest.mark.virtual
 
@@ -30,11 +32,10 @@ BRANCH = branch_of(ISSUE)
 
 def forged(folder: Path) -> tuple[World, MemoryForge]:
     """A world with one issue that lands by pull request."""
-    world = World(folder, config=CONFIG, policies=policy(IMPLEMENT))
+    world = World(folder, config=CONFIG, policies=policy(IMPLEMENT), issues=1)
     world.workspaces = MemoryWorkspaces({"calc.py": "1"})
     world.forge = MemoryForge(world.own_trees)
     world.delay = 4.0
-    world.tracker.add("an issue")
     return world, world.forge
 
 
@@ -69,12 +70,8 @@ def merge(world: World, site: MemoryForge, head: str) -> None:
 
 async def lived(world: World, site: MemoryForge, points: Points | None = None) -> None:
     """Live until the issue is closed, through a crash where there is one."""
-    async with anyio.create_task_group() as group:
-        group.start_soon(people, world, site)
-        if not await world.live(points=points):
-            await anyio.sleep(1)
-            await world.live()
-        group.cancel_scope.cancel()
+    async with meanwhile(partial(people, world, site)):  # they know what they have seen, whoever crashes
+        await world.live_on(points or Points())
     holds(world, site)
 
 
@@ -165,20 +162,16 @@ def pushes(world: World, site: MemoryForge) -> str:
 @pytest.mark.promise("Z3")
 async def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_they_merge_it(folder: Path) -> None:
     world, site = forged(folder)
-    async with anyio.create_task_group() as group:
 
-        async def person() -> None:
-            while BRANCH not in site.branches:
-                await anyio.sleep(5)
-            theirs = pushes(world, site)
-            site.checks(1, "failing", "build")
-            await anyio.sleep(3600)
-            assert site.branches[BRANCH] == theirs
-            merge(world, site, theirs)
+    async def person() -> None:
+        await wait_until(lambda: BRANCH in site.branches, 3600, 5)
+        theirs = pushes(world, site)
+        site.checks(1, "failing", "build")
+        await anyio.sleep(3600)
+        assert site.branches[BRANCH] == theirs
+        merge(world, site, theirs)
 
-        group.start_soon(person)
-        await world.live()
-    world.check_done()
+    await world.finish(beside=person)
     assert [fact.visit for fact in world.bodies(PhaseEntered)] == [1], "nobody worked on it again"
     assert [fact.by for fact in world.bodies(IssueClosed)] == ["shepherd"]
     assert sum("ashep touches it no more" in text for text in world.comments(ISSUE)) == 1
@@ -188,18 +181,14 @@ async def test_what_a_person_pushed_is_left_to_them_and_closes_the_issue_once_th
 async def test_what_a_person_pushed_is_never_overwritten(folder: Path) -> None:
     world, site = forged(folder)
     theirs = list[str]()
-    async with anyio.create_task_group() as group:
 
-        async def person() -> None:
-            while BRANCH not in site.branches:
-                await anyio.sleep(5)
-            site.checks(1, "failing", "build")
-            while len(world.bodies(PhaseEntered)) < 2:  # it is worked on again
-                await anyio.sleep(1)
-            theirs.append(pushes(world, site))
+    async def person() -> None:
+        await wait_until(lambda: BRANCH in site.branches, 3600, 5)
+        site.checks(1, "failing", "build")
+        await wait_until(lambda: len(world.bodies(PhaseEntered)) == 2, 3600, 1)  # it is worked on again
+        theirs.append(pushes(world, site))
 
-        group.start_soon(person)
-        await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels)
+    await world.live(lambda: "ashep:parked" in world.issues()[ISSUE].labels, beside=person)
     assert world.code(ISSUE) == "landing_theirs"
     assert site.branches[BRANCH] == theirs[0]
     (refused,) = world.bodies(LandingRefused)

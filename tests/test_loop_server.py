@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -14,9 +15,9 @@ from ashep.core.facts.runs import PromptSent, RunEnded, TurnDied
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.daemon.monitor import CATALOGUE
-from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
+from ashep.errors import ServerNotStarted, TrackerUnavailable
 from ashep.ports.runner import Sign
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.simulation.memory.runner import Play
 from tests.loop_world import World, minutes, policy, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]
@@ -26,10 +27,23 @@ PHASE: dict[str, object] = {"name": "check", "capabilities": ["review"], "timeou
 ALONE = "version: 1\nworker: {max_concurrent_runs: 2, lock_work_tree: false}\n"
 
 
-def place(folder: Path, *, config: str = ALONE, delay: float = 600.0) -> World:
-    world = World(folder, policies=policy(PHASE | {"retry": {"max_attempts": 1}}), config=config)
+def place(folder: Path, *, config: str = ALONE, delay: float = 600.0, issues: int = 1) -> World:
+    world = World(folder, policies=policy(PHASE | {"retry": {"max_attempts": 1}}), config=config, issues=issues)
     world.answer = lambda _, asked: Play(text=said("check"), delay=delay)
     return world
+
+
+async def leaks(world: World, gib: int, after: float) -> None:
+    """The agent server needs so much memory from then on."""
+    await anyio.sleep(after)
+    world.runner.memory = gib * GIB
+
+
+def took(world: World) -> float:
+    """The seconds from the prompt until its run has ended."""
+    sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
+    ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
+    return (ended.at - sent.at).total_seconds()
 
 
 def turns(world: World) -> int:
@@ -38,9 +52,7 @@ def turns(world: World) -> int:
 
 @pytest.mark.promise("E3")
 async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_lost(tmp_path: Path) -> None:
-    world = place(tmp_path / "p")
-    for number in range(3):
-        world.tracker.add(f"issue {number}")
+    world = place(tmp_path / "p", issues=3)
 
     async def upgrade() -> None:
         await anyio.sleep(60)
@@ -49,8 +61,7 @@ async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_
         await world.runner.stop_server()
         world.runner.version = "memory 2"
 
-    await world.live(beside=upgrade)
-    world.check_done(restarts=1)
+    await world.finish(beside=upgrade, restarts=1)
     told = "memory 2 answers where memory did"
     assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
     assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
@@ -59,16 +70,8 @@ async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_
 
 @pytest.mark.promise("X12")
 async def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lost(tmp_path: Path) -> None:
-    world = place(tmp_path / "p")
-    for number in range(5):
-        world.tracker.add(f"issue {number}")
-
-    async def leak() -> None:
-        await anyio.sleep(300)
-        world.runner.memory = 5 * GIB
-
-    await world.live(beside=leak)
-    world.check_done()
+    world = place(tmp_path / "p", issues=5)
+    await world.finish(beside=partial(leaks, world, 5, 300))
     assert turns(world) == 5
     assert not world.bodies(TurnDied)
     assert not world.bodies(ServerFailed)
@@ -83,36 +86,16 @@ async def test_a_server_that_leaks_is_begun_anew_between_turns_and_no_turn_is_lo
 
 async def test_at_twice_its_limit_it_is_begun_anew_at_once_and_no_attempt_is_burnt(tmp_path: Path) -> None:
     world = place(tmp_path / "p", delay=7200.0)
-    world.tracker.add("long")
-
-    async def leak() -> None:
-        await anyio.sleep(600)
-        world.runner.memory = 9 * GIB
-
-    await world.live(beside=leak)
-    world.check_done(restarts=1)
+    await world.finish(beside=partial(leaks, world, 9, 600), restarts=1)
     assert len(world.bodies(TurnDied)) == 1
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded"]
 
 
 @pytest.mark.promise("X12")
 async def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) -> None:
-    world = place(tmp_path / "p")
-    long = world.tracker.add("long")
-    for number in range(4):
-        world.tracker.add(f"issue {number}")
-
-    def answer(_: World, asked: Prompted) -> Play:
-        return Play(text=said("check"), delay=10_000.0 if f"{long}/" in asked.key else 600.0)
-
-    world.answer = answer
-
-    async def leak() -> None:
-        await anyio.sleep(300)
-        world.runner.memory = 5 * GIB
-
-    await world.live(beside=leak)
-    world.check_done()
+    world = place(tmp_path / "p", issues=5)
+    world.answer = lambda _, asked: Play(text=said("check"), delay=10_000.0 if "t-1/" in asked.key else 600.0)
+    await world.finish(beside=partial(leaks, world, 5, 300))
     assert turns(world) == 5, "no healthy turn was ended"
     first, again = [e.at for e in world.journal() if isinstance(e.body, RecycleWanted)][:2]
     began = [run.at for run in world.journal() if isinstance(run.body, RunEnded)]
@@ -123,7 +106,6 @@ async def test_a_drain_does_not_wait_for_a_long_turn_for_ever(tmp_path: Path) ->
 async def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop(tmp_path: Path) -> None:
     """For some minutes it dies a second after each start; then it lives."""
     world = place(tmp_path / "p")
-    world.tracker.add("first")
     broken = True
 
     async def dies() -> None:
@@ -151,7 +133,6 @@ async def test_a_server_that_dies_at_once_each_time_is_not_started_in_a_hot_loop
 @pytest.mark.promise("X9")
 async def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_path: Path) -> None:
     world = place(tmp_path / "p")
-    world.tracker.add("first")
     tries = list[float]()
 
     def fault(method: str, when: str) -> Exception | None:
@@ -161,8 +142,7 @@ async def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_pa
         return ServerNotStarted("the program is broken") if len(tries) < 14 else None
 
     world.runner.fault = fault
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert len(world.bodies(ServerFailed)) == 13
     gaps = [later - before for before, later in itertools.pairwise(tries)]
     assert all(gap <= LONGEST_DELAY.total_seconds() + 60 for gap in gaps)
@@ -173,25 +153,16 @@ async def test_a_server_that_does_not_start_is_tried_at_growing_intervals(tmp_pa
 async def test_an_attached_server_that_is_away_for_hours_burns_no_attempt(tmp_path: Path) -> None:
     """It goes on with its turns meanwhile, and nobody can see it: it accepts connections and never answers."""
     config = "version: 1\nrunners: {opencode: {managed: false, url: 'http://127.0.0.1:4096'}}\n"
-    world = place(tmp_path / "p", config=config, delay=minutes(100))
-    for number in range(2):
-        world.tracker.add(f"issue {number}")
-    away = False
-
-    def fault(method: str, when: str) -> Exception | None:
-        return RunnerUnavailable("no answer within 1 s") if away and when == "before" else None
-
-    world.runner.fault = fault
+    world = place(tmp_path / "p", config=config, delay=minutes(100), issues=2)
+    away = world.away("no answer within 1 s")
 
     async def outage() -> None:
-        nonlocal away
         await anyio.sleep(minutes(10))
-        away = True
+        away.now = True
         await anyio.sleep(minutes(8 * 60))
-        away = False
+        away.now = False
 
-    await world.live(patience=minutes(15 * 60), beside=outage)
-    world.check_done()
+    await world.finish(patience=minutes(15 * 60), beside=outage)
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
     assert not world.bodies(RetryScheduled)
     assert not world.bodies(ServerFailed)
@@ -202,32 +173,21 @@ async def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_pat
     """It answers as ever, and what it takes comes to nothing: only looks at the turn and the disk show that."""
     line = "No space left on device, on the disk of /data: make room there; it is tried again"
     world = place(tmp_path / "p", delay=60.0)
-    world.tracker.add("first")
-    full = False
-
-    def answer(_: World, asked: Prompted) -> Play:
-        return Play(text=said("check"), delay=60.0, fate="stored" if full else "ends")
-
-    def fault(method: str, when: str) -> Exception | None:
-        looks = method in ("start", "turn", "catalog")
-        return RunnerUnavailable(line) if full and looks and when == "before" else None
-
-    world.answer, world.runner.fault = answer, fault
+    full = world.away(line, "start", "turn", "catalog")
+    world.answer = lambda _, asked: Play(text=said("check"), delay=60.0, fate="stored" if full.now else "ends")
 
     async def fill() -> None:
-        nonlocal full
         while not world.runner.sessions:
             await anyio.sleep(0.01)
-        full = True
+        full.now = True
         await anyio.sleep(minutes(5))
         world.tracker.add("second")
         await anyio.sleep(minutes(8 * 60))
         assert not world.bodies(RunEnded)
         assert len(world.runner.sessions) == 1
-        full = False
+        full.now = False
 
-    await world.live(patience=minutes(15 * 60), beside=fill)
-    world.check_done()
+    await world.finish(patience=minutes(15 * 60), beside=fill)
     assert [fact.detail for fact in world.bodies(RunnerSeen) if fact.state != "up"] == [line]
     assert "runner_away" in {fact.code for fact in world.bodies(IssueHeld)}
     assert [fact.state for fact in world.bodies(RunEnded)] == ["succeeded", "succeeded"]
@@ -239,48 +199,36 @@ async def test_a_server_on_a_full_disk_loses_a_turn_and_burns_no_attempt(tmp_pat
 async def test_a_night_without_tracker_and_server_is_waited_out(tmp_path: Path) -> None:
     """More than a thousand failures in a row of each: waits are bounded, and so are the numbers that they come of."""
     world = place(tmp_path / "p")
-    world.tracker.add("first")
-    away = True
-
-    def fault(method: str, when: str) -> Exception | None:
-        return RunnerUnavailable("away") if away and when == "before" else None
-
-    world.runner.fault = fault
+    away = world.away()
+    away.now = True
     world.tracker.fail("look", TrackerUnavailable("away"), times=10**6)
 
     async def outage() -> None:
-        nonlocal away
         await anyio.sleep(minutes(20 * 60))
-        away = False
+        away.now = False
         world.tracker._failures.clear()  # pyright: ignore[reportPrivateUsage]
 
-    await world.live(patience=minutes(21 * 60), beside=outage)
-    world.check_done()
+    await world.finish(patience=minutes(21 * 60), beside=outage)
 
 
 @pytest.mark.promise("T2", "X15")
 async def test_what_no_stream_tells_of_is_read_within_a_check(tmp_path: Path) -> None:
     """The stream stands, and tells nothing: the end of a turn is seen all the same."""
     world = place(tmp_path / "p", delay=100.0)
-    world.tracker.add("first")
 
     async def silent() -> AsyncIterator[Sign]:
         yield Sign(None)
         await anyio.sleep_forever()
 
     world.runner.signs = silent  # type: ignore[method-assign]
-    await world.live()
-    world.check_done()
-    sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
-    ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
-    assert 100 <= (ended.at - sent.at).total_seconds() <= 100 + 2 + 1
+    await world.finish()
+    assert 100 <= took(world) <= 100 + 2 + 1
 
 
 @pytest.mark.promise("X15")
 async def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Path) -> None:
     """It ends in the gap; the stream that stands again is what tells, before the next check."""
     world = place(tmp_path / "p", config=ALONE + "monitor: {check_every: 10m}\n", delay=100.0)
-    world.tracker.add("first")
 
     async def cut() -> AsyncIterator[Sign]:
         yield Sign(None)
@@ -289,30 +237,20 @@ async def test_after_a_gap_of_the_stream_every_turn_is_read_at_once(tmp_path: Pa
         await anyio.sleep_forever()
 
     world.runner.signs = cut  # type: ignore[method-assign]
-    await world.live()
-    world.check_done()
-    sent = next(entry for entry in world.journal() if isinstance(entry.body, PromptSent))
-    ended = next(entry for entry in world.journal() if isinstance(entry.body, RunEnded))
-    assert 100 <= (ended.at - sent.at).total_seconds() <= 135
+    await world.finish()
+    assert 100 <= took(world) <= 135
 
 
 async def test_a_server_that_was_away_while_the_clock_was_set_back_is_back_when_it_answers(tmp_path: Path) -> None:
     world = place(tmp_path / "p", delay=60.0)
-    world.tracker.add("first")
-    gone = False
+    gone = world.away("no answer")
 
-    def fault(method: str, when: str) -> Exception | None:
-        return RunnerUnavailable("no answer") if gone and when == "before" else None
-
-    world.runner.fault = fault
-
-    async def away() -> None:
-        nonlocal gone
+    async def leaves() -> None:
         while not world.runner.sessions:
             await anyio.sleep(0.01)
-        gone = True
+        gone.now = True
         await anyio.sleep(minutes(2))
         world.clock.jump(timedelta(hours=-9))
-        gone = False
+        gone.now = False
 
-    await world.live(patience=minutes(30), beside=away)
+    await world.live(patience=minutes(30), beside=leaves)

@@ -1,11 +1,9 @@
 """The whole daemon, over memory and virtual time: a person takes a session, or an issue, and is left alone there."""
 
 import shutil
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -14,15 +12,17 @@ from ashep.core.facts.issues import IssueHeld, PhaseEntered
 from ashep.core.facts.runs import ReleaseWanted, RunEnded, RunPlanned, RunWithdrawn, SessionReleased, SessionTaken
 from ashep.errors import RunnerUnavailable
 from tests.loop_world import Points, World, minutes, policy
+from tests.waiting import meanwhile
 
 pytestmark = pytest.mark.virtual
 
 PAUSED = "ashep:paused"
+ISSUE = "t-1"
 
 
 def world_of(folder: Path, **takeover: str) -> World:
     phases: list[dict[str, object]] = [{"name": "implement"}, {"name": "test"}]
-    world = World(folder, policies=policy(*phases, takeover=takeover))
+    world = World(folder, policies=policy(*phases, takeover=takeover), issues=1)
     world.delay = 30.0
     return world
 
@@ -36,8 +36,8 @@ async def busy_session(world: World) -> str:
         await anyio.sleep(1)
 
 
-def labels(world: World, issue: str) -> set[str]:
-    return set(world.issues()[issue].labels)
+def labels(world: World) -> set[str]:
+    return set(world.issues()[ISSUE].labels)
 
 
 def prompts(world: World, session: str) -> list[str]:
@@ -45,16 +45,11 @@ def prompts(world: World, session: str) -> list[str]:
     return [message.text for message in world.runner.sessions[session].messages if message.who != "person"]
 
 
-async def live_beside(world: World, person: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    await world.live(beside=person)
-
-
 @pytest.mark.promise("P11")
 @pytest.mark.parametrize("action", ["resume", "pause", "review"])
 async def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, action: str) -> None:
     """They write every four minutes for an hour, and let turns of two minutes run; the cool-down is five."""
     world = world_of(folder, action=action, cooldown="5m")
-    issue = world.tracker.add("first")
     last = 0.0
     session = ""
 
@@ -67,11 +62,10 @@ async def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, a
             last = world.clock.monotonic()
             assert len(prompts(world, session)) == 1
             await anyio.sleep(240)
-            assert (PAUSED in labels(world, issue)) == (action == "pause")
-            assert world.stands(issue) == "person"
+            assert (PAUSED in labels(world)) == (action == "pause")
+            assert world.stands(ISSUE) == "person"
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)
     released = next(entry for entry in world.entries if isinstance(entry.body, SessionReleased))
     quiet = world.clock.monotonic() - (world.clock.now() - released.at).total_seconds() - last
     assert 120 + 300 <= quiet <= 120 + 300 + 25
@@ -88,7 +82,6 @@ async def test_a_person_is_left_alone_and_then_the_agent_goes_on(folder: Path, a
 async def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, action: str, restart: bool) -> None:
     """The stream does not tell of it, and the turn has ended before the next look at people, or before a restart."""
     world = world_of(folder, action=action, cooldown="5m")
-    world.tracker.add("first")
     wrote = False
 
     async def person() -> None:
@@ -100,15 +93,13 @@ async def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, 
         await anyio.sleep(120)
         assert [fact.phase for fact in world.bodies(PhaseEntered)] == ["implement"]
         if action == "pause":
-            assert PAUSED in labels(world, "t-1")
+            assert PAUSED in labels(world)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(person)
+    async with meanwhile(person):
         if restart:
             await world.live(lambda: wrote)
             await anyio.sleep(10)
         await world.live()
-        group.cancel_scope.cancel()
     world.check_done()
     (taken,) = world.bodies(SessionTaken)
     assert taken.outcome
@@ -124,25 +115,23 @@ async def test_who_writes_at_the_end_of_a_turn_is_not_passed_over(folder: Path, 
 async def test_the_label_takes_an_issue_over_and_gives_it_back(folder: Path) -> None:
     world = world_of(folder)
     world.delay = 600.0
-    issue = world.tracker.add("first")
     session = ""
 
     async def person() -> None:
         nonlocal session
         session = await busy_session(world)
-        world.tracker.person_sets(issue, "pat", add_labels=(PAUSED,))
+        world.tracker.person_sets(ISSUE, "pat", add_labels=(PAUSED,))
         await anyio.sleep(60)
         assert not await world.runner.busy(world.runner.sessions)
         world.runner.person_writes(session, "I do it", delay=200)
         await anyio.sleep(minutes(90))
-        assert world.stands(issue) == "person"
-        assert world.world.lock == issue
+        assert world.stands(ISSUE) == "person"
+        assert world.world.lock == ISSUE
         assert len(prompts(world, session)) == 1
         world.delay = 5.0
-        world.tracker.person_sets(issue, "pat", remove_labels=(PAUSED,))
+        world.tracker.person_sets(ISSUE, "pat", remove_labels=(PAUSED,))
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)
     assert len(prompts(world, session)) == 2
     assert [fact.by for fact in world.bodies(SessionReleased)] == ["label"]
     assert len(world.bodies(ReleaseWanted)) == 1
@@ -152,7 +141,6 @@ async def test_the_label_takes_an_issue_over_and_gives_it_back(folder: Path) -> 
 @pytest.mark.parametrize("moment", [1, 3, 6, 11, 20, 45, 100, 330, 345, 360])
 async def test_a_restart_in_the_midst_of_a_takeover_changes_nothing(folder: Path, moment: float) -> None:
     world = world_of(folder, action="resume", cooldown="5m")
-    world.tracker.add("first")
     wrote = False
 
     async def person() -> None:
@@ -160,13 +148,11 @@ async def test_a_restart_in_the_midst_of_a_takeover_changes_nothing(folder: Path
         world.runner.person_writes(await busy_session(world), "wait", delay=20)
         wrote = True
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(person)
+    async with meanwhile(person):
         await world.live(lambda: wrote)
         until = world.clock.monotonic() + moment
         await world.live(lambda: world.clock.monotonic() >= until or world.all_closed())
         await world.live()
-        group.cancel_scope.cancel()
     world.check_done()
     assert len(world.bodies(SessionTaken)) == 1
     assert len(world.bodies(RunPlanned)) == 3
@@ -181,20 +167,16 @@ async def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str)
         boundary += 7
         shutil.rmtree(folder, ignore_errors=True)
         world = world_of(folder, action=action, cooldown="1m")
-        world.tracker.add("first")
 
         async def person(world: World = world) -> None:
             session = await busy_session(world)
             await anyio.sleep(2)
             world.runner.person_writes(session, "wait", delay=20)
 
-        done = False
-        async with anyio.create_task_group() as group:
-            group.start_soon(person)
+        async with meanwhile(person):
             done = await world.live(points=Points(boundary))
             if not done:
                 await world.live()
-            group.cancel_scope.cancel()
         world.check_done()
         assert all(count == 1 for count in world.runner.deliveries.values())
         if done:
@@ -204,15 +186,13 @@ async def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str)
 @pytest.mark.promise("P12")
 async def test_what_a_person_changes_in_the_tree_is_the_issues(folder: Path) -> None:
     world = world_of(folder, action="resume", cooldown="5m")
-    world.tracker.add("first")
 
     async def person() -> None:
         world.runner.person_writes(await busy_session(world), "wait", delay=20)
         await anyio.sleep(100)
         world.tree.write("calc.py", "by hand")
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)
     assert not [fact for fact in world.bodies(IssueHeld) if fact.code == "tree_dirty"]
     assert not world.bodies(RunWithdrawn)
 
@@ -220,7 +200,6 @@ async def test_what_a_person_changes_in_the_tree_is_the_issues(folder: Path) -> 
 async def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Path) -> None:
     world = world_of(folder, action="resume", cooldown="5m")
     world.delay = 100.0
-    world.tracker.add("first")
     stopped = 0.0
 
     async def person() -> None:
@@ -230,8 +209,7 @@ async def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Pat
         stopped = world.clock.monotonic()
         await world.runner.abort(session)
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)
     again = next(entry for entry in world.entries if isinstance(entry.body, RunPlanned) and entry.body.attempt == 2)
     waited = world.clock.monotonic() - (world.clock.now() - again.at).total_seconds() - stopped
     assert timedelta(minutes=5).total_seconds() <= waited <= 330
@@ -241,9 +219,8 @@ async def test_a_person_who_stops_the_turn_in_opencode_is_waited_for(folder: Pat
 async def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_in_it(folder: Path) -> None:
     """They write there after the first attempt has failed, and before the second one begins."""
     phase: dict[str, object] = {"name": "implement", "session": "reuse", "retry": {"initial_delay": "30s"}}
-    world = World(folder, policies=policy(phase, takeover={"action": "resume", "cooldown": "2m"}))
+    world = World(folder, policies=policy(phase, takeover={"action": "resume", "cooldown": "2m"}), issues=1)
     world.outcomes = {"implement": [{"result": "failed"}, {}]}
-    world.tracker.add("first")
     wrote = session = None
 
     async def person() -> None:
@@ -254,8 +231,7 @@ async def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_
         world.runner.person_writes(session, "let me see", delay=300)
         wrote = world.clock.now()
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)
     assert wrote is not None
     assert session is not None
     assert [message.who for message in world.runner.sessions[session].messages] == ["ashep", "person"]
@@ -266,17 +242,15 @@ async def test_a_session_that_is_used_again_is_not_written_to_while_a_person_is_
 async def test_no_server_is_ended_in_which_a_person_works(folder: Path) -> None:
     """A managed server is ended when nothing ran for `idle_stop`; and with its daemon, where nothing runs on it."""
     config = "version: 1\nrunners: {opencode: {idle_stop: 2m}}\n"
-    world = World(folder, policies=policy({"name": "implement"}), config=config)
-    issue = world.tracker.add("first")
+    world = World(folder, policies=policy({"name": "implement"}), config=config, issues=1)
 
     async def person() -> None:
         world.runner.person_writes(await busy_session(world), "wait", delay=1000)
         await anyio.sleep(minutes(30))
         assert await world.runner.has_session(world.bodies(SessionTaken)[0].session or "")
         life = world.runner.instance
-        world.tracker.person_sets(issue, "pat", remove_labels=(PAUSED,))
+        world.tracker.person_sets(ISSUE, "pat", remove_labels=(PAUSED,))
         await anyio.sleep(20)
         assert world.runner.instance == life
 
-    await live_beside(world, person)
-    world.check_done()
+    await world.finish(beside=person)

@@ -10,7 +10,7 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import WorkOptions
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, some
-from tests.test_loop import until, with_person
+from tests.test_loop import until
 
 pytestmark = pytest.mark.virtual
 
@@ -48,7 +48,7 @@ async def holds_what_was_worked(world: World) -> None:
 
 async def test_three_issues_at_once_stay_apart(folder: Path) -> None:
     world = apart(folder, issues=3)
-    await with_person(world)
+    await world.live(person=True)
     await holds_what_was_worked(world)
     planned = [fact for fact in world.bodies(RunPlanned) if fact.phase == "implement" and fact.visit == 1]
     assert sorted(fact.slot for fact in planned) == [0, 1, 2]

@@ -12,8 +12,8 @@ from ashep.adapters.git.worktrees import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut
-from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Refused
-from tests.conformance.landings import GitLandingWorld, put
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
+from tests.conformance.landings import GitLandingWorld, put, refusal
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
 
@@ -30,12 +30,6 @@ async def ready(world: GitLandingWorld, landing: GitLanding | None = None) -> In
     made = await (landing or world.landing).integrate(Candidate("t-1", ONE, world.git("rev-parse", ONE), "main"))
     assert isinstance(made, Integrated), made
     return made
-
-
-def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
-    assert isinstance(result, Refused)
-    assert result.code == code
-    assert all(word in result.why for word in words), result.why
 
 
 def failing(world: GitLandingWorld, *, now: bool = True) -> None:

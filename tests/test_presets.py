@@ -55,24 +55,23 @@ class Lived:
 
 def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:approved") -> Lived:
     """Lead one issue through a preset with what its agents report: the phases that ran and asked, and why it parked."""
-    lives: list[Lived] = []
 
-    async def scenario() -> None:
+    async def scenario() -> Lived:
         issue = world.tracker.add("one")
         await world.live(
             lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels,
             beside=lambda: world.person(answers),
         )
         ran, asked = ([fact.phase for fact in world.bodies(kind)] for kind in (RunPlanned, PersonAsked))
-        lives.append(Lived(ran, asked, [fact.code for fact in world.bodies(IssueParked)]))
-        if not lives[0].parked:
+        lived = Lived(ran, asked, [fact.code for fact in world.bodies(IssueParked)])
+        if not lived.parked:
             world.check_done()
+        return lived
 
     write_starter(folder, name)
     world = World(folder)
     world.outcomes = outcomes
-    simulate(scenario)
-    return lives[0]
+    return simulate(scenario)
 
 
 def said(**verdicts: Any) -> Script:

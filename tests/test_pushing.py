@@ -13,10 +13,8 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def world(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitLandingWorld:
+def world(folder: Path, git_alone: None) -> GitLandingWorld:
     """A repository with the remote `origin`, a bare one beside it, which a person has a clone of."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     world = GitLandingWorld(folder.parent / "top")
     world.git("init", "-q", "--bare", "-b", "main", str(there(world)))
     world.git("remote", "add", "origin", str(there(world)))

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,58 +23,10 @@ from ashep.journal.blobs import Blobs
 from ashep.prompt import files
 from ashep.store.tables import edit_json
 from tests.loop_world import World, minutes, policy
+from tests.waiting import meanwhile, wait_until
 
 LOOK = policy({"name": "look", "capabilities": ["review"]})
 CHECK = policy({"name": "check", "capabilities": ["review"]})
-
-
-@pytest.mark.virtual
-@pytest.mark.promise("F6")
-async def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
-    world = World(tmp_path, policies=LOOK)
-    said: list[str] = []
-    async with world.living() as running:
-        reload = Reload(tmp_path, running.shepherd, said.append)
-        await anyio.sleep(1)
-        start = len(world.bodies(Adopted))
-        await reload.again()
-        assert said == []
-        (tmp_path / "policies.yaml").write_text("version: 1\npolicies: {x: [nonsense}\n")
-        for _ in range(3):
-            await reload.again()
-        assert said[-1] == "the configuration stays as it was"
-        assert len(said) == 2
-        assert "policies.yaml:2" in said[0]
-        assert len(world.bodies(Adopted)) == start
-        (tmp_path / "policies.yaml").write_text(CHECK)
-        await reload.again()
-        assert said[2:] == ["read again, and in force now: policies"]
-        world.tracker.add("first")
-        await anyio.sleep(minutes(1))
-        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["check"]
-        assert len(world.bodies(Adopted)) == start + 1
-
-
-@pytest.mark.virtual
-@pytest.mark.promise("F6")
-async def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) -> None:
-    world = World(tmp_path, policies=LOOK)
-    said: list[str] = []
-    async with world.living() as running:
-        reload = Reload(tmp_path, running.shepherd, said.append)
-        await anyio.sleep(1)
-        quiet = '{at: "* * * * *", lasts: 1h, name: always}'
-        text = f"tracker: {{timeout: 7s}}\nworker: {{max_concurrent_runs: 1, quiet_hours: [{quiet}]}}\n"
-        text += "budgets: {warn_at: 0.5}\n"
-        (tmp_path / "config.yaml").write_text(text)
-        for _ in range(2):
-            await reload.again()
-            await anyio.sleep(1)
-        assert said == ["read again, and in force now: settings", "config.yaml: tracker will count from the next start"]
-        settings = world.world.settings
-        assert (settings.worker.max_concurrent_runs, settings.tracker.timeout.seconds) == (1, 30)
-        assert settings.budgets.warn_at == 0.5
-        assert [fact.why for fact in world.bodies(WorkPaused)] == ["always"]
 
 
 class Edited:
@@ -103,13 +57,63 @@ class Edited:
         return [one.text for session in sessions for one in session.messages if one.who == "ashep"]
 
 
-@pytest.mark.virtual
-@pytest.mark.promise("F6")
-async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
-    world = World(folder, policies=LOOK)
+@asynccontextmanager
+async def editing(folder: Path, policies: str | None = LOOK, config: str | None = None) -> AsyncGenerator[Edited]:
+    """Give a daemon that has begun, and a user who edits its files."""
+    world = World(folder, policies=policies, config=config)
     async with world.living() as running:
         edited = Edited(world, running)
         await anyio.sleep(1)
+        yield edited
+
+
+@pytest.mark.virtual
+@pytest.mark.promise("F6")
+async def test_an_edit_counts_at_once_and_a_mistake_is_told_once_and_changes_nothing(tmp_path: Path) -> None:
+    async with editing(tmp_path) as edited:
+        world, reload, said = edited.world, edited.reload, edited.said
+        start = len(world.bodies(Adopted))
+        await reload.again()
+        assert said == []
+        (tmp_path / "policies.yaml").write_text("version: 1\npolicies: {x: [nonsense}\n")
+        for _ in range(3):
+            await reload.again()
+        assert said[-1] == "the configuration stays as it was"
+        assert len(said) == 2
+        assert "policies.yaml:2" in said[0]
+        assert len(world.bodies(Adopted)) == start
+        await edited.write("policies.yaml", CHECK)
+        assert said[2:] == ["read again, and in force now: policies"]
+        world.tracker.add("first")
+        await anyio.sleep(minutes(1))
+        assert [fact.phase for fact in world.bodies(RunPlanned)] == ["check"]
+        assert len(world.bodies(Adopted)) == start + 1
+
+
+@pytest.mark.virtual
+@pytest.mark.promise("F6")
+async def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: Path) -> None:
+    async with editing(tmp_path) as edited:
+        world, reload, said = edited.world, edited.reload, edited.said
+        quiet = '{at: "* * * * *", lasts: 1h, name: always}'
+        text = f"tracker: {{timeout: 7s}}\nworker: {{max_concurrent_runs: 1, quiet_hours: [{quiet}]}}\n"
+        text += "budgets: {warn_at: 0.5}\n"
+        (tmp_path / "config.yaml").write_text(text)
+        for _ in range(2):
+            await reload.again()
+            await anyio.sleep(1)
+        assert said == ["read again, and in force now: settings", "config.yaml: tracker will count from the next start"]
+        settings = world.world.settings
+        assert (settings.worker.max_concurrent_runs, settings.tracker.timeout.seconds) == (1, 30)
+        assert settings.budgets.warn_at == 0.5
+        assert [fact.why for fact in world.bodies(WorkPaused)] == ["always"]
+
+
+@pytest.mark.virtual
+@pytest.mark.promise("F6")
+async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
+    async with editing(folder) as edited:
+        world = edited.world
         await edited.write("policies.yaml", "version: 1\npolicies: {x: [nonsense]}\n")
         assert [fact.problems for fact in world.bodies(EditRefused)] == [tuple(edited.said[:-1])]
         assert "policies.yaml:2: policies.x[0]: no agent" in edited.status()["problems"][0]
@@ -132,10 +136,8 @@ async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: P
 @pytest.mark.virtual
 @pytest.mark.promise("F6")
 async def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
-    world = World(folder, policies=LOOK)
-    async with world.living() as running:
-        edited = Edited(world, running)
-        await anyio.sleep(1)
+    async with editing(folder) as edited:
+        world = edited.world
         await edited.write(
             "policies/docs.yaml", "match: {types: [epic]}\nphases: [{name: doc, capabilities: [review]}]\n"
         )
@@ -153,10 +155,8 @@ async def test_policies_of_the_folder_count_at_once(folder: Path) -> None:
 @pytest.mark.virtual
 @pytest.mark.promise("F6")
 async def test_templates_count_from_the_next_prompt_and_a_broken_one_keeps_the_last_good(folder: Path) -> None:
-    world = World(folder, policies=LOOK)
-    async with world.living() as running:
-        edited = Edited(world, running)
-        await anyio.sleep(1)
+    async with editing(folder) as edited:
+        world = edited.world
         await edited.write("prompts/look.md.j2", "First words.")
         assert edited.said == ["read again, and in force now: prompts"]
         world.tracker.add("one")
@@ -226,10 +226,9 @@ async def test_an_edit_under_runs_and_questions_loses_nothing(folder: Path) -> N
         {"name": "ask", "human": {"ask": "Good?", "approved": "close", "changes_requested": "look"}},
     )  # fmt: skip
     new = policy({"name": "check", "capabilities": ["review"]})
-    world = World(folder, policies=old, config="version: 1\nworker: {max_concurrent_runs: 1}\n")
-    world.outcomes = {"look": [{"verdict": "good"}]}
-    async with world.living() as running:
-        edited = Edited(world, running)
+    async with editing(folder, old, "version: 1\nworker: {max_concurrent_runs: 1}\n") as edited:
+        world = edited.world
+        world.outcomes = {"look": [{"verdict": "good"}]}
         asking = world.tracker.add("asks")
         await anyio.sleep(minutes(1))
         assert world.stands(asking) == "person"
@@ -266,18 +265,13 @@ class Counting(Reload):
 
     async def reads(self, count: int) -> None:
         """Wait until it would have read so often."""
-        with anyio.fail_after(20):
-            while self.read < count:
-                await anyio.sleep(0.05)
+        await wait_until(lambda: self.read >= count)
 
 
 @pytest.mark.virtual
 async def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    said: list[str] = []
-    async with world.living() as running:
-        reload = Reload(tmp_path, running.shepherd, said.append)
-        await anyio.sleep(1)
+    async with editing(tmp_path, None) as edited:
+        world, reload, said = edited.world, edited.reload, edited.said
         start = len(world.bodies(Adopted))
         agents = tmp_path / "agents.yaml"
         (tmp_path / "config.yaml").write_text("version: 1\nrunners: {mine: {type: 'own:Mine'}}\n")
@@ -293,8 +287,7 @@ async def test_the_agents_of_another_runner_come_with_it(tmp_path: Path) -> None
 @pytest.mark.slow
 async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_path: Path) -> None:
     reload = Counting(tmp_path)
-    async with anyio.create_task_group() as group:
-        group.start_soon(reload.run)
+    async with meanwhile(reload.run):
         await reload.reads(1)  # once the watch has begun
         os.kill(os.getpid(), signal.SIGHUP)
         await reload.reads(2)
@@ -310,13 +303,10 @@ async def test_a_signal_and_a_change_of_a_file_are_seen_and_others_are_not(tmp_p
         await reload.reads(5)  # once that is watched, too
         (tmp_path / "prompts" / "task.md.j2").write_text("x")
         await reload.reads(6)
-        group.cancel_scope.cancel()
 
 
 async def test_a_stop_does_not_wait_for_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload_module, "BEGUN", 60_000)
     with anyio.fail_after(30):
-        async with anyio.create_task_group() as group:
-            group.start_soon(Counting(tmp_path).run)
+        async with meanwhile(Counting(tmp_path).run):
             await anyio.sleep(0.5)  # until it watches
-            group.cancel_scope.cancel()

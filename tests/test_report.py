@@ -4,27 +4,26 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import readers
 from ashep.core.analysis.account import account
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.records import Entry
-from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.world import World as Known
 from ashep.errors import UsageError
 from ashep.simulation.memory.runner import Play, Prompted
-from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import Data
 from ashep.views import report as views
 from ashep.views.times import stamp
+from tests.core.laws import folded
 from tests.loop_world import World, policy, said, simulate
+from tests.waiting import meanwhile
 
 pytestmark = pytest.mark.slow  # a whole night is lived first
 
@@ -41,9 +40,7 @@ class Night:
 
     def __init__(self, state: Path, entries: list[Entry], now: datetime) -> None:
         self.state, self.entries, self.now = state, {entry.seq: entry for entry in entries}, now
-        self.world = Known()
-        for entry in entries:
-            self.world = evolve(self.world, entry)
+        self.world = folded(entries)
 
     def told(self, since: datetime | None = None) -> Data:
         began = since or min(entry.at for entry in self.entries.values())
@@ -69,8 +66,7 @@ async def lives(world: World, hangs: Callable[[], None]) -> None:
     """Two daemons, the first of which dies, and an agent server that dies, too."""
     for number, priority in enumerate((2, 1, 0, 2, 2, 3), 1):
         world.tracker.add(f"issue {number}", priority=priority)
-    async with anyio.create_task_group() as group:
-        group.start_soon(approve, world)
+    async with meanwhile(partial(approve, world)):
         await world.live(lambda: known(world, FIRST) and world.world.flows[FIRST].stage == "work")
         await world.live(lambda: known(world, HANGS) and world.world.flows[HANGS].run is not None)
         hangs()
@@ -78,7 +74,6 @@ async def lives(world: World, hangs: Callable[[], None]) -> None:
         await world.live(lambda: all(world.stands(name) == state for name, state in goal))
         late = world.tracker.add("a late one", priority=4)
         await world.live(lambda: known(world, late) and world.code(late) == "runs_per_hour")
-        group.cancel_scope.cancel()
 
 
 def known(world: World, name: str) -> bool:
@@ -99,18 +94,16 @@ async def approve(world: World) -> None:
 def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     """Live a night in which some of everything happens."""
     folder = tmp_path_factory.mktemp("night") / ".agent-shepherd"
-    kept: list[Night] = []
 
-    async def scenario() -> None:
+    async def scenario() -> Night:
         world = World(folder, policies=POLICY, config=CONFIG)
         world.answer = answers
         await lives(world, world.runner.kill)
         entries = world.journal()
-        Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
-        kept.append(Night(folder / "state", entries, world.clock.now()))
+        world.draw()
+        return Night(folder / "state", entries, world.clock.now())
 
-    simulate(scenario)
-    return kept[0]
+    return simulate(scenario)
 
 
 # --- line by line ---------------------------------------------------------------------------------------------------

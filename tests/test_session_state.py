@@ -28,18 +28,16 @@ Data = dict[str, Any]
 
 def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) -> Data:
     """Lead an issue through a preset, with a person who says yes, and tell its state."""
-    told: list[Data] = []
 
-    async def scenario() -> None:
+    async def scenario() -> Data:
         issue = world.tracker.add("one")
         await world.live(beside=lambda: world.person("human:approved"))
-        told.append(state_of(folder / "state", issue))
+        return state_of(folder / "state", issue)
 
     write_starter(folder, policies)
     world = World(folder)
     world.outcomes = {phase: [{"verdict": word} for word in words] for phase, words in outcomes.items()}
-    simulate(scenario)
-    return told[0]
+    return simulate(scenario)
 
 
 def state_of(state: Path, issue: str) -> Data:

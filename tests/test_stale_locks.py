@@ -24,7 +24,7 @@ from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
-from tests.conformance.landings import GitLandingWorld, put
+from tests.conformance.landings import GitLandingWorld, put, refusal
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said
 
@@ -142,9 +142,7 @@ async def test_an_old_lock_stays_while_a_git_runs_there(world: GitLandingWorld, 
     arguments, cwd, environ = calls[where]
     lock = left(world, "refs/heads/main.lock", minutes=60)
     with at_work(*arguments, cwd=cwd, **environ):
-        refused = await world.landing.advance("main", made.base, made.commit)
-        assert isinstance(refused, Refused)
-        assert refused.code == "locked"
+        refusal(await world.landing.advance("main", made.base, made.commit), code="locked")
         assert lock.exists()
     with at_work("cat-file", "--batch", cwd=elsewhere, GIT_DIR=str(_other(world))):  # it is at work elsewhere
         moved = await world.landing.advance("main", made.base, made.commit)

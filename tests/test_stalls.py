@@ -26,11 +26,9 @@ def one_phase(**stall: object) -> str:
 
 @pytest.mark.promise("T11")
 async def test_a_turn_that_hangs_is_ended_within_the_bound_and_one_check(tmp_path: Path) -> None:
-    world = World(tmp_path / "p", policies=one_phase())
-    world.tracker.add("first")
+    world = World(tmp_path / "p", policies=one_phase(), issues=1)
     world.answer = lambda _, asked: Play(fate="hangs") if ".1.1" in asked.key else None
-    await world.live()
-    world.check_done()
+    await world.finish()
     ended = [entry for entry in world.journal() if isinstance(entry.body, RunEnded)]
     assert [entry.body.state for entry in ended] == ["stalled", "succeeded"]  # type: ignore[union-attr]
     sent = next(at for at in (session.messages[0].at for session in world.runner.sessions.values()))
@@ -59,8 +57,7 @@ async def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_p
         return Play(fate="hangs") if prompt.agent == "build" else None
 
     world.answer = answer
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert [(run.agent, run.attempt) for run in world.bodies(RunPlanned)] == [("first", 1), ("second", 2)]
     (looked,) = [prompt for prompt in asked if prompt.key.endswith("/diagnose")]
     assert "Another agent, first, worked on the phase `implement`" in looked.text
@@ -71,8 +68,7 @@ async def test_a_turn_that_hangs_is_looked_into_and_the_next_agent_does_it(tmp_p
 
 async def test_a_turn_that_falls_silent_later_is_ended_within_the_bound_of_its_last_sign(tmp_path: Path) -> None:
     """It shows a sign each 4 minutes, and none after 40."""
-    world = World(tmp_path / "p", policies=one_phase())
-    world.tracker.add("first")
+    world = World(tmp_path / "p", policies=one_phase(), issues=1)
     world.answer = lambda _, asked: Play(pulse=AFTER * 0.8, delay=1e9) if ".1.1" in asked.key else None
     points = world.clock.monotonic() + minutes(40)
 
@@ -106,20 +102,16 @@ async def test_a_turn_that_falls_silent_later_is_ended_within_the_bound_of_its_l
 async def test_none_of_many_slow_healthy_agents_is_ended(tmp_path: Path, name: str, play: Play) -> None:
     """70 of each kind; a subagent's signs are the parent's (tests/conformance/test_runner.py, tests/test_life.py)."""
     config = "version: 1\nworker: {max_concurrent_runs: 64, lock_work_tree: false}\n"
-    world = World(tmp_path / "p", policies=one_phase(), config=config)
-    for number in range(70):
-        world.tracker.add(f"issue {number}")
+    world = World(tmp_path / "p", policies=one_phase(), config=config, issues=70)
     world.answer = lambda _, asked: play
-    await world.live()
-    world.check_done()
+    await world.finish()
     assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}, name
     looked = [fact for fact in world.bodies(TimerDue) if fact.key.startswith("stall:")]
     assert len(looked) >= 70  # it was asked after them all the same
 
 
 async def test_a_tool_that_never_ends_is_ended_by_its_own_bound(tmp_path: Path) -> None:
-    world = World(tmp_path / "p", policies=one_phase())
-    world.tracker.add("first")
+    world = World(tmp_path / "p", policies=one_phase(), issues=1)
 
     def answer(_: World, asked: Prompted) -> Play | None:
         return Play(fate="hangs", pulse=None, tool="bash") if ".1.1" in asked.key else None
@@ -135,8 +127,7 @@ async def test_a_tool_that_never_ends_is_ended_by_its_own_bound(tmp_path: Path) 
 
 async def test_a_stall_while_the_stream_was_cut_is_noticed_later_and_never_wrongly(tmp_path: Path) -> None:
     """Between two lives of the daemon nobody watches: a turn that lives is left alone, whatever was missed."""
-    world = World(tmp_path / "p", policies=one_phase())
-    world.tracker.add("first")
+    world = World(tmp_path / "p", policies=one_phase(), issues=1)
     world.answer = lambda _, asked: Play(text=said("check"), pulse=AFTER * 0.9, delay=AFTER * 12)
     for number in range(1, 12):
         goal = world.clock.monotonic() + AFTER * number * 0.97

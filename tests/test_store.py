@@ -9,10 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
@@ -32,7 +35,9 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.follow import Follower
 from ashep.store.reader import open_read_only, stale
+from tests.core.laws import folded
 from tests.golden.story import RUN, T0, story
+from tests.waiting import meanwhile, wait_until
 
 TABLES = {"facts": "seq", "runs": "run", "issues": "issue", "meta": "key"}
 
@@ -48,11 +53,7 @@ def dump(state: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def fold(batches: list[list[Entry]]) -> World:
     """Fold batches."""
-    world = World()
-    for batch in batches:
-        for entry in batch:
-            world = evolve(world, entry)
-    return world
+    return folded(chain.from_iterable(batches))
 
 
 def draw(state: Path, journal: Journal, world: World | None = None) -> str:
@@ -69,14 +70,43 @@ def state(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def journal(state: Path) -> Iterator[Journal]:
-    """Give a journal that tells the story."""
+def blank(state: Path) -> Iterator[Journal]:
+    """Give a journal that tells nothing so far."""
     journal = Journal.open(state, T0)
-    for batch in story():
-        journal.append_now(batch)
     yield journal
     with contextlib.suppress(OSError):
         journal.close()
+
+
+@pytest.fixture
+def journal(blank: Journal) -> Journal:
+    """Give a journal that tells the story."""
+    return telling(blank, story())
+
+
+def telling(journal: Journal, batches: list[list[Entry]]) -> Journal:
+    """Give the journal with these batches, too."""
+    for batch in batches:
+        journal.append_now(batch)
+    return journal
+
+
+def pictures(state: Path) -> tuple[dict[str, list[tuple[Any, ...]]], bytes]:
+    """Give all that is drawn: the rows, and the log of runs."""
+    log = state.parent / "runs.jsonl"
+    return dump(state), log.read_bytes() if log.exists() else b""
+
+
+def drawn_anew(state: Path, journal: Journal) -> object:
+    """Give what is drawn where there was no database."""
+    (state / "ashep.db").unlink()
+    draw(state, journal)
+    return pictures(state)
+
+
+def is_drawn(state: Path) -> Awaitable[bool]:
+    """Say whether the picture is complete."""
+    return to_thread.run_sync(lambda: not stale(state))
 
 
 # --- what is drawn ------------------------------------------------------------------------------------------------
@@ -162,10 +192,8 @@ def test_a_success_that_was_not_believed_is_no_success_in_the_log(state: Path, j
     assert record.outcome is not None
     assert record.outcome.result == "success"
     assert [RunRecord.model_validate_json(line).state for line in lines.splitlines()[1:]] == ["timed_out", "lost"]
-    caught_up = dump(state)
-    (state / "ashep.db").unlink()
-    draw(state, journal)
-    assert (dump(state), path.read_bytes()) == (caught_up, lines), "and drawn anew it is the same"
+    caught_up = pictures(state)
+    assert drawn_anew(state, journal) == caught_up, "and drawn anew it is the same"
 
 
 def test_nothing_is_added_to_a_run_that_is_over() -> None:
@@ -250,27 +278,18 @@ def test_a_spoilt_database_is_drawn_the_same_again(state: Path, journal: Journal
 @pytest.mark.parametrize(
     "behind", [pytest.param(at, marks=[] if at % 4 == 0 else [pytest.mark.slow]) for at in range(0, len(story()), 3)]
 )
-def test_a_database_that_lags_catches_up(state: Path, behind: int, with_world: bool) -> None:
-    journal = Journal.open(state, T0)
-    for batch in story()[:behind]:
-        journal.append_now(batch)
-    draw(state, journal)
-    for batch in story()[behind:]:
-        journal.append_now(batch)
+def test_a_database_that_lags_catches_up(state: Path, blank: Journal, behind: int, with_world: bool) -> None:
+    draw(state, telling(blank, story()[:behind]))
+    journal = telling(blank, story()[behind:])
     assert draw(state, journal, fold(story()) if with_world else None) == ""
-    caught_up, lines = dump(state), (state.parent / "runs.jsonl").read_bytes()
-    (state / "ashep.db").unlink()
+    caught_up = pictures(state)
     (state.parent / "runs.jsonl").unlink()
-    draw(state, journal)
-    journal.close()
-    assert dump(state) == caught_up
-    assert (state.parent / "runs.jsonl").read_bytes() == lines
+    assert drawn_anew(state, journal) == caught_up
 
 
-def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path) -> None:
+def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path, blank: Journal) -> None:
     """The journal may be ahead of the offer; accounts and facts must still be of one moment."""
-    journal = Journal.open(state, T0)
-    store = Store.open(state, journal)
+    journal, store = blank, Store.open(state, blank)
     places = []
     for batch in story():
         journal.append_now(batch)
@@ -282,11 +301,8 @@ def test_it_is_drawn_up_to_the_world_that_was_offered(state: Path) -> None:
     assert dump(state) == early, "never backwards"
     store.catch_up(journal, places[-1], fold(story()))
     store.close()
-    late = dump(state)
-    (state / "ashep.db").unlink()
-    draw(state, journal)
-    assert dump(state) == late
-    journal.close()
+    late = pictures(state)
+    assert drawn_anew(state, journal) == late
 
 
 @pytest.mark.promise("V1")
@@ -299,18 +315,14 @@ def test_drawing_step_by_step_is_drawing_at_once(tmp_path_factory: pytest.TempPa
     store, world = Store.open(state, journal), World()
     for number, batch in enumerate(story()):
         journal.append_now(batch)
-        for entry in batch:
-            world = evolve(world, entry)
+        world = folded(batch, world)
         if number in stops:
             store.catch_up(journal, journal.position, world)
     store.catch_up(journal, journal.position, world)
     store.close()
-    step_by_step, lines = dump(state), (state.parent / "runs.jsonl").read_bytes()
-    (state / "ashep.db").unlink()
-    draw(state, journal)
+    step_by_step = pictures(state)
+    assert drawn_anew(state, journal) == step_by_step
     journal.close()
-    assert dump(state) == step_by_step
-    assert (state.parent / "runs.jsonl").read_bytes() == lines
 
 
 @pytest.mark.promise("V1")
@@ -348,11 +360,9 @@ def test_a_batch_that_was_cut_from_the_journal_leaves_the_picture(state: Path, j
 # --- readers ------------------------------------------------------------------------------------------------------
 
 
-def test_issues_are_shown_as_they_are_after_facts_about_none(state: Path) -> None:
+def test_issues_are_shown_as_they_are_after_facts_about_none(state: Path, blank: Journal) -> None:
     """An agent server that goes away changes how a running issue is shown, though nothing was said of the issue."""
-    journal = Journal.open(state, T0)
-    for batch in story()[:9]:
-        journal.append_now(batch)
+    journal = telling(blank, story()[:9])
     world = fold(story()[:9])
     store = Store.open(state, journal, world)
     states = [account(world, "demo-1").state]
@@ -370,7 +380,6 @@ def test_issues_are_shown_as_they_are_after_facts_about_none(state: Path) -> Non
         states.append(account(world, "demo-1").state)
     assert {"running", "time"} <= {*states}, states
     store.close()
-    journal.close()
 
 
 @pytest.mark.promise("V2")
@@ -442,90 +451,52 @@ async def tell_all(journal: Journal, follower: Follower, batches: list[list[Entr
     """Append and offer, as the shepherd does."""
     for batch in batches:
         await journal.append(batch)
-        for entry in batch:
-            world = evolve(world, entry)
+        world = folded(batch, world)
         follower.offer(journal.position, world)
     return world
 
 
-@pytest.mark.may_block  # reading here, in the test, is no harm
-async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path) -> None:
-    journal = await to_thread.run_sync(Journal.open, state, T0)
+@asynccontextmanager
+async def following(state: Path, journal: Any, **more: Any) -> AsyncGenerator[tuple[Follower, list[str]]]:
+    """Give a follower at work, and what it reports."""
     reports: list[str] = []
-    follower = Follower(state, journal, reports.append, every=0.01)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follower.run)
-        world = await tell_all(journal, follower, story()[:10], World())
-        with anyio.fail_after(20):
-            while await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
-        world = await tell_all(journal, follower, story()[10:], world)
-        tasks.cancel_scope.cancel()
-    assert not await to_thread.run_sync(stale, state)
-    followed, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
-    (state / "ashep.db").unlink()
-    await to_thread.run_sync(draw, state, journal)
-    assert dump(state) == followed
-    assert (state.parent / "runs.jsonl").read_bytes() == lines
+    follower = Follower(state, journal, reports.append, every=0.01, **more)
+    async with meanwhile(follower.run):
+        yield follower, reports
+
+
+@pytest.mark.may_block  # reading here, in the test, is no harm
+async def test_what_is_offered_is_drawn_soon_and_at_the_end(state: Path, blank: Journal) -> None:
+    async with following(state, blank) as (follower, reports):
+        world = await tell_all(blank, follower, story()[:10], World())
+        await wait_until(partial(is_drawn, state))
+        world = await tell_all(blank, follower, story()[10:], world)
+    assert await is_drawn(state)
+    followed = await to_thread.run_sync(pictures, state)
+    assert await to_thread.run_sync(drawn_anew, state, blank) == followed
     assert reports == [f"{state}: the database was drawn anew: there was none"]
-    journal.close()
-
-
-@pytest.mark.promise("V1")
-@pytest.mark.may_block
-@pytest.mark.parametrize("gone", ["ashep.db", "../runs.jsonl"])
-async def test_what_is_deleted_beside_the_daemon_is_drawn_again(state: Path, gone: str) -> None:
-    journal = await to_thread.run_sync(Journal.open, state, T0)
-    follower = Follower(state, journal, lambda _: None, every=0.01)
-    drawn: object = None
-    lines = b""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follower.run)
-        await tell_all(journal, follower, story(), World())
-        with anyio.fail_after(20):
-            while await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
-        drawn, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
-        (state / gone).unlink()
-        with anyio.fail_after(20):  # nothing happens meanwhile
-            while not (state / gone).exists() or await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
-        tasks.cancel_scope.cancel()
-    assert dump(state) == drawn
-    assert (state.parent / "runs.jsonl").read_bytes() == lines
-    journal.close()
 
 
 @pytest.mark.promise("V2")
 @pytest.mark.may_block
-async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
-    journal = await to_thread.run_sync(Journal.open, state, T0)
-    reports: list[str] = []
-    store = await to_thread.run_sync(Store.open, state, journal)
-    follower = Follower(state, journal, reports.append, store=store, every=0.01)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follower.run)
-        await tell_all(journal, follower, story()[:3], World())
-        with anyio.fail_after(20):
-            while await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
+async def test_an_error_is_reported_and_drawn_over(state: Path, blank: Journal) -> None:
+    store = await to_thread.run_sync(Store.open, state, blank)
+    async with following(state, blank, store=store) as (follower, reports):
+        await tell_all(blank, follower, story()[:3], World())
+        await wait_until(partial(is_drawn, state))
         await to_thread.run_sync(change, state, "DROP TABLE facts")
         for batch in story()[3:]:
-            await journal.append(batch)
-        follower.offer(journal.position, fold(story()))  # once: it is tried again without being told to
-        with anyio.fail_after(20):
-            while len(reports) < 2 or await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
-        tasks.cancel_scope.cancel()
+            await blank.append(batch)
+        follower.offer(blank.position, fold(story()))  # once: it is tried again without being told to
+        await wait_until(lambda: len(reports) >= 2)
+        await wait_until(partial(is_drawn, state))
     assert "could not be drawn" in reports[0]
     assert "no such table" in reports[0]
-    followed = dump(state)
-    (state / "ashep.db").unlink()
-    await to_thread.run_sync(draw, state, journal)
-    assert dump(state) == followed
-    journal.close()
+    followed = pictures(state)
+    assert await to_thread.run_sync(drawn_anew, state, blank) == followed
 
 
+@pytest.mark.promise("V1")
 @pytest.mark.may_block
 @pytest.mark.parametrize(
     "spoil",
@@ -539,62 +510,38 @@ async def test_an_error_is_reported_and_drawn_over(state: Path) -> None:
     ids=["database", "with its log", "moved away", "runs.jsonl", "runs.jsonl emptied"],
 )
 async def test_files_that_are_deleted_under_a_running_daemon_are_drawn_again(
-    state: Path, spoil: Callable[[Path], Any]
+    state: Path, blank: Journal, spoil: Callable[[Path], Any]
 ) -> None:
-    journal = await to_thread.run_sync(Journal.open, state, T0)
-    reports: list[str] = []
-    follower = Follower(state, journal, reports.append, every=0.01, look_every=0.05)
-    before: dict[str, list[tuple[Any, ...]]] = {}
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follower.run)
-        await tell_all(journal, follower, story(), World())
-        with anyio.fail_after(20):
-            while await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
-        before, lines = await to_thread.run_sync(dump, state), (state.parent / "runs.jsonl").read_bytes()
-        assert lines
+    async with following(state, blank, look_every=0.05) as (follower, reports):
+        await tell_all(blank, follower, story(), World())
+        await wait_until(partial(is_drawn, state))
+        before = await to_thread.run_sync(pictures, state)
+        assert before[1]
         spoil(state)
-        with anyio.fail_after(20):  # nothing is told to it meanwhile
-            while await to_thread.run_sync(stale, state) or _runs(state) != lines:
-                await anyio.sleep(0.02)
-        assert await to_thread.run_sync(dump, state) == before
-        tasks.cancel_scope.cancel()
-    assert dump(state) == before
+        await wait_until((state / "ashep.db").exists)  # nothing is told to it meanwhile
+        await wait_until(lambda: pictures(state)[1] == before[1])
+        await wait_until(partial(is_drawn, state))
+        assert await to_thread.run_sync(pictures, state) == before
+    assert pictures(state) == before
     assert any("deleted or replaced" in report for report in reports)
-    journal.close()
-
-
-def _runs(state: Path) -> bytes:
-    path = state.parent / "runs.jsonl"
-    return path.read_bytes() if path.exists() else b""
 
 
 @pytest.mark.may_block
 async def test_the_end_does_not_wait_for_a_drawing_from_the_beginning(
-    state: Path, monkeypatch: pytest.MonkeyPatch
+    state: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ashep.store.drawing.CHUNK", 10)
     monkeypatch.setattr("ashep.store.follow.TELL_EVERY", 0.05)
-    journal = await to_thread.run_sync(Journal.open, state, T0)
-    for batch in story():
-        journal.append_now(batch)
-    reports: list[str] = []
-    slow, given = _Slowly(journal), 0
-    follower = Follower(state, cast(Any, slow), reports.append, every=0.01)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follower.run)
+    slow = _Slowly(journal)
+    async with following(state, slow) as (follower, reports):
         follower.offer(journal.position, fold(story()))
-        with anyio.fail_after(20):
-            while not reports:
-                await anyio.sleep(0.01)
+        await wait_until(lambda: reports)
         given = slow.given
-        tasks.cancel_scope.cancel()
     assert slow.given <= given + 20, "it went on although the daemon was to end"
     assert f"of {journal.position.seq:,} records" in reports[0]
     assert not (state / "ashep.db").exists(), "all or nothing"
     await to_thread.run_sync(draw, state, journal)
     assert not (state / "ashep.db.new").exists()
-    journal.close()
 
 
 class _Slowly:
@@ -613,10 +560,9 @@ class _Slowly:
             yield batch
 
 
-async def test_offering_does_not_wait_for_a_locked_database(state: Path) -> None:
-    journal = await to_thread.run_sync(Journal.open, state, T0)
-    store = await to_thread.run_sync(Store.open, state, journal)
-    follower = Follower(state, journal, lambda _: None, store=store, every=0.01)
+async def test_offering_does_not_wait_for_a_locked_database(state: Path, blank: Journal) -> None:
+    store = await to_thread.run_sync(Store.open, state, blank)
+    follower = Follower(state, blank, lambda _: None, store=store, every=0.01)
     locked, go = threading.Event(), threading.Event()
 
     def lock() -> None:
@@ -630,13 +576,10 @@ async def test_offering_does_not_wait_for_a_locked_database(state: Path) -> None
         await to_thread.run_sync(locked.wait)
         tasks.start_soon(follower.run)
         with anyio.fail_after(20):
-            await tell_all(journal, follower, story(), World())
+            await tell_all(blank, follower, story(), World())
         go.set()
-        with anyio.fail_after(20):
-            while await to_thread.run_sync(stale, state):
-                await anyio.sleep(0.02)
+        await wait_until(partial(is_drawn, state))
         tasks.cancel_scope.cancel()
-    journal.close()
 
 
 def test_withdrawn_runs_have_a_place_in_the_story() -> None:

@@ -33,10 +33,8 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """Give a project that is set up, with a commit."""
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     made = GitWorkspacesWorld(folder.parent / "all")
     write_starter(made.top / ".agent-shepherd")
     made.person_commits("c.txt", "c\n")

@@ -16,10 +16,8 @@ RUN = "t-1/implement.1.1"
 
 
 @pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """Give a repository with a commit."""
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return GitWorkspacesWorld(folder.parent)
 
 
@@ -72,8 +70,7 @@ def replaced_by_a_file(world: GitWorkspacesWorld) -> None:
 async def test_a_tree_that_its_agent_removed_is_told_and_made_again_from_its_branch(
     world: GitWorkspacesWorld, end: Callable[[GitWorkspacesWorld], None]
 ) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     first = await world.spaces.seal(ONE, RUN, "Work")
     (world.top / "a.txt").write_text("a person's edit\n")
     world.edit(ONE, "c.txt", "staged\n")
@@ -94,8 +91,7 @@ async def test_a_tree_that_its_agent_removed_is_told_and_made_again_from_its_bra
 
 
 async def test_a_folder_that_git_does_not_know_any_more_is_kept_beside(world: GitWorkspacesWorld) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     shutil.rmtree(world.top / ".git/worktrees/t-1")
     sealed = await world.spaces.seal(ONE, RUN, "Work")
     assert sealed.commits == ()
@@ -133,8 +129,7 @@ def cloned(world: GitWorkspacesWorld) -> None:
 async def test_a_repository_made_in_its_root_is_kept_beside_and_what_was_worked_is_on_the_branch(
     world: GitWorkspacesWorld, make: Callable[[GitWorkspacesWorld], None]
 ) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     make(world)
     sealed = await world.spaces.seal(ONE, RUN, "Work")
     assert [commit.subject for commit in sealed.commits] == ["Work"]
@@ -167,8 +162,7 @@ async def lacks(world: GitWorkspacesWorld, path: str, copy: str | None, *more: s
 
 
 async def test_a_name_that_git_refuses_is_beside_the_branch(world: GitWorkspacesWorld) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "sub/.GIT/config", "x\n")
+    await world.begun(ONE, {"sub/.GIT/config": "x\n"})
     await lacks(world, "sub/.GIT/config", "sub/%2EGIT/config")
 
 
@@ -176,8 +170,7 @@ async def test_a_name_that_git_refuses_is_beside_the_branch(world: GitWorkspaces
 async def test_a_file_that_its_filter_refuses_is_beside_the_branch(world: GitWorkspacesWorld) -> None:
     world.git("config", "filter.lfs.clean", "git-lfs-is-not-here clean")
     world.git("config", "filter.lfs.required", "true")
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, ".gitattributes", "*.bin filter=lfs\n")
+    await world.begun(ONE, {".gitattributes": "*.bin filter=lfs\n"})
     for number in range(20):
         world.edit(ONE, f"n/{number:02}", "n\n")
     world.edit(ONE, "n/big.bin", "big\n")
@@ -208,8 +201,7 @@ async def test_more_than_may_be_copied_stays_where_it_is(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ashep.adapters.git.saving.MOST_IGNORED", 1000)
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "sub/.GIT/large", "x" * 1001)
+    await world.begun(ONE, {"sub/.GIT/large": "x" * 1001})
     await lacks(world, "sub/.GIT/large", None)
     assert (world.place / ONE / "sub/.GIT/large").exists()
 
@@ -220,8 +212,7 @@ async def test_ten_thousand_files_that_git_refuses_are_few_calls_and_a_short_mes
 ) -> None:
     world.git("config", "filter.lfs.clean", "false")
     world.git("config", "filter.lfs.required", "true")
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, ".gitattributes", "*.bin filter=lfs\n")
+    await world.begun(ONE, {".gitattributes": "*.bin filter=lfs\n"})
     for number in range(2000):
         world.edit(ONE, f"n/{number}.bin", "n\n")
     sealed = await world.spaces.seal(ONE, RUN, "Work")
@@ -232,10 +223,7 @@ async def test_ten_thousand_files_that_git_refuses_are_few_calls_and_a_short_mes
 
 async def test_rights_that_were_taken_away_are_given_back(nobody: GitWorkspacesWorld) -> None:
     world = nobody
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "shut/b.txt", "b\n")
-    world.edit(ONE, "c.txt", "c\n")
-    world.edit(ONE, "d.txt", "d\n")
+    await world.begun(ONE, {"shut/b.txt": "b\n", "c.txt": "c\n", "d.txt": "d\n"})
     (world.place / ONE / "c.txt").chmod(0)
     (world.place / ONE / "shut").chmod(0)
     sealed = await world.spaces.seal(ONE, RUN, "Work")
@@ -244,8 +232,7 @@ async def test_rights_that_were_taken_away_are_given_back(nobody: GitWorkspacesW
 
 
 async def test_an_index_that_cannot_be_read_is_made_anew(world: GitWorkspacesWorld) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     (world.top / ".git/worktrees/t-1/index").write_bytes(b"DIRC, and nothing that git can read")
     sealed = await world.spaces.seal(ONE, RUN, "Work")
     assert files(world) == ["a.txt", "b.txt"]

@@ -24,19 +24,14 @@ ONE, RUN, NOW = "ashep/t-1", "t-1/implement.1.1", timedelta()
 
 
 @pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """Give a repository with a commit."""
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return GitWorkspacesWorld(folder.parent)
 
 
 async def landed(world: GitWorkspacesWorld) -> Landed:
     """Work on an issue, squash it onto main, as a landing does, and let main go on."""
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
-    world.edit(ONE, ".gitignore", "built/\n")
-    world.edit(ONE, "built/b.o", "made of b\n")
+    await world.begun(ONE, {"b.txt": "b\n", ".gitignore": "built/\n", "built/b.o": "made of b\n"})
     head = (await world.spaces.seal(ONE, RUN, "Write b")).head
     world.git("merge", "--squash", "-q", ONE)
     world.git("commit", "-q", "-m", "b")

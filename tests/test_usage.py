@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import readers
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.state.run import used
 from ashep.errors import UsageError
 from ashep.simulation.memory.runner import Play, Prompted
-from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.views import Data
 from ashep.views import usage as views
@@ -33,25 +31,21 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> World:
         {"name": "implement", "capabilities": ["implement"], "access": "write", "session": "reuse"},
         {"name": "polish", "capabilities": ["implement"], "access": "write", "session": {"reuse_from": "implement"}},
     )
-    worlds: list[World] = []
 
     def answer(world: World, asked: Prompted) -> Play:
         again = asked.key.endswith("t-2/implement.1.1") and not world.told["repeated"]
         world.told["repeated"] += again
         return Play(said("implement", **({"result": "partial"} if again else {})), delay=20.0, tokens=100, cost=0.001)
 
-    async def scenario() -> None:
-        world = World(folder, policies=text)
-        worlds.append(world)
-        world.tracker.add("first")
+    async def scenario() -> World:
+        world = World(folder, policies=text, issues=1)
         world.tracker.add("second")
         world.answer = answer
-        await world.live()
-        world.check_done()
+        await world.finish()
+        world.draw()
+        return world
 
-    simulate(scenario)
-    Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
-    return worlds[0]
+    return simulate(scenario)
 
 
 def told(world: World, by: str, since: str | None = None) -> Data:

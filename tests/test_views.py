@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import sqlite3
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -18,10 +19,11 @@ from ashep.core.facts.records import TYPES, Entry
 from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
 from ashep.store.tables import edit_json, server_json
-from ashep.views import attempts, standing, story
+from ashep.views import Data, attempts, standing, story
 from ashep.views.names import ANOTHER, Names
 from ashep.views.times import distance, duration, local
 from tests.core import given
@@ -166,16 +168,21 @@ def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
     assert standing.paused({"daemon": {"pauses": []}}, str) == ""
 
 
+def daemon_with(key: str, written: Callable[[World], str], facts: Iterable[Fact]) -> Data:
+    """What is shown of the daemon after these facts, of which a row of the database tells."""
+    entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.row_factory = sqlite3.Row
+        database.execute("CREATE TABLE meta (key, value)")
+        database.execute("INSERT INTO meta VALUES (?, ?)", [key, written(folded(entries))])
+        return {"daemon": {key: standing.of_daemon(database, key)}}
+
+
 def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     now = T0 + timedelta(hours=2)
 
     def said(*facts: Fact) -> list[str]:
-        entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
-        with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            database.row_factory = sqlite3.Row
-            database.execute("CREATE TABLE meta (key, value)")
-            database.execute("INSERT INTO meta VALUES ('server', ?)", [server_json(folded(entries))])
-            return standing.server({"daemon": {"server": standing.of_daemon(database, "server")}}, now)
+        return standing.server(daemon_with("server", server_json, facts), now)
 
     assert said() == []
     away = RunnerSeen("away", "no answer")
@@ -205,12 +212,7 @@ def test_status_says_that_an_edit_is_not_in_force() -> None:
     now = T0 + timedelta(hours=2)
 
     def said(*facts: Fact) -> list[str]:
-        entries = [Entry(number, T0, fact) for number, fact in enumerate((*given.start(), *facts), 1)]
-        with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            database.row_factory = sqlite3.Row
-            database.execute("CREATE TABLE meta (key, value)")
-            database.execute("INSERT INTO meta VALUES ('edit', ?)", [edit_json(folded(entries))])
-            return standing.edits({"daemon": {"edit": standing.of_daemon(database, "edit")}}, now)
+        return standing.edits(daemon_with("edit", edit_json, facts), now)
 
     assert said() == []
     refused = EditRefused(("policies.yaml:3: x: wrong", "policies.yaml:4: y: wrong"), 1)

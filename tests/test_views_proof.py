@@ -7,10 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from ashep.cli.journal_reader import Reading
 from ashep.cli.reading import readers
 from ashep.core.delivery.notes import notes_of
 from ashep.core.facts import commands as c
@@ -22,7 +20,6 @@ from ashep.core.state.flow import Flow
 from ashep.ports.landing import Refused
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.store.database import Store
 from ashep.store.reader import open_read_only
 from ashep.store.tables import landing, verification
 from ashep.views import attempts, proof, standing
@@ -66,14 +63,11 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
         world.workspaces = MemoryWorkspaces({"calc.py": "1"})
         world.answer = plays
         for number in (1, 2, 3):
-            async with anyio.create_task_group() as group:
-                group.start_soon(world.person)
-                name = world.tracker.add(f"issue {number}", id=f"t-{number}")
-                await world.live(lambda name=name: over(world, name))
-                group.cancel_scope.cancel()
+            name = world.tracker.add(f"issue {number}", id=f"t-{number}")
+            await world.live(lambda name=name: over(world, name), person=True)
         (asked,) = (text for text in world.comments("t-1") if "Let it pass?" in text)
         assert "- better: t-2.py lacks ['better']\n\n`ashep why t-1` shows what they printed.\n\nAnswer by" in asked
-        Store.open(folder / "state", Reading(folder / "state" / "journal")).close()
+        world.draw()
 
     simulate(scenario)
     return folder / "state"

@@ -26,12 +26,12 @@ from rich.console import Console
 from ashep.cli.reading.watch import Seen, page
 from ashep.core.facts import resources
 from ashep.core.policy.policies import Human, Phase
-from ashep.core.reconcile.evolve import evolve
 from ashep.daemon.control import Control, LiveSigns
 from ashep.errors import RunnerUnavailable
 from ashep.simulation.memory.runner import Play
 from ashep.views import standing
 from tests.core import given
+from tests.core.laws import of_batches
 from tests.loop_world import World, minutes, policy
 from tests.recorded import Recorded, draw
 
@@ -136,10 +136,8 @@ def test_what_happens_shows_on_it(project: Path) -> None:
         assert "by the night watch" not in seen.text
         state = project / ".agent-shepherd" / "state"
         made = Recorded(state)
-        made.world, after = made.journal.known()
-        for batch in made.journal.batches(after):
-            for entry in batch.entries:
-                made.world = evolve(made.world, entry)
+        world, after = made.journal.known()
+        made.world = of_batches(made.journal.batches(after), world)
         made.now = made.world.now
         made.turn(resources.WorkPaused("the night watch"))
         draw(state, made.journal)

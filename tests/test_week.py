@@ -47,11 +47,8 @@ def fortnight(folder: Path) -> None:
                     theirs[branch_of(issue)] = issue
                 most = max(most, len(standing - set(theirs)))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(come_in)
-            until = world.clock.monotonic() + 15 * DAY
-            await world.live(lambda: world.clock.monotonic() >= until, patience=30 * DAY)
-            group.cancel_scope.cancel()
+        until = world.clock.monotonic() + 15 * DAY
+        await world.live(lambda: world.clock.monotonic() >= until, patience=30 * DAY, beside=come_in)
         assert len(theirs) == 10
         assert A_DAY * 6 < most < A_DAY * 8, most
         assert {branch: trees.read(branch).get("mine.txt") for branch in theirs} == theirs

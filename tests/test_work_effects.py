@@ -32,7 +32,7 @@ from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.http.models import Entry
 from ashep.journal.blobs import Blobs
 from ashep.ports.landing import Refused
-from ashep.ports.tracker import Annotated, IssueText
+from ashep.ports.tracker import Annotated, IssueText, Seen
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.tracker import MemoryTracker
@@ -40,6 +40,7 @@ from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.verifier.place import criteria_of, repository
+from tests.waiting import wait_until
 
 RUN = "t-1/implement.1.1"
 BRANCH = "ashep/t-1"
@@ -120,28 +121,37 @@ class Place:
     def world(self) -> World:
         return put(World(policies=policies(policy_of(*self.phases))), "t-1", self.flow)
 
+    @property
+    def own(self) -> OwnTree:
+        """The issue's tree."""
+        assert self.flow.work.own is not None
+        return self.flow.work.own
+
+    def knows(self, **work: Any) -> None:
+        """This is known of its work."""
+        self.flow = replace(self.flow, work=replace(self.flow.work, **work))
+
+    async def seen(self) -> Seen:
+        """The issue, as the tracker has it."""
+        issue = await self.tracker.issue("t-1")
+        assert issue is not None
+        return issue
+
     async def work(self, **files: str | None) -> str:
         """Have an agent write these files; give the commit that holds them."""
-        own = self.flow.work.own
-        assert own is not None
-        await self.trees.prepare(BRANCH, own.base, 0)
+        await self.trees.prepare(BRANCH, self.own.base, 0)
         for path, content in files.items():
             self.trees.edit(BRANCH, path, content)
         sealed = await self.trees.seal(BRANCH, RUN, "work")
-        self.flow = replace(self.flow, work=replace(self.flow.work, own=replace(own, head=sealed.head)))
+        self.knows(own=replace(self.own, head=sealed.head))
         return sealed.head
 
     async def adopt(self, *checks: dict[str, Any]) -> None:
         """Have the issue's own checks adopted."""
-        criteria = criteria_of(*checks)
-        self.flow = replace(
-            self.flow,
-            work=replace(self.flow.work, criteria=Criteria("hash", await self.blobs.keep(canonical(criteria)))),
-        )
+        self.knows(criteria=Criteria("hash", await self.blobs.keep(canonical(criteria_of(*checks)))))
 
     def command(self, **fields: Any) -> VerifyWork:
-        own, criteria = self.flow.work.own, self.flow.work.criteria
-        assert own is not None
+        own, criteria = self.own, self.flow.work.criteria
         run = {"run": RUN, "phase": "implement", "policy": "standard", "change": True}
         blob = criteria.blob if criteria else ""
         made = {"criteria": blob, "adopt": criteria is None, "base": own.base} | run | fields
@@ -157,11 +167,8 @@ class Place:
 
     def lands(self, commit: str = "") -> None:
         """It is finished, and on its way to the base."""
-        self.flow = replace(
-            self.flow,
-            stage="finishing",
-            work=replace(self.flow.work, verifying="", landing=Landing(1, "main", True, commit=commit)),
-        )
+        self.knows(verifying="", landing=Landing(1, "main", True, commit=commit))
+        self.flow = replace(self.flow, stage="finishing")
 
 
 @pytest.fixture
@@ -210,8 +217,7 @@ async def test_what_was_green_before_any_work_proves_nothing(place: Place) -> No
 async def test_what_lands_is_held_against_what_was_there_before_any_work(place: Place) -> None:
     """Others may have landed meanwhile: what they made pass was not there when this work began."""
     await place.adopt(exists("before", "a"), exists("theirs", "c"), exists("now", "b"))
-    head, own = await place.work(b="b", c="c"), place.flow.work.own
-    assert own is not None
+    head, own = await place.work(b="b", c="c"), place.own
     await place.trees.prepare("ashep/t-2", own.base, 1)
     place.trees.edit("ashep/t-2", "c", "c")
     newest = (await place.trees.seal("ashep/t-2", "t-2/implement.1.1", "c")).head
@@ -237,16 +243,14 @@ async def test_what_lands_changes_something_if_the_issues_own_work_does(place: P
     head = await place.work(b="b")
     place.trees.base = head  # as after a merge by hand
     place.lands(head)
-    landing, own = place.flow.work.landing, place.flow.work.own
+    landing, own = place.flow.work.landing, place.own
     assert landing is not None
-    assert own is not None
     known = replace(own, since=head if already else "")  # as `WorkLanded` has it
     for files, changed in ((None, True), (delivery.FileMap(created=("b",)), True), (delivery.FileMap(), False)):
-        work = replace(place.flow.work, landing=replace(landing, landed=already), own=replace(known, files=files))
-        place.flow = replace(place.flow, work=work)
+        place.knows(landing=replace(landing, landed=already), own=replace(known, files=files))
         assert (await place.verify(run="", phase="")).changed == changed
     place.lands(own.base)
-    place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(known, files=None, head=own.base)))
+    place.knows(own=replace(known, files=None, head=own.base))
     verified = await place.verify(run="", phase="", commit=own.base)
     assert (verified.changed, await place.text(verified.log)) == (
         False, "The work changes nothing: its tree is that of its base.",
@@ -282,9 +286,7 @@ async def test_patterns_that_take_long_to_be_compiled_keep_nobody_waiting(place:
     slow = [{"id": f"c{n}", "type": "code_pattern", "description": "d", "verify": one} for n, one in enumerate(verify)]
     effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, compiled=wrong_patterns))
     place.people.add("It", text=IssueText(acceptance=block(*slow)))
-    seen = await place.tracker.issue("t-1")
-    assert seen is not None
-    adopted = await effects.adopted(seen, Settings())
+    adopted = await effects.adopted(await place.seen(), Settings())
     assert "not a regular expression: it takes too long to be read (and" in adopted.error
     assert adopted.checks == 0
     assert await wrong_patterns(["a+", "("]) == {"(": "missing ), unterminated subpattern at position 0"}
@@ -293,7 +295,7 @@ async def test_patterns_that_take_long_to_be_compiled_keep_nobody_waiting(place:
 async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Place) -> None:
     place.people.add("It", text=IssueText(acceptance=block(exists("there", "b"))))
     await place.work(b="b")
-    place.flow = replace(place.flow, work=replace(place.flow.work, criteria=None))
+    place.knows(criteria=None)
     adopted, verified = await place.effects.carry_out(place.command(), lambda: place.world)
     assert isinstance(adopted, delivery.CriteriaAdopted)
     assert isinstance(verified, delivery.WorkVerified)
@@ -310,9 +312,7 @@ async def test_an_issue_that_nobody_read_has_its_checks_adopted_first(place: Pla
 async def test_checks_that_cannot_be_used_are_told_with_the_reason(place: Place, acceptance: str, told: str) -> None:
     place.blobs.redact = lambda text: text.replace("opensesame", "[redacted]")
     place.people.add("It", text=IssueText(acceptance=acceptance))
-    seen = await place.tracker.issue("t-1")
-    assert seen is not None
-    adopted = await place.effects.adopted(seen, Settings())
+    adopted = await place.effects.adopted(await place.seen(), Settings())
     assert (adopted.hash, adopted.blob) == ("", "")
     assert told in adopted.error
 
@@ -322,20 +322,15 @@ async def test_a_change_of_the_checks_is_told_once_and_of_a_text_beside_them_nev
     place.people.add("It", text=IssueText(acceptance=one))
 
     async def changed() -> list[Fact]:
-        seen = await place.tracker.issue("t-1")
-        assert seen is not None
-        facts = await place.effects.changed(seen, place.flow, Settings())
+        facts = await place.effects.changed(await place.seen(), place.flow, Settings())
         for fact in facts:
             assert isinstance(fact, delivery.CriteriaChanged)
-            work = place.flow.work
-            assert work.criteria is not None
-            place.flow = replace(place.flow, work=replace(work, criteria=replace(work.criteria, seen=fact.hash)))
+            assert place.flow.work.criteria is not None
+            place.knows(criteria=replace(place.flow.work.criteria, seen=fact.hash))
         return facts
 
-    seen = await place.tracker.issue("t-1")
-    assert seen is not None
-    adopted = await place.effects.adopted(seen, Settings())
-    place.flow = replace(place.flow, work=replace(place.flow.work, criteria=Criteria(adopted.hash, adopted.blob)))
+    adopted = await place.effects.adopted(await place.seen(), Settings())
+    place.knows(criteria=Criteria(adopted.hash, adopted.blob))
     counts: list[int] = []
     for text in (one, f"And fast.\n{one}", two, two, one, block({"id": "?"}), "", ""):
         place.people.person_rewrites("t-1", "pat", text)
@@ -373,16 +368,16 @@ async def test_what_was_found_is_known_until_a_person_begins_anew(place: Place) 
     head = await place.work(b="b")
     results = (delivery.CheckResult("c", "failed", "no", 1),)
     evidence = Evidence(head, "tree", results, changed=True, isolated=False, log="", run=RUN, checks="ab")
-    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=evidence))
+    place.knows(evidence=evidence)
     await place.verify()
     assert place.verifier.asked[-1].known == delivery.Verification(head, "tree", "ab", results, isolated=False)
-    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=None))
+    place.knows(evidence=None)
     await place.verify()
     assert (place.verifier.asked[-1].known, place.verifier.asked[-1].afresh) == (None, False)
     place.flow = replace(place.flow, counters=replace(place.flow.counters, cycle=2))
     await place.verify()
     assert place.verifier.asked[-1].afresh, "a person may have put the machine in order"
-    place.flow = replace(place.flow, work=replace(place.flow.work, evidence=evidence))
+    place.knows(evidence=evidence)
     await place.verify()
     assert not place.verifier.asked[-1].afresh
 
@@ -404,7 +399,7 @@ def goes_back(place: Place) -> None:
 
 
 def another_run(place: Place) -> None:
-    place.flow = replace(place.flow, work=replace(place.flow.work, verifying="t-1/implement.2.1"))
+    place.knows(verifying="t-1/implement.2.1")
 
 
 @pytest.mark.parametrize("meanwhile", [goes_back, another_run])
@@ -423,8 +418,7 @@ async def test_what_nobody_wants_to_know_any_more_is_ended(
     async with anyio.create_task_group() as group:
         for _ in range(AT_ONCE + waits):
             group.start_soon(one)
-        while len(place.verifier.asked) < AT_ONCE:
-            await anyio.sleep(0.01)
+        await wait_until(lambda: len(place.verifier.asked) >= AT_ONCE)
         assert not answers
         meanwhile(place)
     assert len(answers) == AT_ONCE + waits
@@ -451,7 +445,7 @@ async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypat
     monkeypatch.setattr("ashep.daemon.effects.work.UNWANTED", 0.05)
     real = repository(place.folder.parent / "repository")
     head = real.commit({"a": "a"})
-    place.flow = replace(place.flow, work=replace(place.flow.work, own=OwnTree(BRANCH, 0, base=head, head=head)))
+    place.knows(own=OwnTree(BRANCH, 0, base=head, head=head))
     nap = f"sleep {4_000 + (hash(place.folder) % 999)}.5"
     await place.adopt({"id": "naps", "type": "test_pass", "verify": {"command": ["sh", "-c", f"{nap}; true"]}})
     scratch = place.folder / "scratch"
@@ -465,9 +459,7 @@ async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypat
 
     async with anyio.create_task_group() as group:
         group.start_soon(partial(effects.carry_out, place.command(commit=head, change=False), lambda: place.world))
-        with anyio.fail_after(30):
-            while not lives():
-                await anyio.sleep(0.02)
+        await wait_until(lives, 30)
         goes_back(place)
     assert not lives()
     assert not list(scratch.glob("*"))
@@ -534,8 +526,7 @@ async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     sealed = delivery.TreeSealed("t-1", RUN, "key", head, "tree", ())
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == (("agent_instructions",), delivery.FileMap(created=("AGENTS.md",)))
-    assert place.flow.work.own is not None
-    nothing = replace(sealed, head=place.flow.work.own.base)
+    nothing = replace(sealed, head=place.own.base)
     found = await place.effects.touched(nothing, place.flow, place.world)
     assert (found.flags, found.files) == ((), delivery.FileMap())
     assert branch_of("t-1") == BRANCH
@@ -548,8 +539,7 @@ async def test_an_agent_that_moves_the_base_hides_nothing(place: Place) -> None:
     sealed = delivery.TreeSealed("t-1", RUN, f"{RUN}/tree/after", head, "7ree", (head,))
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert "ci" in found.flags
-    assert place.flow.work.own is not None
-    place.flow = replace(place.flow, work=replace(place.flow.work, own=replace(place.flow.work.own, since=head)))
+    place.knows(own=replace(place.own, since=head))
     found = await place.effects.touched(sealed, place.flow, place.world)
     assert (found.flags, found.files) == (
         (),
@@ -568,10 +558,7 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
     place.tracker.add("It", id="t-1")
     annotations = MemoryAnnotations(place.tracker)
     await annotations.annotate("t-1", {"verification_log": [theirs]})
-    place.flow = replace(
-        place.flow,
-        work=replace(place.flow.work, proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing"))),
-    )
+    place.knows(proofs=(MADE, replace(MADE, at=WHEN + timedelta(minutes=1), status="passing")))
     first = (await place.effects.notes(place.flow, place.world, closed=True))["verification_log"]
     assert isinstance(first, list)
     assert first[0] == theirs
@@ -593,8 +580,7 @@ async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> No
             raise TrackerUnavailable(f"{issue}: no answer")
 
     effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, annotations=Lost(place.tracker)))
-    notes = await effects.notes(
-        replace(place.flow, work=replace(place.flow.work, proofs=(MADE,))), place.world, closed=True
-    )
+    place.knows(proofs=(MADE,))
+    notes = await effects.notes(place.flow, place.world, closed=True)
     assert "verification_log" not in notes
     assert notes["verification_status"] == "unverified"

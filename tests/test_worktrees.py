@@ -21,10 +21,8 @@ RUN = "t-1/implement.1.1"
 
 
 @pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GitWorkspacesWorld:
+def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """Give a repository with a commit."""
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return GitWorkspacesWorld(folder.parent)
 
 
@@ -50,8 +48,7 @@ async def test_a_sealed_commit_names_its_run_and_runs_no_hook(world: GitWorkspac
     world.git("config", "commit.gpgSign", "true")
     world.git("config", "core.editor", "false")
     world.git("config", "commit.template", "/nonexistent")
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     await world.spaces.seal(ONE, RUN, "# A subject that begins so\n\nand a body")
     said = world.git("log", "-1", "--format=%an %ae%n%B", ONE)
     assert said == f"person person@example.invalid\n# A subject that begins so\n\nand a body\n\nAshep-Run: {RUN}"
@@ -61,8 +58,7 @@ async def test_a_sealed_commit_names_its_run_and_runs_no_hook(world: GitWorkspac
 async def test_without_an_identity_of_the_users_it_is_ours(world: GitWorkspacesWorld) -> None:
     world.git("config", "--unset", "user.name")
     world.git("config", "--unset", "user.email")
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "b\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
     await world.spaces.seal(ONE, RUN, "")
     assert world.git("log", "-1", "--format=%an <%ae> %cn %s", ONE) == (
         "Agent Shepherd <ashep@localhost> Agent Shepherd Work of an agent"
@@ -81,9 +77,7 @@ async def test_what_is_of_bd_and_of_ashep_is_not_committed(world: GitWorkspacesW
 
 async def clash(world: GitWorkspacesWorld, command: str) -> None:
     """Let an agent bring together what does not fit."""
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "a.txt", "mine\n")
-    world.edit(ONE, "c.txt", "c\n")
+    await world.begun(ONE, {"a.txt": "mine\n", "c.txt": "c\n"})
     await world.spaces.seal(ONE, RUN, "Mine")
     world.person_commits("a.txt", "theirs\n")
     world.edit(ONE, "c.txt", "changed before\n")
@@ -156,8 +150,7 @@ async def test_work_on_another_branch_comes_to_the_branch_and_that_one_stays(wor
 @pytest.mark.promise("I2")
 @pytest.mark.parametrize("fits", [True, False])
 async def test_a_head_that_left_the_branch_is_merged_or_told(world: GitWorkspacesWorld, fits: bool) -> None:
-    base = (await world.spaces.prepare(ONE, None, 0)).base
-    world.edit(ONE, "b.txt", "b\n")
+    base = (await world.begun(ONE, {"b.txt": "b\n"})).base
     first = await world.spaces.seal(ONE, RUN, "First")
     world.git("checkout", "-q", base, at=ONE)
     world.edit(ONE, "c.txt" if fits else "b.txt", "other\n")
@@ -177,8 +170,7 @@ async def test_a_head_that_left_the_branch_is_merged_or_told(world: GitWorkspace
 
 
 async def test_commits_that_were_rewritten_away_are_saved(world: GitWorkspacesWorld) -> None:
-    base = (await world.spaces.prepare(ONE, None, 0)).base
-    world.edit(ONE, "b.txt", "b\n")
+    base = (await world.begun(ONE, {"b.txt": "b\n"})).base
     first = await world.spaces.seal(ONE, RUN, "First")
     world.git("reset", "-q", "--hard", base, at=ONE)
     sealed = await world.spaces.seal(ONE, "t-1/implement.1.2", "Nothing")
@@ -187,8 +179,7 @@ async def test_commits_that_were_rewritten_away_are_saved(world: GitWorkspacesWo
 
 
 async def test_what_is_staged_and_written_over_is_saved(world: GitWorkspacesWorld) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "a.txt", "staged\n")
+    await world.begun(ONE, {"a.txt": "staged\n"})
     world.git("add", "-A", at=ONE)
     world.edit(ONE, "a.txt", "later\n")
     sealed = await world.spaces.seal(ONE, RUN, "Work")
@@ -329,8 +320,7 @@ async def test_what_a_killed_git_began_is_made_anew(world: GitWorkspacesWorld) -
 async def test_a_tree_whose_folder_is_gone_is_made_anew_and_what_was_staged_is_saved(
     world: GitWorkspacesWorld, gone: str
 ) -> None:
-    await world.spaces.prepare(ONE, None, 0)
-    world.edit(ONE, "b.txt", "staged\n")
+    await world.begun(ONE, {"b.txt": "staged\n"})
     world.git("add", "-A", at=ONE)
     shutil.rmtree(world.place / gone)
     await world.spaces.prepare(ONE, None, 0)
@@ -457,8 +447,7 @@ async def test_whoever_waits_too_long_for_a_branch_is_told(
 @pytest.mark.promise("I3")
 @pytest.mark.parametrize("end", ["remove", "restore"])
 async def test_what_cannot_be_read_is_not_deleted(world: GitWorkspacesWorld, end: str) -> None:
-    base = (await world.spaces.prepare(ONE, None, 0)).base
-    world.edit(ONE, "b.txt", "b\n")
+    base = (await world.begun(ONE, {"b.txt": "b\n"})).base
     (world.top / ".git/worktrees/t-1/index").write_bytes(b"DIRC, and nothing that git can read")
     with pytest.raises(AshepError, match="index"):
         await (world.spaces.remove(ONE) if end == "remove" else world.spaces.restore(ONE, base))

@@ -5,10 +5,6 @@ work is committed and landed too; in the shared tree a write run excludes all ot
 """
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 
 import anyio
@@ -16,8 +12,8 @@ import anyio
 from ashep.demo.model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
 from tests.bench.figures import Figure, times
 from tests.bench.issues import PATIENCE
-from tests.bench.place import ROOT, THREE, Project, Tools, say, server, template
-from tests.bench.processes import end, watch
+from tests.bench.place import THREE, Project, Tools, model, say, server, template
+from tests.bench.processes import watch
 
 TURN = 4.0
 """Seconds that the model takes for an answer."""
@@ -40,7 +36,7 @@ def slow(ask: Ask) -> Reply:
 def measure(tools: Tools, *, issues: int, rounds: int) -> list[Figure]:
     """Run both so many times, on fresh copies of the database and with a fresh server."""
     full = template(tools, issues)
-    with _model(tools) as url:
+    with model(tools, "tests.bench.parallel") as url:
         pairs = [
             (
                 _wall(full.copy(f"own-{number}"), url, issues, OWN),
@@ -68,19 +64,6 @@ def _wall(project: Project, url: str, issues: int, worker: str) -> float:
     took = (datetime.fromisoformat(max(closed)) - datetime.fromisoformat(min(taken))).total_seconds()
     say(f"{worker}: {took:.0f} s, {landed} landed")
     return took
-
-
-@contextmanager
-def _model(tools: Tools) -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.parallel"], cwd=ROOT, env=tools.env, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        yield str(json.loads(process.stdout.readline())["url"])
-    finally:
-        end(process)
 
 
 async def _serve() -> None:

@@ -251,10 +251,10 @@ def template(tools: Tools, issues: int, *, status: str = "open") -> Project:
 
 
 @contextmanager
-def model(tools: Tools) -> Iterator[str]:
-    """The scripted model, which answers at once; gives its url."""
+def model(tools: Tools, *module: str) -> Iterator[str]:
+    """The scripted model, which answers at once, or that of a module; gives its url."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ashep.demo.model", "--script", "outcome"], cwd=ROOT, env=tools.env,
+        [sys.executable, "-m", *(module or ("ashep.demo.model", "--script", "outcome"))], cwd=ROOT, env=tools.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:

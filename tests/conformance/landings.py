@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.git import GitLanding
-from ashep.ports.landing import Landing
+from ashep.ports.landing import Advanced, Landing, Refused
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 
 Files = dict[str, str]
@@ -126,6 +126,13 @@ def _at_once(call: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return done.value
     raise AssertionError("memory does not wait")
+
+
+def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
+    """It was refused, for this reason, in these words."""
+    assert isinstance(result, Refused)
+    assert result.code == code
+    assert all(word in result.why for word in words), result.why
 
 
 def put(path: Path, content: str | None) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ashep.errors import AshepError
-from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method, Refused
-from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
+from ashep.ports.landing import Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Method
+from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld, refusal
 
 pytestmark = pytest.mark.usefixtures("git_alone")
 
@@ -93,9 +93,7 @@ async def test_of_two_only_the_first_moves_the_base(world: LandingWorld) -> None
     assert isinstance(first, Integrated)
     assert isinstance(second, Integrated)
     assert await world.landing.advance("main", first.base, first.commit) == Advanced(first.commit)
-    refused = await world.landing.advance("main", second.base, second.commit)
-    assert isinstance(refused, Refused)
-    assert refused.code == "moved"
+    refusal(await world.landing.advance("main", second.base, second.commit), code="moved")
     again = await world.landing.integrate(candidate(heads[1], "ashep/t-2"))
     assert isinstance(again, Integrated)
     assert again.base == first.commit
@@ -107,9 +105,7 @@ async def test_of_two_only_the_first_moves_the_base(world: LandingWorld) -> None
 async def test_a_base_is_never_forced(world: LandingWorld) -> None:
     head = world.work("ashep/t-1", {"a": "1\n"})
     base = world.commit({"b": "1\n"})
-    refused = await world.landing.advance("main", base, head)
-    assert isinstance(refused, Refused)
-    assert refused.code == "moved"
+    refusal(await world.landing.advance("main", base, head), code="moved")
     assert await world.landing.tip("main") == base
 
 
@@ -119,9 +115,7 @@ async def test_where_there_is_no_such_branch_or_commit(world: LandingWorld) -> N
     assert base is not None
     assert await world.landing.tip("nowhere") is None
     assert not await world.landing.landed(head, "nowhere")
-    refused = await world.landing.advance("nowhere", base, head)
-    assert isinstance(refused, Refused)
-    assert refused.code == "gone"
+    refusal(await world.landing.advance("nowhere", base, head), code="gone")
     for wrong in (candidate(head, base_branch="nowhere"), candidate("f" * 40), candidate("--all"), candidate("main")):
         with pytest.raises(AshepError):
             await world.landing.integrate(wrong)

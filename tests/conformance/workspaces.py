@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ashep.adapters.git.worktrees import Worktrees
-from ashep.ports.trees import Workspaces
+from ashep.ports.trees import Prepared, Workspaces
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
@@ -75,6 +75,13 @@ class GitWorkspacesWorld:
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
+
+    async def begun(self, branch: str, files: dict[str, str]) -> Prepared:
+        """The tree of a branch, in which an agent has written these files."""
+        prepared = await self.spaces.prepare(branch, None, 0)
+        for path, content in files.items():
+            self.edit(branch, path, content)
+        return prepared
 
     def lose(self, branch: str) -> None:
         shutil.rmtree(self.place / branch)

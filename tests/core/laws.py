@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import chain
 from typing import get_args
 
 from ashep.core.analysis.account import State, account
@@ -28,6 +29,7 @@ from ashep.core.state.run import provider_of
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
+from ashep.journal.files import Batch
 from tests.core import given
 from tests.core.world_of import MadeUp
 
@@ -440,9 +442,14 @@ def everybody_was_told(made: MadeUp) -> None:
                 assert not (told[about] and left[about]) or about in unsure or restarted
 
 
-def folded(entries: Iterable[Entry]) -> World:
-    """Fold entries from nothing."""
-    world = World()
+def folded(entries: Iterable[Entry], world: World | None = None) -> World:
+    """Fold entries from nothing, or from what was known before."""
+    world = world or World()
     for entry in entries:
         world = evolve(world, entry)
     return world
+
+
+def of_batches(found: Iterable[Batch], world: World | None = None) -> World:
+    """Fold what stands in these batches of a journal, too."""
+    return folded(chain.from_iterable(batch.entries for batch in found), world)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from ashep.core.facts import vocabulary as e
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.agents import Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Limits, Match, Phase, Policies, Policy, Retry, Stall
-from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
 from ashep.journal.files import batches
 from tests.core import given
+from tests.core.laws import folded
 from tests.core.lives import EDITS
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, Lived, Paired, judged, live, variant, wrong
@@ -419,9 +420,7 @@ def test_what_todays_rules_do_not_lead_to_is_compared_no_further(rules: int, unk
     (tmp_path / "journal").mkdir()
     shutil.copy(LIFE.parent / f"life-rules-{rules}.jsonl", tmp_path / "journal" / "000000000001.jsonl")
     kept = [batch.entries for batch in batches(tmp_path / "journal")]
-    world = World()
-    for entry in (entry for entries in kept for entry in entries):
-        world = evolve(world, entry)
+    world = folded(chain.from_iterable(kept))
     found = [said for said in judged_all(kept, world.policies, world.agents) if said.verdict != "same"]
     assert len(found) == unknown
     assert all(said.fork and said.fork.why == counterfactual.OTHER_RULES for said in found)

@@ -26,7 +26,7 @@ from tests.core import playbook
 from tests.core.chances import WILD
 from tests.core.killers import is_caught, named, words
 from tests.core.lives import ANN, READER, ROUND, SHORT, budgets
-from tests.core.mutants import Mutant, private
+from tests.core.mutants import Mutant, mutants
 from tests.core.test_playbook_workspaces import (
     test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there as first_on_a_branch,
 )
@@ -183,33 +183,32 @@ def remembers_in_a_playbook() -> bool:
     return True
 
 
-MUTANTS = [
-    Mutant("what is ready is not noted", Dispatcher.note, "self._touched.update(added, removed)", "pass"),
-    Mutant(
-        "what was ready is not noted", Dispatcher.note, "|= {*before.ready}.symmetric", "|= set(ids) or {*()}.symmetric"
-    ),
-    Mutant("timers touch nothing", Dispatcher.note, "self._touched.add(split_timer(key)[1])", "pass"),
-    Mutant("the clock never jumps", Dispatcher.note, " | ClockJumped()", ""),
-    Mutant("rules never change", Dispatcher.note, " | Adopted()", ""),
-    Mutant("another World is taken for the last one", Dispatcher.begin, "is not world", "is None"),
-    Mutant("the server never changes", private(Dispatcher, "_due"), "world.runner, ", ""),
-    Mutant("pauses change nothing", private(Dispatcher, "_due"), "world.pauses, ", ""),
-    Mutant("the tracker is never away", private(Dispatcher, "_due"), ", world.tracker_error,", ","),
-    Mutant("providers always have budget", private(Dispatcher, "_due"), " spent_providers(world),", ""),
-    Mutant("branches are never free", private(Dispatcher, "_due"), "world.branches, ", ""),
-    Mutant("nobody is at work on a branch", private(Dispatcher, "_due"), "world.branch_runs,", ""),
-    Mutant("there is always a base", private(Dispatcher, "_due"), "has_base(world), ", ""),
-    Mutant("issues always work where they do", private(Dispatcher, "_due"), "mode(world), ", ""),
-    Mutant("a look changes nothing", private(Dispatcher, "_due"), "if world.ready_fresh:", "if False:"),
-    Mutant("times are never up", private(Dispatcher, "_overtime"), "while self._time_order and", "while False and"),
-    Mutant("time is not kept", private(Dispatcher, "_keep_time"), "if policy is not None", "if False"),
-    Mutant("room is what it was at first", private(Dispatcher, "_go_through"), "if of is not room:", "if False:"),
-    Mutant("nobody waits for room", Waiting.next_after, "ways.get(kind, code) != code", "False"),
-    Mutant("everybody waits for the same", Waiting.next_after, "(found is None or ranks[at] < found)", "found is None"),
-    Mutant("who has left waits on", Waiting.leave, "del ranks[", "ranks["),
-    Mutant("all may be taken", private(dispatcher, "_ways"), "room.takes <= 0", "False"),
-    Mutant("one kind of run", private(dispatcher, "_ways"), "room, kind)", 'room, "write")'),
-]
+MUTANTS = mutants([
+    ("what is ready is not noted", Dispatcher, "note", "self._touched.update(added, removed)", "pass"),
+    ("what was ready is not noted", Dispatcher, "note", "|= {*before.ready}.symmetric",
+     "|= set(ids) or {*()}.symmetric"),
+    ("timers touch nothing", Dispatcher, "note", "self._touched.add(split_timer(key)[1])", "pass"),
+    ("the clock never jumps", Dispatcher, "note", " | ClockJumped()", ""),
+    ("rules never change", Dispatcher, "note", " | Adopted()", ""),
+    ("another World is taken for the last one", Dispatcher, "begin", "is not world", "is None"),
+    ("the server never changes", Dispatcher, "_due", "world.runner, ", ""),
+    ("pauses change nothing", Dispatcher, "_due", "world.pauses, ", ""),
+    ("the tracker is never away", Dispatcher, "_due", ", world.tracker_error,", ","),
+    ("providers always have budget", Dispatcher, "_due", " spent_providers(world),", ""),
+    ("branches are never free", Dispatcher, "_due", "world.branches, ", ""),
+    ("nobody is at work on a branch", Dispatcher, "_due", "world.branch_runs,", ""),
+    ("there is always a base", Dispatcher, "_due", "has_base(world), ", ""),
+    ("issues always work where they do", Dispatcher, "_due", "mode(world), ", ""),
+    ("a look changes nothing", Dispatcher, "_due", "if world.ready_fresh:", "if False:"),
+    ("times are never up", Dispatcher, "_overtime", "while self._time_order and", "while False and"),
+    ("time is not kept", Dispatcher, "_keep_time", "if policy is not None", "if False"),
+    ("room is what it was at first", Dispatcher, "_go_through", "if of is not room:", "if False:"),
+    ("nobody waits for room", Waiting, "next_after", "ways.get(kind, code) != code", "False"),
+    ("everybody waits for the same", Waiting, "next_after", "(found is None or ranks[at] < found)", "found is None"),
+    ("who has left waits on", Waiting, "leave", "del ranks[", "ranks["),
+    ("all may be taken", dispatcher, "_ways", "room.takes <= 0", "False"),
+    ("one kind of run", dispatcher, "_ways", "room, kind)", 'room, "write")'),
+])  # fmt: skip
 
 
 @pytest.mark.slow

@@ -38,6 +38,12 @@ def book_of(policy: Any = ONE, *, issues: tuple[str, ...] = ("t-1",), **more: An
     return book
 
 
+def through(book: Playbook, *wrong: str, name: str = "t-1") -> Playbook:
+    """The agent is done, and all is carried out, of which this goes wrong in its turn."""
+    book.made.base.goes_wrong(name, *wrong)
+    return (book >> book.reports(name=name)).answered()
+
+
 def finished(book: Playbook, name: str = "t-1") -> Playbook:
     """The agent is done, and what it left is committed: the first step of landing waits to be carried out."""
     book >> book.reports(name=name) << ...
@@ -81,8 +87,7 @@ def test_what_lands_is_verified_where_it_lands() -> None:
 
 def test_checks_that_fail_on_the_base_lead_back_to_the_writer() -> None:
     book = book_of(CHECKED)
-    book.made.base.goes_wrong("t-1", "fine", "fails")
-    flow = (book >> book.reports()).answered().flow()
+    flow = through(book, "fine", "fails").flow()
     assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
     assert "on main it did not hold: tests" in book.bodies(facts_issues.PhaseEntered)[-1].why
     assert flow.work.flaw is not None
@@ -110,8 +115,7 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
 
 def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_person() -> None:
     book = book_of(CHECKED)
-    book.made.base.goes_wrong("t-1", "fine", "unchanged")
-    flow = (book >> book.reports()).answered().flow()
+    flow = through(book, "fine", "unchanged").flow()
     assert (flow.stage, flow.phase, flow.visit, flow.work.landing) == ("work", "implement", 2, None)
     assert flow.work.flaw is not None
     assert flow.work.flaw.why == "did not hold: unchanged"
@@ -137,8 +141,7 @@ def test_work_that_changes_nothing_where_it_lands_goes_back_and_at_last_to_a_per
 def test_where_no_phase_has_verify_what_lands_need_not_change_anything_and_that_is_told() -> None:
     book = book_of(ONE)
     book >> delivery.CriteriaAdopted("t-1", "ab" * 32, "cd" * 32, 1)
-    book.made.base.goes_wrong("t-1", "unchanged")
-    flow = (book >> book.reports()).answered().flow()
+    flow = through(book, "unchanged").flow()
     assert (flow.stage, flow.code) == ("closed", "shepherd")
     assert flow.work.evidence is not None
     assert not flow.work.evidence.changed, "it is told as it is"
@@ -171,9 +174,7 @@ def test_conflicts_end_with_a_person() -> None:
 
 
 def test_a_conflict_in_a_policy_without_a_writer_is_a_persons() -> None:
-    book = book_of(policy_of(Phase(name="implement", access="read")))
-    book.made.base.goes_wrong("t-1", "conflict")
-    (book >> book.reports()).answered()
+    book = through(book_of(policy_of(Phase(name="implement", access="read"))), "conflict")
     assert (book.flow().stage, book.flow().code) == ("parked", "not_landed")
 
 
@@ -259,8 +260,7 @@ def test_a_base_that_moved_is_integrated_with_again() -> None:
 
 def test_a_base_that_keeps_moving_is_left_alone_for_a_while() -> None:
     book = book_of()
-    book.made.base.goes_wrong("t-1", *["moved"] * 4)
-    flow = (book >> book.reports()).answered().flow()
+    flow = through(book, *["moved"] * 4).flow()
     assert flow.work.landing is not None
     assert (flow.code, flow.work.landing.refused, flow.work.landing.round) == ("landing_moved", 4, 4)
     assert flow.work.landing.due is not None
@@ -268,14 +268,8 @@ def test_a_base_that_keeps_moving_is_left_alone_for_a_while() -> None:
     assert (book >> book.later(60)).answered().flow().stage == "closed"
 
 
-def dirty(book: Playbook) -> Playbook:
-    book.made.base.goes_wrong("t-1", "dirty")
-    book >> book.reports()
-    return book.answered()
-
-
 def test_a_checkout_in_the_way_is_waited_for_and_said() -> None:
-    book = dirty(book_of())
+    book = through(book_of(), "dirty")
     flow = book.flow()
     assert (flow.stage, flow.code, flow.why, flow.busy) == ("finishing", "landing_dirty", "told so", False)
     book.left = []
@@ -285,9 +279,7 @@ def test_a_checkout_in_the_way_is_waited_for_and_said() -> None:
 
 
 def test_a_checkout_that_stays_in_the_way_is_tried_ever_more_seldom() -> None:
-    book = book_of()
-    book.made.base.goes_wrong("t-1", *["dirty"] * 6)
-    (book >> book.reports()).answered()
+    book = through(book_of(), *["dirty"] * 6)
     waits: list[float] = []
     while (landing := book.flow().work.landing) is not None and landing.due is not None:
         waits.append((landing.due - book.now).total_seconds())
@@ -297,13 +289,13 @@ def test_a_checkout_that_stays_in_the_way_is_tried_ever_more_seldom() -> None:
 
 
 def test_a_checkout_that_is_not_known_any_more_is_tried_at_once() -> None:
-    book = dirty(book_of())
+    book = through(book_of(), "dirty")
     book >> start(config=own())[1] << ...
     book >> delivery.TreeSeen(TREE) << c.MoveBase
 
 
 def test_a_checkout_that_changes_is_tried_at_once() -> None:
-    book = dirty(book_of())
+    book = through(book_of(), "dirty")
     book.left = []
     book >> delivery.TreeSeen(TREE)
     assert book  # as it was
@@ -312,16 +304,12 @@ def test_a_checkout_that_changes_is_tried_at_once() -> None:
 
 def test_a_base_that_only_people_move_is_theirs() -> None:
     for code in ("protected", "gone"):
-        book = book_of()
-        book.made.base.goes_wrong("t-1", code)
-        (book >> book.reports()).answered()
+        book = through(book_of(), code)
         assert (book.flow().stage, book.flow().code) == ("parked", f"landing_{code}")
 
 
 def test_what_a_person_let_pass_may_fail_where_it_lands_and_people_read_so() -> None:
-    book = book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1))))
-    book.made.base.goes_wrong("t-1", "fails", "fails")
-    (book >> book.reports()).answered()
+    book = through(book_of(policy_of(Phase(name="implement", verify=Verify(max_attempts=1)))), "fails", "fails")
     assert book.flow().question.about == "proof"  # type: ignore[union-attr]
     assert (book >> book.seen(add=("human:approved",))).answered().flow().stage == "closed"
     told = [one.text for one in book.bodies(facts_issues.CommentWanted)]
@@ -544,9 +532,7 @@ def test_work_of_a_lost_state_folder_lands_from_its_branch() -> None:
 
 def two(*wrong: str) -> Playbook:
     """Two that are finished, of which the first one's base is not moved for these reasons."""
-    book = book_of(issues=("t-1", "t-2"))
-    book.made.base.goes_wrong("t-1", *wrong)
-    (book >> book.reports(name="t-1")).answered()
+    book = through(book_of(issues=("t-1", "t-2")), *wrong)
     book >> book.reports(name="t-2")
     return book.answered()
 
@@ -561,9 +547,7 @@ def test_whoever_waits_to_land_lets_those_behind_it_land(code: str) -> None:
 
 
 def test_whoever_may_try_again_waits_for_the_one_that_is_at_it() -> None:
-    book = book_of(CHECKED, issues=("t-1", "t-2"))
-    book.made.base.goes_wrong("t-1", "dirty")
-    (book >> book.reports(name="t-1")).answered()
+    book = through(book_of(CHECKED, issues=("t-1", "t-2")), "dirty")
     book >> book.reports(name="t-2") << ...
     for _ in range(4):  # the seal, the phase's own verification, the integration, and what checks it
         book >> book.next() << ...
@@ -590,8 +574,7 @@ def test_an_effect_that_fails_keeps_nobody_else_from_landing() -> None:
 def test_every_one_that_waits_for_the_checkout_is_tried_when_that_changes() -> None:
     book = book_of(issues=("t-1", "t-2"))
     for name in ("t-1", "t-2"):
-        book.made.base.goes_wrong(name, "dirty")
-        (book >> book.reports(name=name)).answered()
+        through(book, "dirty", name=name)
     assert {book.flow(name).code for name in ("t-1", "t-2")} == {"landing_dirty"}
     (book >> delivery.TreeSeen(replace(TREE, untracked=("new",)))).answered()
     assert {book.flow(name).stage for name in ("t-1", "t-2")} == {"closed"}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-CONTROL = dict.fromkeys([*range(32), *range(127, 160)])
 
 
 def records(journal: Path) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from ashep.core.policy.policies import Human, Phase, Policy, Retry, Verify
 from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import TEAM, policy_of
 from tests.core.killers import is_caught, words
-from tests.core.mutants import Mutant, planted, private
+from tests.core.mutants import Mutant, mutants, planted, private
 from tests.policies.generate import Case, of_seed
 from tests.policies.oracle import Oracle
 
@@ -133,52 +133,37 @@ def test_what_may_come_of_landing_makes_no_policy_unsound_that_was_sound() -> No
     assert differing  # some are
 
 
-NEVER_BACK = Mutant("all work fits", moves.Board.steps, '== "finishing"', '== ""')
-BLIND = [
-    Mutant("nothing is undone", private(soundness, "_skipped"), "if step.resets:", "if False:"),
-    Mutant("any end passes", private(soundness, "_skipped"), "step.ended in phase.must_pass", "True"),
-    Mutant("nothing heals", private(soundness, "_left_behind"), "before or good or", "before or"),
-    Mutant("nobody looks", private(soundness, "_left_behind"), 'step.source.code != "own"', "False"),
-    Mutant("partial is a failure", private(soundness, "_left_behind"), ' if step.move.name != "partial"', ""),
-    Mutant("failures lead on", private(soundness, "_is_good"), '"question")', '"question", "failure")'),
-    Mutant("people never help", private(soundness, "_is_good"), '"answer", "question")', '"question")'),
-    Mutant(
-        "flags close", private(soundness, "_is_good"), '"success", "answer", "q', '"flagged", "success", "answer", "q'
-    ),
-    Mutant("whoever wrote", private(soundness, "_bare"), "replace(state, writer", "replace(state, phase"),
-    Mutant("what does not land is not good", private(soundness, "_left_behind"), "step.move.of or ", ""),
-    Mutant("flags lead nowhere", moves.Board._moves, "phase.when_flags if self._is_changed(state) else ()", "()"),  # pyright: ignore[reportPrivateUsage] - as below
-    NEVER_BACK,
-    Mutant("who wrote is forgotten", moves.Board._state, "if report.phase in self._writers", "if False"),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("flags are not followed", routing.proven, "return flagged or", "return"),
-    Mutant(
-        "a no undoes what was passed",
-        private(routing, "_after_work_answer"),
-        "why, keeps=True)\n    if",
-        "why)\n    if",
-    ),
-    Mutant(
-        "anybody mends it", routing.writer_of, "next(ran, writers[-1] if writers else None)", "(writers or [None])[0]"
-    ),
-    Mutant("every dead end is one", private(soundness, "_dead_ends"), 'step.target.kind != "park"', "True"),
-    Mutant("what is required is forgotten", moves.Board._fresh, "passed = state.passed if", "passed = () if"),  # pyright: ignore[reportPrivateUsage] - it is to be broken
-    Mutant("nobody suggests", moves.Board._moves, "phase.allow_suggested", "()"),  # pyright: ignore[reportPrivateUsage] - as above
-    Mutant("limits count for ever", private(soundness, "_beyond_limits"), "before = fresh if", "before = worn if"),
-    Mutant("visits do not count", private(soundness, "_beyond_limits"), "any(phase.requires", "any(None"),
-    Mutant(
-        "a run too many", private(soundness, "_beyond_limits"), "runs <= limits.max_runs", "runs <= limits.max_runs + 1"
-    ),
-    Mutant("runs are free", bounds.cheapest, '(state.kind == "work")', "0"),
-    Mutant("the farthest first", private(soundness, "_first_close"), "queue.popleft()", "queue.pop()"),
-    Mutant("requires nothing", routing.unmet, "ended.get(name) not in words", "False"),
-    Mutant(
-        "failures close",
-        private(routing, "_give_up"),
-        "enter(world, flow, phase.next[kind], why)",
-        "enter(world, flow, CLOSE, why)",
-    ),
-    Mutant("the first phase follows", routing.following, "names[place]", "names[0]"),
-]
+BLIND = mutants([
+    ("nothing is undone", soundness, "_skipped", "if step.resets:", "if False:"),
+    ("any end passes", soundness, "_skipped", "step.ended in phase.must_pass", "True"),
+    ("nothing heals", soundness, "_left_behind", "before or good or", "before or"),
+    ("nobody looks", soundness, "_left_behind", 'step.source.code != "own"', "False"),
+    ("partial is a failure", soundness, "_left_behind", ' if step.move.name != "partial"', ""),
+    ("failures lead on", soundness, "_is_good", '"question")', '"question", "failure")'),
+    ("people never help", soundness, "_is_good", '"answer", "question")', '"question")'),
+    ("flags close", soundness, "_is_good", '"success", "answer", "q', '"flagged", "success", "answer", "q'),
+    ("whoever wrote", soundness, "_bare", "replace(state, writer", "replace(state, phase"),
+    ("what does not land is not good", soundness, "_left_behind", "step.move.of or ", ""),
+    ("flags lead nowhere", moves.Board, "_moves", "phase.when_flags if self._is_changed(state) else ()", "()"),
+    ("all work fits", moves.Board, "steps", '== "finishing"', '== ""'),
+    ("who wrote is forgotten", moves.Board, "_state", "if report.phase in self._writers", "if False"),
+    ("flags are not followed", routing, "proven", "return flagged or", "return"),
+    ("a no undoes what was passed", routing, "_after_work_answer", "why, keeps=True)\n    if", "why)\n    if"),
+    ("anybody mends it", routing, "writer_of", "next(ran, writers[-1] if writers else None)", "(writers or [None])[0]"),
+    ("every dead end is one", soundness, "_dead_ends", 'step.target.kind != "park"', "True"),
+    ("what is required is forgotten", moves.Board, "_fresh", "passed = state.passed if", "passed = () if"),
+    ("nobody suggests", moves.Board, "_moves", "phase.allow_suggested", "()"),
+    ("limits count for ever", soundness, "_beyond_limits", "before = fresh if", "before = worn if"),
+    ("visits do not count", soundness, "_beyond_limits", "any(phase.requires", "any(None"),
+    ("a run too many", soundness, "_beyond_limits", "runs <= limits.max_runs", "runs <= limits.max_runs + 1"),
+    ("runs are free", bounds, "cheapest", '(state.kind == "work")', "0"),
+    ("the farthest first", soundness, "_first_close", "queue.popleft()", "queue.pop()"),
+    ("requires nothing", routing, "unmet", "ended.get(name) not in words", "False"),
+    ("failures close", routing, "_give_up", "enter(world, flow, phase.next[kind], why)",
+     "enter(world, flow, CLOSE, why)"),
+    ("the first phase follows", routing, "following", "names[place]", "names[0]"),
+])  # fmt: skip
+NEVER_BACK = next(mutant for mutant in BLIND if mutant.name == "all work fits")
 
 
 UNDONE = Case(
@@ -274,14 +259,14 @@ def tried() -> set[str]:
     return {line(step) for steps in space.steps.values() for step in steps}
 
 
-UNTRIED = [
-    Mutant("all work holds", moves.Board._moves, '"short") for move in good', '"short") for move in ()'),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("nobody asks about rules", moves.Board._looked_at, "if flag is None or", "if True or"),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("suggestions are forgotten", moves.Board._state, "said.suggested_next_phase or", ""),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("verdicts are forgotten", moves.Board._state, "said.verdict or", ""),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("every verdict is looked into", moves.Board._moves, "or move.name in claims(phase)", "or True"),  # pyright: ignore[reportPrivateUsage] - as below
-    Mutant("work passes nowhere", private(routing, "_after_work_answer"), "target = proven(flow", "target = CLOSE #"),
-]
+UNTRIED = mutants([
+    ("all work holds", moves.Board, "_moves", '"short") for move in good', '"short") for move in ()'),
+    ("nobody asks about rules", moves.Board, "_looked_at", "if flag is None or", "if True or"),
+    ("suggestions are forgotten", moves.Board, "_state", "said.suggested_next_phase or", ""),
+    ("verdicts are forgotten", moves.Board, "_state", "said.verdict or", ""),
+    ("every verdict is looked into", moves.Board, "_moves", "or move.name in claims(phase)", "or True"),
+    ("work passes nowhere", routing, "_after_work_answer", "target = proven(flow", "target = CLOSE #"),
+])  # fmt: skip
 
 
 def test_work_that_does_not_hold_fit_or_pass_by_itself_is_tried() -> None:
