@@ -4,7 +4,7 @@
 before it is carried out.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -18,7 +18,6 @@ class OfIssue:
 
     key: str
     issue: str
-    tries: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,7 @@ class ClaimIssue(OfIssue):
     stamp: tracker.Stamp
     add_labels: tuple[str, ...]
     remove_labels: tuple[str, ...]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class WriteIssue(OfIssue):
     assignee: str | None
     add_labels: tuple[str, ...]
     remove_labels: tuple[str, ...]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class TakeOffLabels(OfIssue):
     """Take refused answer labels off."""
 
     labels: tuple[str, ...]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class PostComment(OfIssue):
 
     name: str
     text: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,14 @@ class CreateIssue(OfIssue):
     stamp: tracker.Stamp
     parked: bool
     labels: tuple[str, ...]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIssue(OfIssue):
     """Read the issue anew: a guard tripped, or it vanished from the list."""
+
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class ReadAnswer(OfIssue):
 
     after: str = ""
     """Only comments behind our own of this name: a question's answers."""
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,7 @@ class ReadAuthors(OfIssue):
     """Read who made these changes of the issue."""
 
     changes: tuple[tracker.Difference, ...]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,7 @@ class OpenSession(OfRun):
     reuse: str | None
     permissions: tuple[PermissionRule, ...] = ()
     """The user's rules, the first that fits decides; what the access forbids stays forbidden."""
+    tries: int = 0
     directory: str | None = None
     """The issue's own work tree; None: the project's folder."""
 
@@ -121,6 +130,7 @@ class PreparePrompt(OfRun):
 
     n: int
     kind: Literal["task", "recover", "extract", "resume", "diagnose"]
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,7 @@ class SendPrompt(OfRun):
     model: runs.Model | None
     again: bool
     """The turn died: the same ids are sent again although the message stands."""
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,7 @@ class AnswerRequest(OfRun):
     verdict: requests.Verdict
     answers: tuple[tuple[str, ...], ...] = ()
     message: str = ""
+    tries: int = 0
     session: str = ""
     """Whose request it is."""
 
@@ -156,6 +168,7 @@ class StopTurn(OfRun):
     """Abort what the run's session is doing and see that it stopped."""
 
     session: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +178,7 @@ class ReadTree(OfRun):
     moment: Literal["before", "after"]
     since: str | None
     """After: HEAD before the run."""
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +189,7 @@ class PrepareTree(OfRun):
     base: str | None
     """Where the branch began; None: that is to be found now."""
     slot: int
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +197,7 @@ class SealTree(OfRun):
     """Commit what a run left in the issue's own work tree."""
 
     branch: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +213,7 @@ class RemoveTree(OfIssue):
     """The commit of that branch with which it landed."""
     quiet: timedelta
     """For so long nothing in it must have changed."""
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +234,7 @@ class VerifyWork(OfIssue):
     """Those are not known yet: they are to be read now."""
     change: bool = False
     """Whether work that changes nothing falls short."""
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +246,7 @@ class IntegrateWork(OfIssue):
     onto: str
     method: Literal["merge", "squash", "rebase"]
     message: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +258,7 @@ class MoveBase(OfIssue):
     onto: str
     old: str
     new: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +274,7 @@ class OpenPullRequest(OfIssue):
     name: str
     """By which the pull request is found again."""
     title: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +282,7 @@ class StopOrphan(OfIssue):
     """Stop the session of a run that another journal knew, where our server has it; `orphan` is that session's key."""
 
     orphan: str
+    tries: int = 0
     branch: str | None = None
     """The branch in whose own tree that run may have been at work."""
 
@@ -270,6 +292,7 @@ class ReclaimIssue(OfIssue):
     """Have the tracker free the issue of a daemon whose lease ran out: it checks that once more."""
 
     holder: str
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
