@@ -195,7 +195,7 @@ class Monitor:
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
-        return [world.flows[issue] for issue in sorted(world.live)]  # in an order that another process repeats
+        return [world.flows[issue] for issue in sorted(world.indexes.live)]  # in an order that another process repeats
 
     def _live(self) -> list[tuple[Flow, Run]]:
         flows = self._flows()
@@ -295,7 +295,7 @@ class Monitor:
     async def _watch_people(self) -> None:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
-            if not self._shepherd.world.takeovers or self._away():
+            if not self._shepherd.world.indexes.takeovers or self._away():
                 await self._shepherd.changed()
                 continue
             await self._look_at_people()
@@ -306,13 +306,13 @@ class Monitor:
 
     def _waited_for(self) -> bool:
         world = self._shepherd.world
-        takeovers = (world.flows[issue].takeover for issue in world.takeovers)
+        takeovers = (world.flows[issue].takeover for issue in world.indexes.takeovers)
         return any(one is not None and one.session and one.fresh_after for one in takeovers)
 
     async def _look_at_people(self) -> None:
         world = self._shepherd.world
         try:
-            for issue in sorted(world.takeovers):
+            for issue in sorted(world.indexes.takeovers):
                 flow = world.flows[issue]
                 seen = await look(self._runner, world, flow, flow.takeover) if flow.takeover else None
                 if seen is not None:

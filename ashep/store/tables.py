@@ -214,7 +214,7 @@ def outages_json(world: World) -> str:
     """Give the providers that take nothing, each with how many issues wait for it."""
     if not world.outages:
         return "[]"
-    flows = (world.flows[issue] for issue in world.unclosed)
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
     waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
     return _json(
         [

@@ -417,7 +417,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a label that is taken off is nothing", requests.withdrawn, "not stands or", "True or"),
     Mutant("a jump of the clock is lost", timers.shifted, "run.deadline + gap", "run.deadline"),
     Mutant("a sleep counts twice", server.jumped, "away=server.away + gap", "away=server.away"),
-    Mutant("two land at once", private(landing, "_landing_step"), "turn(world) != issue", "False"),
+    Mutant("two land at once", private(landing, "_landing_step"), "turn(world.indexes) != issue", "False"),
     Mutant("a landing that was passed by jumps in", private(world_indexes, "_place"), "and not back", ""),
     Mutant(
         "who was brought anew is not at it", private(world_indexes, "_place"), 'or flow.code == "landing_moved"', "",

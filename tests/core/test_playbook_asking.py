@@ -100,7 +100,7 @@ def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
 def test_the_slot_and_the_tree_are_kept_while_a_person_thinks() -> None:
     book = asked()
     assert book.world.lock == "t-1"
-    assert "t-1" in book.world.live
+    assert "t-1" in book.world.indexes.live
     assert not book.flow().leased
 
 

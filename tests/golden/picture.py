@@ -10,7 +10,6 @@ from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
 from ashep.core.state.flow import Flow
-from ashep.core.state.indexes import INDEXES
 from ashep.core.state.snapshot import PARTS, RENAMED
 from ashep.core.state.world import World
 
@@ -35,7 +34,7 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
         kind = type(value).__name__
         kind = kind if known is None or kind in known else CLASSES.get(kind, kind)
         names = [field.name for field in fields(value)] if known is None else known.get(kind, [])
-        shown[kind] = names = [name for name in names if kind != "World" or name not in INDEXES]
+        shown[kind] = names = [name for name in names if kind != "World" or name != "indexes"]
         return {name: _plain(_field(value, name), known, shown) for name in names}
     if isinstance(value, datetime):
         return format_time(value)

@@ -86,7 +86,7 @@ def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
 
 
 def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
-    for issue in sorted(issue for issue in world.unclosed if issue not in listed):
+    for issue in sorted(issue for issue in world.indexes.unclosed if issue not in listed):
         flow = world.flows[issue]
         if not flow.look_again and not stale(flow, as_of):
             yield tracker.IssueGone(issue, as_of)
@@ -205,7 +205,7 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
     for request in listed:
         found.setdefault(request.session, []).append(request)
     facts: list[Fact] = []
-    for issue in sorted(world.live):
+    for issue in sorted(world.indexes.live):
         flow, run = world.flows[issue], world.flows[issue].run
         if run is None or run.ended or run.session is None or not run.prompt.sent or flow.takeover is not None:
             continue

@@ -17,8 +17,8 @@ from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.state.delivery import Work
 from ashep.core.state.flow import Counters
-from ashep.core.state.indexes import INDEXES, indexed
-from ashep.core.state.world import World
+from ashep.core.state.indexes import indexed
+from ashep.core.state.world import NO_FLOWS, World
 
 Part = tuple[str, bytes]
 """A field of the World, or a piece of it where it is a map or a set; its JSON holds no raw tab and no newline."""
@@ -67,7 +67,7 @@ def load(parts: Iterable[Part]) -> World:
             values[name] = value
     values |= {name: HashTrieMap(items) for name, items in maps.items()}
     values |= {name: HashTrieSet(items) for name, items in sets.items()}
-    return indexed(World(**values))
+    return World(**values, indexes=indexed(values.get("flows", NO_FLOWS)))
 
 
 def of_now(parts: Iterable[Part]) -> Iterator[Part]:
@@ -97,7 +97,7 @@ class _Kind(NamedTuple):
 def _kinds() -> dict[str, _Kind]:
     # rpds' types take no parameters when a program runs, so that others stand for them here
     hints = get_type_hints(World, localns={"HashTrieMap": dict, "HashTrieSet": set})
-    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name not in INDEXES}
+    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name != "indexes"}
 
 
 def _kind(hint: Any) -> _Kind:
