@@ -257,7 +257,7 @@ class Monitor:
         self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
-        if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
+        if run.session not in busy or run.turn != "running" or run.watch.fresh_after or run.watch.doubted:
             return True
         return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
 
@@ -335,7 +335,7 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
     if run is None or message is None or run.session is None or not run.prompt.sent or run.ended:
         return None
     ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
-    life = await runner.life(run.session) if run.doubted else None
+    life = await runner.life(run.session) if run.watch.doubted else None
     turn = await runner.turn(run.session, message, ours)
     text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
     return replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)

@@ -146,7 +146,7 @@ def _question(flow: Flow) -> Row | None:
     """The question that is open, of a phase, or of a run that waits in its session."""
     question, pending = flow.question, asked_now(flow)
     if pending is not None and flow.run is not None:
-        asked = flow.run.waits_since or flow.since
+        asked = flow.run.asks.waits_since or flow.since
         text = question_of(pending.request)
         return {"phase": flow.run.phase, "text": text, "asked": format_time(asked) if asked else None}
     if question is None:

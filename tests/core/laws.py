@@ -318,15 +318,15 @@ def no_request_is_forgotten(world: World, flow: Flow) -> None:
     if run is None or run.ended or flow.stage != "work":
         return
     dues = dict(flow_dues(flow))
-    for pending in run.requests:
+    for pending in run.asks.requests:
         assert pending.verdict is not None, f"{pending} is not judged"
         assert pending.verdict != "ask" or "input" in dues or flow.takeover is not None, f"{pending} has no end"
-    asks = [pending.request.id for pending in run.requests if pending.verdict == "ask"]
+    asks = [pending.request.id for pending in run.asks.requests if pending.verdict == "ask"]
     assert not asks or flow.waits_for_input, f"nobody is told of {asks}"
     assert flow.target is None or flow.target.input == flow.waits_for_input, f"the tracker tells otherwise: {flow}"
     if flow.waits_for_input:
         assert not {"deadline", "stall", "sign"} & set(dues), f"its times go on while it waits: {dues}"
-        assert run.requests, f"{run.id} waits for nothing"
+        assert run.asks.requests, f"{run.id} waits for nothing"
 
 
 def posted(flow: Flow) -> bool:

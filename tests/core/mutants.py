@@ -117,7 +117,7 @@ BROKEN_LAWS = [
     ),
     Mutant("a question of a run has no end", timers.flow_dues, 'pending.verdict == "ask" and', "False and"),
     Mutant("a run waits for people for ever", requests.expired, "pending.due <= world.now", "False"),
-    Mutant("the issue stays blocked", requests.over, "run is None or run.waits_since is None", "True"),
+    Mutant("the issue stays blocked", requests.over, "run is None or run.asks.waits_since is None", "True"),
     Mutant(
         "an agent allows itself a tool", private(requests, "_words"), "not is_person(comment.author, world.actor)",
         "False",
@@ -168,8 +168,8 @@ BROKEN_PLAYBOOKS = [
     ),
     Mutant("no cool-down", private(people, "_reopened"), "wait = None if by_hand else", "wait = None and"),
     Mutant(
-        "timed out without a fresh read", private(turns, "_of_run"), "run.overdue and run.fresh_after == 0",
-        "run.overdue",
+        "timed out without a fresh read", private(turns, "_of_run"), "run.watch.overdue and run.watch.fresh_after == 0",
+        "run.watch.overdue",
     ),
     Mutant("a stale deadline read", private(evolve_run, "_turn"), "fresh = 0 if", "fresh = 0 if True or"),
     Mutant("an unknown instance counts as dead", private(turns, "_quiet"), "bool(given) and", ""),
@@ -313,7 +313,7 @@ BROKEN_PLAYBOOKS = [
         'if fact.state == "finished":',
     ),
     Mutant("a turn that runs is quiet", private(takeover, "_due"), "if takeover.busy else", "if False else"),
-    Mutant("the label stops persons' turns", takeover.turn_of_held, "[] if run.fresh_after else", "[] if False else"),
+    Mutant("the label stops persons' turns", takeover.turn_of_held, "if run.watch.fresh_after else", "if False else"),
     Mutant(
         "whoever comes back is written to", private(takeover, "_came_back"), "takeover is not None and", "False and"
     ),
@@ -341,7 +341,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("a stop in place of ours", private(takeover, "_theirs"), "if run is None", "if True or run is None"),
     Mutant("work of a person is foreign", private(takeover, "_released"), 'tree_wanted="again"', 'tree_wanted="no"'),
     Mutant("silence alone kills", turns.has_stalled, "not before.doubted or", ""),
-    Mutant("a stale read of life", turns.has_stalled, "or run.fresh_after != 0", ""),
+    Mutant("a stale read of life", turns.has_stalled, "or watch.fresh_after != 0", ""),
     Mutant("a long tool is a stall", run.due_after, "life.tool is not None and", "False and"),
     Mutant("a provider's wait is a stall", run.due_after, "if life.retry_in is not None:", "if False:"),
     Mutant("a diagnosis of a diagnosis", turns.after_stall, "if is_diagnosis(run):", "if False:"),
@@ -352,7 +352,7 @@ BROKEN_PLAYBOOKS = [
     Mutant("the same agent again", private(evolve_run, "_ended"), '== "change_agent"', '== "retry"'),
     Mutant("nobody is asked", routing.after_run, 'fact.diagnosis.verdict == "ask_person"', "False"),
     Mutant("stalls are repeated for ever", routing.after_run, 'phase.stall.action == "fail"', "False"),
-    Mutant("a suspend is a stall", timers.shifted, "run.stall_due + gap", "run.stall_due"),
+    Mutant("a suspend is a stall", timers.shifted, "run.watch.stall_due + gap", "run.watch.stall_due"),
     Mutant("what is over is told", private(telling, "_stands"), "notice.noted not in (flow.since, reminded)", "False"),
     Mutant("what is parked no more is told", private(telling, "_stands"), 'else flow.stage == "parked"', "else True"),
     Mutant(
@@ -372,8 +372,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("a target is forgotten with the first", private(notices, "_told"), "name != target", "False"),
     Mutant("everything is told", private(telling, "_wanted"), "one.event in notify.events", "True"),
     Mutant("an absence is the run's time", server.absence, "at - server.away", "timedelta(0)"),
-    Mutant("an absence ends a run at its return", server.returned, "run.overdue and", "False and"),
-    Mutant("an absence makes a prompt suspect", server.returned, 'run.probation == "suspect"', "False"),
+    Mutant("an absence ends a run at its return", server.returned, "run.watch.overdue and", "False and"),
+    Mutant("an absence makes a prompt suspect", server.returned, 'run.watch.probation == "suspect"', "False"),
     Mutant("waiting for a server is working time", flow.pause_time, "return now - max(", "return (now - now) and max("),
     Mutant(
         "a cycle is younger than nothing",
@@ -407,8 +407,8 @@ BROKEN_PLAYBOOKS = [
     Mutant("an old list closes a request", observe.requests_read, "pending.seq <= as_of", "True"),
     Mutant("a stopped turn's question comes again", observe.requests_read, "*flow.requests, ", ""),
     Mutant(
-        "all questions at once", requests.advance, "if any(pending.request.id == run.shown",
-        "if False and any(pending.request.id == run.shown",
+        "all questions at once", requests.advance, "if any(pending.request.id == run.asks.shown",
+        "if False and any(pending.request.id == run.asks.shown",
     ),
     Mutant(
         "a taken session is answered", timers.flow_dues, 'flow.stage == "work" and flow.takeover is None',

@@ -287,7 +287,7 @@ def test_a_turn_that_the_server_refuses_to_show_is_over_at_its_deadline() -> Non
     for timer in book.later(20 * 60 + 1):
         book >> timer
     book.left = []
-    assert book.run().overdue
+    assert book.run().watch.overdue
     assert turn_refused(book.world, "t-1", run.id, "again", as_of) == [], "a read that began before says nothing"
     book >> turn_refused(book.world, "t-1", run.id, "again", book.world.seq)
     book << runs.DeadlineReached << like(runs.RunEnded, state="timed_out", abort=True)

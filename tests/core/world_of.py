@@ -313,9 +313,9 @@ class MadeUp:
         )  # fmt: skip
 
     def _life(self, turn: Turn, run: Run) -> Life | None:
-        if not run.doubted or run.stall_after is None:
+        if not run.watch.doubted or run.watch.stall_after is None:
             return None
-        return Life(self.now - turn.began if turn.silent else run.stall_after * self.chance.random())
+        return Life(self.now - turn.began if turn.silent else run.watch.stall_after * self.chance.random())
 
     def listed(self) -> list[Request]:
         """What the server lists as unanswered."""

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
-from ashep.core.state.flow import Flow
 from ashep.core.state.snapshot import PARTS, RENAMED
 from ashep.core.state.world import World
 
@@ -51,7 +50,6 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
-    if isinstance(value, Flow):
-        part = next((part for part, kind in PARTS.items() if name in kind.__dataclass_fields__), None)
-        value, name = getattr(value, part) if part else value, RENAMED.get(name, name)
-    return getattr(value, name)
+    parts = PARTS.get(type(value), {})
+    part = next((part for part, kind in parts.items() if name in kind.__dataclass_fields__), None)
+    return getattr(getattr(value, part) if part else value, RENAMED.get(name, name))

@@ -9,7 +9,7 @@ from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import turn
-from ashep.core.state.run import Run
+from ashep.core.state.run import Asks
 from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
@@ -79,7 +79,7 @@ def _state(flow: Flow) -> tuple[State, str, str]:
         case "work" if flow.effect_after is not None:
             return "time", "effect", _tried(flow)
         case "work" if flow.run is not None and not flow.run.ended:
-            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run)}"
+            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run.asks)}"
         case "work" if flow.work.verifying:
             return "running", "verify", f"what {flow.work.verifying} made is being verified: {flow.why}"
         case "work":
@@ -92,9 +92,9 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
 
 
-def _unseen(run: Run) -> str:
+def _unseen(asks: Asks) -> str:
     words = {"requests": "what its session asks", "turn": "how its turn stands"}
-    seen = " and ".join(words[one] for one in run.unshown)
+    seen = " and ".join(words[one] for one in asks.unshown)
     return f"; the agent server refuses to show {seen}" if seen else ""
 
 

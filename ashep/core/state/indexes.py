@@ -80,13 +80,12 @@ def turn(indexes: Indexes) -> str | None:
 
 def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
     """Put the indexes right where a flow takes the place of an earlier one, or of none."""
-    issue = flow.issue.id
+    issue, kept = flow.issue.id, vars(known)
     changes: dict[str, object] = {}
     for name, within in zip(SETS, _within(flow), strict=True):
-        index: HashTrieSet[str] = getattr(known, name)
-        if within != (issue in index):
-            changes[name] = index.insert(issue) if within else index.remove(issue)
-    before, due = known.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
+        if within != (issue in kept[name]):
+            changes[name] = kept[name].insert(issue) if within else kept[name].remove(issue)
+    before, due = known.dues.get(issue), min([due for _, due in flow_dues(flow)], default=None)
     if due != before:
         order = known.due_order if before is None else known.due_order.remove((before, issue))
         changes["due_order"] = order if due is None else order.insert((due, issue))
@@ -94,7 +93,7 @@ def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
     for name, on in GROUPS.items():
         was, now = on(earlier) if earlier else (), on(flow)
         if was != now:
-            changes[name] = _depends(getattr(known, name), issue, was, now)
+            changes[name] = _depends(kept[name], issue, was, now)
     slot = _slot(flow)
     if slot != known.slots.get(issue):
         changes["slots"] = known.slots.remove(issue) if slot is None else known.slots.insert(issue, slot)
@@ -185,4 +184,5 @@ def indexed(flows: HashTrieMap[str, Flow]) -> Indexes:
     places = (place for flow in flows.values() if (place := _place(flow)) is not None)
     queue = Ordered[Place].of(places)
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    return Indexes(dues=HashTrieMap(dues), due_order=order, slots=HashTrieMap(slots), landings=queue, **groups, **made)
+    known = Indexes(dues=HashTrieMap(dues), due_order=order, slots=HashTrieMap(slots), landings=queue)
+    return replace(known, **groups, **made)

@@ -16,8 +16,9 @@ from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.state.delivery import Work
-from ashep.core.state.flow import Counters
+from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.indexes import indexed
+from ashep.core.state.run import Asks, Run, Watch
 from ashep.core.state.world import NO_FLOWS, World
 
 Part = tuple[str, bytes]
@@ -29,8 +30,8 @@ PIECE = 50
 RENAMED = {"held": "takeover"}
 """Fields of a flow that an earlier version kept by another name, and their present one."""
 
-PARTS: dict[str, type] = {"counters": Counters, "work": Work}
-"""What was once in the flow itself, by the part that it is in now."""
+PARTS: dict[type, dict[str, type]] = {Flow: {"counters": Counters, "work": Work}, Run: {"asks": Asks, "watch": Watch}}
+"""What was once in a flow or run itself, by the part that it is in now."""
 
 
 def dump(world: World) -> Iterator[Part]:
@@ -80,9 +81,10 @@ def of_now(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _now(flow: dict[str, Any]) -> dict[str, Any]:
     flow = {RENAMED.get(key, key): value for key, value in flow.items()}
-    for part, kind in PARTS.items():
-        if within := {one.name: flow.pop(one.name) for one in fields(kind) if one.name in flow}:
-            flow[part] = within
+    for whole, parts in ((flow, PARTS[Flow]), (flow.get("run") or {}, PARTS[Run])):
+        for part, kind in parts.items():
+            if within := {one.name: whole.pop(one.name) for one in fields(kind) if one.name in whole}:
+                whole[part] = within
     return flow
 
 
