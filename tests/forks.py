@@ -8,6 +8,7 @@ process.
 
 import atexit
 import gc
+import importlib
 import json
 import os
 import select
@@ -164,16 +165,14 @@ def _child(
 
 
 def main() -> None:
-    from ashep import app
-    from ashep.actions import audit
     from ashep.cli import commands
     from ashep.cli import main as ashep
-    from ashep.daemon import daemon
     from tests.killed.life import main as life
 
     programs = {"ashep": ashep, "tests.killed.life": life}
-    imported = (app, audit, daemon, commands.whole())
-    assert imported
+    commands.whole()
+    for name in ("ashep.app", "ashep.actions.audit", "ashep.daemon.daemon"):
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     for number, line in enumerate(iter(sys.stdin.readline, ""), 1):

@@ -102,4 +102,4 @@ def check_landed(world: World, hands: Hands, but: Collection[str] = ()) -> None:
     once = [subject for subject in subjects if f"[{HEAD}: " in subject]
     assert len(once) == len(landed), "the base holds work that landed, and was given up"
     assert all(fact.onto == "main" for fact in bodies if isinstance(fact, IssueFinished))
-    assert not list(world.world.landings)
+    assert not list(world.world.indexes.landings)

@@ -419,7 +419,7 @@ class World:
         self.check(restarts=restarts)
         assert self.all_closed(), self.state()
         assert self.world.lock is None
-        assert not list(self.world.live)
+        assert not list(self.world.indexes.live)
         for name, issue in self.issues().items():
             assert not [label for label in issue.labels if label.startswith(("phase:", "needs:", "ashep:"))], issue
             flow = self.world.flows[name]

@@ -119,6 +119,10 @@ def spoilt(world: World, **changes: Any) -> World:
     return replace(world, flows=world.flows.insert("t-1", replace(world.flows["t-1"], **changes)))
 
 
+def with_indexes(world: World, **changes: Any) -> World:
+    return replace(world, indexes=replace(world.indexes, **changes))
+
+
 def closed(**changes: Any) -> World:
     flow = Flow(issue("t-1", "closed"), stage="closed", since=T0, code="shepherd", why="ann approved it")
     return spoilt(replace(World(), flows=World().flows.insert("t-1", flow)), **changes)
@@ -134,7 +138,7 @@ WRONG: dict[str, Callable[[], tuple[World, dict[str, Any]]]] = {
     "run_not_over": lambda: (spoilt(RUNNING, stage="parked", code="attempts"), {}),
     "no_evidence": lambda: (closed(why=" "), {}),
     "lock_left": lambda: (replace(ASKING, lock="t-1"), {}),
-    "index": lambda: (replace(RUNNING, live=RUNNING.live.remove("t-1")), {}),
+    "index": lambda: (with_indexes(RUNNING, live=RUNNING.indexes.live.remove("t-1")), {}),
     "landing_at_once": lambda: (both_at_once(), {}),
 }  # fmt: skip
 
@@ -153,7 +157,7 @@ def both_at_once() -> World:
 
 
 def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_stranded() -> None:
-    assert [issue for _, _, issue in LANDING.landings] == ["t-2", "t-1"]
+    assert [issue for _, _, issue in LANDING.indexes.landings] == ["t-2", "t-1"]
     assert not LANDING.flows["t-1"].open
     assert not found(LANDING)
     first = LANDING.flows["t-2"]
@@ -169,7 +173,8 @@ def test_who_waits_to_land_is_fine_and_who_is_to_be_landed_and_is_not_is_strande
 
 def test_a_queue_that_is_not_what_the_flows_say_is_found() -> None:
     assert not [*audit.of_indexes(LANDING)]
-    wrong = [*audit.of_indexes(replace(LANDING, landings=LANDING.landings.remove(next(iter(LANDING.landings)))))]
+    queue = LANDING.indexes.landings
+    wrong = [*audit.of_indexes(with_indexes(LANDING, landings=queue.remove(next(iter(queue)))))]
     assert [one.what for one in wrong] == ["the World's landings is not what its flows say"]
 
 

@@ -145,7 +145,7 @@ def lived(folder: Path) -> World:
         async with world.living():
             while "person" not in [flow.stage for flow in world.world.flows.values()]:
                 await anyio.sleep(5)
-            while not any((run := world.world.flows[name].run) and run.prompt.sent for name in world.world.live):
+            while not any((run := flow.run) and run.prompt.sent for flow in world.world.flows.values()):
                 await anyio.sleep(5)
         ended = world.clock.now()
         world.tracker._database.now = lambda: ended  # pyright: ignore[reportPrivateUsage] - its loop is over

@@ -79,7 +79,7 @@ async def test_what_runs_when_it_is_drained_ends_and_is_recorded(tmp_path: Path)
     world.delay = 600
     async with world.living() as running:
         control = Control(running.shepherd)
-        while not world.world.live:
+        while not world.world.indexes.live:
             await running.shepherd.changed()
         await anyio.sleep(60)
         told = await control.answer(line("pause", drain=True))
@@ -98,7 +98,7 @@ async def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: P
     issue = world.tracker.add("first")
     async with world.living() as running:
         control = Control(running.shepherd)
-        while not world.world.live:
+        while not world.world.indexes.live:
             await running.shepherd.changed()
         await anyio.sleep(60)
         run = f"{issue}/look.1.1"

@@ -240,7 +240,7 @@ def test_a_pruned_journal_knows_the_same_and_says_where_it_begins(
     assert first == int(journal_files(state / "journal")[0].stem)
     shutil.rmtree(state / "snapshots")  # nothing but what stands for the pruned part is left
     world, _ = recovered(state)
-    again = {name: getattr(world, name) for name in ("flows", "instance", "policies", "ready", "dues")}
+    again = {name: getattr(world, name) for name in ("flows", "instance", "policies", "ready", "indexes")}
     assert again == {name: getattr(made[1], name) for name in again}
     last = [batch.entries for batch in batches(state / "journal")][-1]
     assert [entry.body for entry in last] == [JournalPruned(first, tuple(path.name for path in files))]

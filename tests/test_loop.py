@@ -359,7 +359,7 @@ async def test_a_tracker_that_is_away_is_asked_each_ten_seconds_while_runs_are_l
     world.delay = minutes(60)
     async with world.living():
         await anyio.sleep(30)
-        assert world.world.live
+        assert world.world.indexes.live
         world.tracker.fail("look", TrackerUnavailable("away"), times=10_000)
         await anyio.sleep(60)
         before = world.tracker.calls["look"]
@@ -378,12 +378,12 @@ async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urg
         await anyio.sleep(5)
         group.start_soon(running.worker.run, await world.tracker.check())
         await running.worker.fresh_look()
-        assert {*world.world.unclosed} == {*many, first}
+        assert {*world.world.indexes.unclosed} == {*many, first}
         assert world.bodies(IssueTaken)[0].issue == first
         assert max(sizes) < 500, "what is decided at once keeps everybody else waiting"
         # people change most of them, and close some
         for issue in many:
-            if issue not in world.world.live:
+            if issue not in world.world.indexes.live:
                 world.tracker.person_sets(issue, "pat", add_labels=("x",))
         for issue in many[-5:]:
             world.tracker.person_sets(issue, "pat", status="closed")
@@ -392,7 +392,7 @@ async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urg
         assert len(labelled) >= 1990
         assert max(sizes) < 500
         await anyio.sleep(5)
-        assert not {*world.world.unclosed} & {*many[-5:]}
+        assert not {*world.world.indexes.unclosed} & {*many[-5:]}
         group.cancel_scope.cancel()
 
 

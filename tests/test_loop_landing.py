@@ -265,7 +265,7 @@ def check_drawn(folder: Path) -> set[str]:
             known = evolve(known, entry)
         drawing = Drawing(journal, after, end, known, first)
         assert [entry for chunk in drawing.chunks(lambda *_: None) for entry in chunk] == list(entries)
-        touched, after, first = {*drawing.end()[1]}, end, turn(known)
+        touched, after, first = {*drawing.end()[1]}, end, turn(known.indexes)
         for issue in known.flows:
             row = issue_row(known, issue)
             assert issue in touched or shown[issue] == row, f"{issue} is shown as {shown[issue]}, and is {row}"

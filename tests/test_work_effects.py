@@ -25,8 +25,7 @@ from ashep.core.policy.settings import Settings, VerificationSettings
 from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof, Work
 from ashep.core.state.flow import Counters, Flow
-from ashep.core.state.indexes import put
-from ashep.core.state.world import World
+from ashep.core.state.world import World, put
 from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.http.models import Entry

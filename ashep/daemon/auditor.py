@@ -57,7 +57,7 @@ class Auditor:
             if isinstance(entry.body, commands.Command):
                 self._asked[entry.body.key] = entry.at
             if isinstance(entry.body, resources.DaemonStarted):  # what was open then is probed now
-                self._asked |= {one.key: entry.at for issue in world.busy for one in world.flows[issue].open}
+                self._asked |= {one.key: entry.at for issue in world.indexes.busy for one in world.flows[issue].open}
 
     async def run(self) -> None:
         """Audit for ever."""

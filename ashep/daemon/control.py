@@ -111,7 +111,7 @@ class Control:
 
     def _stands(self) -> dict[str, Any]:
         world = self._shepherd.world
-        runs = [run.id for issue in sorted(world.live) if (run := world.flows[issue].run) is not None]
+        runs = [run.id for issue in sorted(world.indexes.live) if (run := world.flows[issue].run) is not None]
         return {"runs": runs, "pauses": _standing(world), "paused": hold(world.pauses, None) is not None}
 
     async def _cancel(self, request: Cancel) -> dict[str, Any]:
@@ -121,9 +121,9 @@ class Control:
         flow = before.flows.get(issue)
         run = flow.run.id if flow is not None and flow.run is not None and not flow.run.ended else None
         with anyio.move_on_after(STOPPING):
-            while issue in self._shepherd.world.live:
+            while issue in self._shepherd.world.indexes.live:
                 await self._shepherd.changed()
-        return {"issue": issue, "run": run, "stopped": issue not in self._shepherd.world.live}
+        return {"issue": issue, "run": run, "stopped": issue not in self._shepherd.world.indexes.live}
 
     async def _ask(self, judge: Callable[[World], Judged]) -> Fact:
         """Give what a request became, once that is durable; raises `AshepError` with why it is refused."""

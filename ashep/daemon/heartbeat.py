@@ -42,7 +42,7 @@ class Heartbeat:
 
     def _held(self) -> frozenset[str]:
         """Issues in progress under our name."""
-        return frozenset(self._shepherd.world.leased)
+        return frozenset(self._shepherd.world.indexes.leased)
 
     async def _beat(self, issue: str) -> None:
         as_of = self._shepherd.world.seq

@@ -195,7 +195,7 @@ class Monitor:
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
-        return [world.flows[issue] for issue in sorted(world.live)]  # in an order that another process repeats
+        return [world.flows[issue] for issue in sorted(world.indexes.live)]  # in an order that another process repeats
 
     def _live(self) -> list[tuple[Flow, Run]]:
         flows = self._flows()
@@ -257,7 +257,7 @@ class Monitor:
         self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
-        if run.session not in busy or run.turn != "running" or run.fresh_after or run.doubted:
+        if run.session not in busy or run.turn != "running" or run.watch.fresh_after or run.watch.doubted:
             return True
         return self._clock.monotonic() - self._read_at.get(run.id, 0.0) > PEOPLE_EVERY
 
@@ -295,7 +295,7 @@ class Monitor:
     async def _watch_people(self) -> None:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
-            if not self._shepherd.world.takeovers or self._away():
+            if not self._shepherd.world.indexes.takeovers or self._away():
                 await self._shepherd.changed()
                 continue
             await self._look_at_people()
@@ -306,13 +306,13 @@ class Monitor:
 
     def _waited_for(self) -> bool:
         world = self._shepherd.world
-        takeovers = (world.flows[issue].takeover for issue in world.takeovers)
+        takeovers = (world.flows[issue].takeover for issue in world.indexes.takeovers)
         return any(one is not None and one.session and one.fresh_after for one in takeovers)
 
     async def _look_at_people(self) -> None:
         world = self._shepherd.world
         try:
-            for issue in sorted(world.takeovers):
+            for issue in sorted(world.indexes.takeovers):
                 flow = world.flows[issue]
                 seen = await look(self._runner, world, flow, flow.takeover) if flow.takeover else None
                 if seen is not None:
@@ -335,7 +335,7 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
     if run is None or message is None or run.session is None or not run.prompt.sent or run.ended:
         return None
     ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
-    life = await runner.life(run.session) if run.doubted else None
+    life = await runner.life(run.session) if run.watch.doubted else None
     turn = await runner.turn(run.session, message, ours)
     text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
     return replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)

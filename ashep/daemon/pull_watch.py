@@ -48,7 +48,7 @@ class PullWatch:
         world = self._shepherd.world
         if world.settings.landing.forge is None:
             return []
-        return [world.flows[issue] for issue in sorted(world.reviewed)]
+        return [world.flows[issue] for issue in sorted(world.indexes.reviewed)]
 
     async def _look(self, waiting: list[Flow]) -> float:
         """Read each, and say after how many seconds to look again; a forge that fails is left alone for longer."""

@@ -108,7 +108,7 @@ class Shepherd:
         async with anyio.create_task_group() as group:
             self._group = group
             # maps of the World are in no order that another process would repeat
-            busy = map(self.world.flows.__getitem__, self.world.busy)
+            busy = map(self.world.flows.__getitem__, self.world.indexes.busy)
             unanswered: list[commands.Command] = [command for flow in busy for command in flow.open]
             unanswered = sorted([*unanswered, *open_messages(self.world)], key=lambda one: one.key)
             await self._turn(first, everything=True)

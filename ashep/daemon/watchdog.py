@@ -48,8 +48,9 @@ class Watchdog:
 
 def standing(world: World) -> str:
     """Say in a line what is under way; it costs the same however many issues there are."""
-    runs, server = len(list(world.live)), world.runner.state if world.runner else "not seen yet"
+    runs, issues = len(list(world.indexes.live)), len(world.indexes.unclosed)
+    server = world.runner.state if world.runner else "not seen yet"
     away = "" if server == "up" else f"; the agent server is {server}"
     tracker = "; the tracker does not answer" if world.tracker_error else ""
     paused = "; paused" if any(not pause.lifted and pause.provider is None for pause in world.pauses) else ""
-    return f"{runs} run{'' if runs == 1 else 's'} under way, {len(world.unclosed)} issues known{paused}{away}{tracker}"
+    return f"{runs} run{'' if runs == 1 else 's'} under way, {issues} issues known{paused}{away}{tracker}"

@@ -167,7 +167,7 @@ class Worker:
         world, poll = self._shepherd.world, self._settings.tracker.poll_every.total_seconds()
         if self._failures:
             first, longest = BACKOFF
-            return min(first * 2 ** min(self._failures - 1, 9), AT_WORK if world.live else longest)
+            return min(first * 2 ** min(self._failures - 1, 9), AT_WORK if world.indexes.live else longest)
         quiet = is_idle(world) or len(takers(world)) >= world.settings.worker.max_concurrent_runs
         return poll * IDLE_FACTOR if quiet and self._hints_work else poll
 

@@ -336,7 +336,7 @@ class _Scene:
         """Whether a verdict on a turn waits for a fresh read."""
         flow = world.flows[issue]
         run = flow.run
-        if run is None or run.ended or not run.prompt.sent or not run.fresh_after or issue in self._reading:
+        if run is None or run.ended or not run.prompt.sent or not run.watch.fresh_after or issue in self._reading:
             return False
         return not any(isinstance(command, (commands.SendPrompt, commands.StopTurn)) for command in flow.open)
 

@@ -172,7 +172,7 @@ class Store:
                 ended += self._write_runs(self._told(entries))
             self._position = until
             known, issues = drawing.end()
-            self._turn = turn(known)
+            self._turn = turn(known.indexes)
             self._write_issues(known, issues)
             self._write_meta(source, known)
         if self._log is not None and self._amended:

@@ -113,7 +113,7 @@ class Drawing:
         """Give the World at the end, once `chunks` has come there, and the issues that may be shown otherwise now."""
         if self._after == NOWHERE:  # of some of them nothing else may be left
             return self._world, list(self._world.flows)
-        touched = self._issues.union(self._world.unclosed) if self._everywhere else self._issues
-        if turn(self._world) != self._turn:  # the others wait behind somebody else
-            touched = touched.union(issue for _, _, issue in self._world.landings)
+        touched = self._issues.union(self._world.indexes.unclosed) if self._everywhere else self._issues
+        if turn(self._world.indexes) != self._turn:  # the others wait behind somebody else
+            touched = touched.union(issue for _, _, issue in self._world.indexes.landings)
         return self._world, [issue for issue in touched if issue in self._world.flows]

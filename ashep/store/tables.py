@@ -146,7 +146,7 @@ def _question(flow: Flow) -> Row | None:
     """The question that is open, of a phase, or of a run that waits in its session."""
     question, pending = flow.question, asked_now(flow)
     if pending is not None and flow.run is not None:
-        asked = flow.run.waits_since or flow.since
+        asked = flow.run.asks.waits_since or flow.since
         text = question_of(pending.request)
         return {"phase": flow.run.phase, "text": text, "asked": format_time(asked) if asked else None}
     if question is None:
@@ -214,7 +214,7 @@ def outages_json(world: World) -> str:
     """Give the providers that take nothing, each with how many issues wait for it."""
     if not world.outages:
         return "[]"
-    flows = (world.flows[issue] for issue in world.unclosed)
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
     waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
     return _json(
         [

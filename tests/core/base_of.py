@@ -104,7 +104,7 @@ class Base:
         """People and CI do something with a pull request, which a look shows; in a calm they merge it."""
         if self.random.random() < 0.7:
             return []
-        issue = self.random.choice(sorted(world.reviewed))
+        issue = self.random.choice(sorted(world.indexes.reviewed))
         flow = world.flows[issue]
         pull, own = flow.work.pull, flow.work.own
         assert pull is not None

@@ -242,7 +242,7 @@ def may_move(world: World, move: c.MoveBase) -> None:
         assert not evidence.lacking(flow.work.waived), f"{move.new} does not hold: {evidence}"
     others = [
         command
-        for name in world.unclosed
+        for name in world.indexes.unclosed
         if name != move.issue and world.flows[name].stage == "finishing"
         for command in world.flows[name].open
         if isinstance(command, (c.IntegrateWork, c.MoveBase))
@@ -300,11 +300,11 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"a person is done, and nothing goes on: {flow}"
         assert ends or takeover.label != "none", f"nothing ends it that a person has the session: {takeover}"
     elif flow.stage == "finishing":
-        landing, first = flow.work.landing, turn(world)
+        landing, first = flow.work.landing, turn(world.indexes)
         assert landing is not None
         assert landing.onto or landing.into, f"finishing and nothing under way: {flow}"
         queued = landing.onto and first is not None and first != flow.issue.id
-        assert landing.due or queued or flow.issue.id in world.reviewed, f"nobody lands it: {flow}"
+        assert landing.due or queued or flow.issue.id in world.indexes.reviewed, f"nobody lands it: {flow}"
         assert landing.due is None or flow.code, f"waits to land without a reason: {flow}"
     else:
         assert flow.stage == "work", f"{flow.stage} and nothing under way: {flow}"
@@ -320,15 +320,15 @@ def no_request_is_forgotten(world: World, flow: Flow) -> None:
     if run is None or run.ended or flow.stage != "work":
         return
     dues = dict(flow_dues(flow))
-    for pending in run.requests:
+    for pending in run.asks.requests:
         assert pending.verdict is not None, f"{pending} is not judged"
         assert pending.verdict != "ask" or "input" in dues or flow.takeover is not None, f"{pending} has no end"
-    asks = [pending.request.id for pending in run.requests if pending.verdict == "ask"]
+    asks = [pending.request.id for pending in run.asks.requests if pending.verdict == "ask"]
     assert not asks or flow.waits_for_input, f"nobody is told of {asks}"
     assert flow.target is None or flow.target.input == flow.waits_for_input, f"the tracker tells otherwise: {flow}"
     if flow.waits_for_input:
         assert not {"deadline", "stall", "sign"} & set(dues), f"its times go on while it waits: {dues}"
-        assert run.requests, f"{run.id} waits for nothing"
+        assert run.asks.requests, f"{run.id} waits for nothing"
 
 
 def posted(flow: Flow) -> bool:
@@ -338,13 +338,12 @@ def posted(flow: Flow) -> bool:
 
 def the_tree_is_shared(world: World) -> None:
     """Slots are not exceeded, nor kept for nothing, and a write run excludes every other run."""
-    runs = [run for name in world.live if (run := world.flows[name].run) is not None]
-    assert len(runs) == len(list(world.live)), "a run that is not there takes a slot"
+    live = [*world.indexes.live]
+    runs = [run for name in live if (run := world.flows[name].run) is not None]
+    assert len(runs) == len(live), "a run that is not there takes a slot"
     most, turns = world.settings.worker.max_concurrent_runs, {one.id for one in runs if not one.ended or one.stop}
     assert len(turns) <= most, "more turns than slots"
-    given_up = [
-        run.id for name in world.live if world.flows[name].stage not in AT_WORK and (run := world.flows[name].run)
-    ]
+    given_up = [run.id for name in live if world.flows[name].stage not in AT_WORK and (run := world.flows[name].run)]
     most_taken = len(turns.union(run.id for run in runs if run.id not in given_up))
     assert capacity_of(world).slots >= most - most_taken, f"nothing is done for {given_up}, and slots are taken"
     shared = [run for run in runs if run.branch is None]
@@ -352,7 +351,7 @@ def the_tree_is_shared(world: World) -> None:
         assert len(shared) == 1, f"a write run shares the tree: {[run.id for run in shared]}"
     branches = [run.branch for run in runs if run.branch is not None]
     assert len({*branches}) == len(branches), f"two runs in one tree: {branches}"
-    numbers = [world.slots[name] for name in world.live if (run := world.flows[name].run) and run.branch]
+    numbers = [world.indexes.slots[name] for name in live if (run := world.flows[name].run) and run.branch]
     assert len({*numbers}) == len(numbers), f"two issues with one number: {numbers}"
     strayed = [
         run.id for run in shared if (own := world.flows[run.id.split("/")[0]].work.own) and not run.ended and own.path
@@ -376,7 +375,7 @@ def budgets_are_kept(made: MadeUp, entries: Sequence[Entry]) -> None:
     if limits.writes_per_minute is not None:
         late = [one for one in recent if one.at > world.now - timedelta(minutes=1)]
         assert sum(isinstance(one.body, WRITES) for one in late) <= limits.writes_per_minute, "too many writes"
-    for name in world.live:
+    for name in world.indexes.live:
         flow = world.flows[name]
         over = [gauge for gauge in of_flow(world, flow) if gauge.used >= gauge.limit]
         assert not over or flow.run is None or flow.run.ended, f"{name} goes on without budget: {over}"
@@ -390,7 +389,8 @@ def providers_are_left_alone(made: MadeUp, entries: Sequence[Entry]) -> None:
         assert outage.tried_since is not None or not planned, f"{planned} on {outage}"
         assert len(planned) <= 1, f"{planned} try {outage}"
         tried = outage.tried_since
-        runs = [run for name in made.world.live if (run := made.world.flows[name].run) is not None and not run.ended]
+        under_way = (made.world.flows[name].run for name in made.world.indexes.live)
+        runs = [run for run in under_way if run is not None and not run.ended]
         late = [run.id for run in runs if tried and run.planned > tried and provider_of(run, None) == outage.provider]
         assert len(late) <= 1, f"{late} try {outage}"
 

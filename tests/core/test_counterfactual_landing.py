@@ -208,7 +208,7 @@ def test_a_pull_request_that_somebody_merged_is_an_assumption() -> None:
     asks = OWN.model_copy(update={"landing": LandingSettings(mode="pull_request", forge=forge)})
     made = begun(PLAIN, REVIEW, settings=asks)
     made.until("review")
-    while not made.world.reviewed:
+    while not made.world.indexes.reviewed:
         made.carry_out(made.jobs.pop(0)) if made.jobs else (made.look(), made.watch() or made.passes())
     waits = other(Lived(made.world, made.kept, False), STRAIGHT, REVIEW)
     assert (waits.verdict, waits.ends) == ("differs", ("landing", "landing"))

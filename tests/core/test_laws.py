@@ -63,7 +63,7 @@ def test_folding_knows_no_policy(seed: int) -> None:
     world = folded(Entry(entry.seq, entry.at, other) if is_policy(entry) else entry for entry in made.entries)
     assert world.policies != made.world.policies
     assert world.flows == made.world.flows
-    assert (world.lock, world.live, world.dues) == (made.world.lock, made.world.live, made.world.dues)
+    assert (world.lock, world.indexes) == (made.world.lock, made.world.indexes)
 
 
 @FEW

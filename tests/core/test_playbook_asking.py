@@ -100,7 +100,7 @@ def test_a_question_blocks_the_issue_and_a_comment_answers_it() -> None:
 def test_the_slot_and_the_tree_are_kept_while_a_person_thinks() -> None:
     book = asked()
     assert book.world.lock == "t-1"
-    assert "t-1" in book.world.live
+    assert "t-1" in book.world.indexes.live
     assert not book.flow().leased
 
 
@@ -287,7 +287,7 @@ def test_a_turn_that_the_server_refuses_to_show_is_over_at_its_deadline() -> Non
     for timer in book.later(20 * 60 + 1):
         book >> timer
     book.left = []
-    assert book.run().overdue
+    assert book.run().watch.overdue
     assert turn_refused(book.world, "t-1", run.id, "again", as_of) == [], "a read that began before says nothing"
     book >> turn_refused(book.world, "t-1", run.id, "again", book.world.seq)
     book << runs.DeadlineReached << like(runs.RunEnded, state="timed_out", abort=True)

@@ -166,7 +166,7 @@ def test_over_the_days_limit_runs_are_stopped_without_blame_and_nothing_starts_u
     book.left = []
     assert book >> book.later((MIDNIGHT - book.now).total_seconds() - 1)
     book.looked()
-    assert not list(book.world.live)
+    assert not list(book.world.indexes.live)
     book >> book.later(1)
     planned = [fact for fact in book.left if isinstance(fact, runs.RunPlanned)]
     assert [(fact.issue, fact.attempt) for fact in planned] == [("t-1", 2), ("t-2", 2), ("t-3", 2)]

@@ -168,7 +168,7 @@ def test_a_write_run_excludes_every_other_and_the_lock_stays_until_the_question(
 def test_readers_share_the_tree_and_a_writer_waits_for_them() -> None:
     rules = policies(READ, writing=policy_of(Phase(name="implement")))
     book = Playbook(rules, issues=("t-1", "t-2")).looked()
-    assert len(list(book.world.live)) == 2
+    assert len(list(book.world.indexes.live)) == 2
     book.made.open("t-3", "policy:writing")
     assert hold(book, "t-3") == "work_tree"
     for name in ("t-1", "t-2"):
@@ -179,14 +179,14 @@ def test_readers_share_the_tree_and_a_writer_waits_for_them() -> None:
 
 def test_without_the_lock_writers_work_side_by_side() -> None:
     book = Playbook(issues=("t-1", "t-2"), config=settings(lock_work_tree=False)).looked()
-    assert len(list(book.world.live)) == 2
+    assert len(list(book.world.indexes.live)) == 2
     assert book.world.lock is None
 
 
 @pytest.mark.promise("D3")
 def test_slots_are_not_exceeded() -> None:
     book = Playbook(READ, issues=("t-1", "t-2", "t-3"), config=settings(max_concurrent_runs=2)).looked()
-    assert len(list(book.world.live)) == 2
+    assert len(list(book.world.indexes.live)) == 2
     assert book.flow("t-3").code == "slot"
 
 

@@ -232,4 +232,4 @@ def test_a_timer_whose_wait_no_longer_stands_is_ignored() -> None:
     assert book >> resources.TimerDue("deadline:t-1", T0)
     assert book >> resources.TimerDue("wait:t-1", T0)
     assert book >> resources.TimerDue("question:nobody", T0)
-    assert not book.run().overdue
+    assert not book.run().watch.overdue

@@ -67,7 +67,7 @@ def test_what_is_done_is_brought_onto_the_base_and_the_base_moved_before_it_clos
     assert book >> book.next() << like(c.WriteIssue, kind="close")
     book.answered()
     assert (book.flow().stage, book.flow().code) == ("closed", "shepherd")
-    assert not [*book.world.landings]
+    assert not [*book.world.indexes.landings]
 
 
 def test_what_lands_is_verified_where_it_lands() -> None:
@@ -104,7 +104,7 @@ def test_what_the_base_holds_already_is_verified_there_before_the_issue_closes(h
     for _ in range(2):  # the seal, and the phase's own verification
         book >> book.next() << ...
     assert book >> book.next() << like(c.VerifyWork, commit="c0ffee", run="", phase="", change=True)
-    assert not [*book.world.landings], "whoever comes next need not wait for that"
+    assert not [*book.world.indexes.landings], "whoever comes next need not wait for that"
     if holds:
         book >> book.next() << facts_issues.CommentWanted << c.PostComment
         assert book.answered().flow().stage == "closed"
@@ -160,7 +160,7 @@ def test_a_conflict_leads_back_to_the_writer_with_what_contradicts_what() -> Non
     assert (flow.work.flaw.kind, flow.work.flaw.log, flow.work.flaw.onto) == ("conflict", "ef" * 32, "main")
     assert flow.work.flaw.why == "contradicts main in calc.py"
     assert flow.work.own.since == "c0ffee"  # type: ignore[union-attr]
-    assert not [*book.world.landings]
+    assert not [*book.world.indexes.landings]
 
 
 def test_conflicts_end_with_a_person() -> None:
@@ -186,7 +186,7 @@ def test_one_lands_at_a_time_in_the_order_in_which_they_were_finished() -> None:
     book.made.jobs, waiting = [], book.made.jobs
     finished(book, "t-1")
     assert not book.made.jobs
-    assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
+    assert [place[-1] for place in book.world.indexes.landings] == ["t-2", "t-1"]
     book.made.jobs, book.left = waiting, []
     book >> book.next() << like(c.MoveBase, issue="t-2")
     book >> book.next() << facts_issues.CommentWanted << like(c.IntegrateWork, issue="t-1")
@@ -223,7 +223,7 @@ def test_whoever_was_passed_by_comes_back_in_its_turn() -> None:
     book.made.jobs, book.left = [mine], []
     book >> book.failed() << like(c.IntegrateWork, issue="t-2")
     assert book >> book.later(5), "the other is at it by now"
-    assert [place[-1] for place in book.world.landings] == ["t-2", "t-1"]
+    assert [place[-1] for place in book.world.indexes.landings] == ["t-2", "t-1"]
     book >> book.next() << like(c.MoveBase, issue="t-2")
     book >> book.next() << facts_issues.CommentWanted << like(c.MoveBase, issue="t-1")
     book << like(c.PostComment, issue="t-2")

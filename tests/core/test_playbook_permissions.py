@@ -23,7 +23,7 @@ def test_what_no_rule_allows_is_denied_with_a_sentence_and_nothing_is_written() 
     assert isinstance(answer, c.AnswerRequest)
     assert "no rule allows it. Go on without it" in answer.message
     assert book >> book.next()
-    assert not book.run().requests
+    assert not book.run().asks.requests
     assert requests_read(book.world, book.made.listed(), book.world.seq) == []
 
 

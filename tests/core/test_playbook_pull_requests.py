@@ -66,7 +66,7 @@ def test_a_pull_request_is_asked_for_once_the_work_holds_and_the_issue_waits_for
     assert book >> book.next() << like(c.VerifyWork, run="t-1/implement.1.1")
     book >> book.next() << like(issues.IssueFinished, onto="", into="main", verify=True)
     assert book << like(c.VerifyWork, commit=HEAD, run="")
-    assert not book.world.landings
+    assert not book.world.indexes.landings
     assert book >> book.next() << like(c.OpenPullRequest, branch="ashep/t-1", head=HEAD, base="main", since="c0ffee")
     told = "The pull request waits to be merged: https://forge.example/7 (head of t-1/ into `main`)"
     told += "; 1 of 1 checks passed in tree tree of head."

@@ -55,9 +55,9 @@ def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     for timer in book.later(3600):
         assert book >> timer
     assert account(book.world, "t-1").code == "runner_away"
-    assert book.run().overdue
+    assert book.run().watch.overdue
     book >> up()
-    assert not book.run().overdue
+    assert not book.run().watch.overdue
     assert deadline is not None
     assert book.run().deadline == deadline + timedelta(hours=1)
     assert wall_time(book.flow(), book.now) == worked
@@ -84,9 +84,9 @@ def test_a_prompt_whose_server_went_away_is_given_its_time_again() -> None:
     book >> AWAY
     for timer in book.later(40):
         book >> timer
-    assert book.run().probation == "suspect"
+    assert book.run().watch.probation == "suspect"
     book >> up()
-    assert book.run().probation == "no"
+    assert book.run().watch.probation == "no"
     assert book >> book.turn("stored")
 
 

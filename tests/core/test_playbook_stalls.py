@@ -42,7 +42,7 @@ def test_a_turn_is_doubted_looked_into_and_stopped_and_the_phase_is_tried_again(
     book = working()
     assert book.later(AFTER - 1) == []
     assert book >> book.later(1)
-    assert book.run().doubted
+    assert book.run().watch.doubted
     book >> book.turn("running", life=alive(AFTER)) << like(runs.RunEnded, state="stalled", abort=True)
     assert book << like(issues.RetryScheduled, failures=1) << c.StopTurn
 
@@ -56,10 +56,10 @@ def test_time_alone_never_ends_a_turn() -> None:
     assert book >> book.later(AFTER)
     assert book >> book.turn("running", life=alive(AFTER), as_of=as_of)
     assert book >> book.turn("running")
-    assert book.run().doubted
+    assert book.run().watch.doubted
     assert book >> book.later(AFTER)
     assert book >> book.turn("running", life=alive(10))
-    assert not book.run().doubted
+    assert not book.run().watch.doubted
 
 
 def test_a_slow_turn_goes_on_for_as_long_as_it_shows_signs() -> None:

@@ -266,7 +266,7 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
 
 def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     book = taken(working())
-    assert not list(book.world.live)
+    assert not list(book.world.indexes.live)
     assert book.world.in_use
     book >> watched(book, *ANN)
     book >> book.seen(drop=[PAUSED]) << ...

@@ -67,9 +67,9 @@ def test_an_issue_gets_a_tree_and_its_sessions_work_there() -> None:
 def test_trees_of_their_own_wait_for_no_lock_and_no_clean_work_tree() -> None:
     dirty = Tree(True, "c0ffee", (("a.py", "11"),), branch="main")
     book = book_of(TWO, tree=dirty, issues=("t-1", "t-2", "t-3"), config=own(3)).looked()
-    assert len(list(book.world.live)) == 3
+    assert len(list(book.world.indexes.live)) == 3
     assert [book.run(f"t-{n}").branch for n in (1, 2, 3)] == ["ashep/t-1", "ashep/t-2", "ashep/t-3"]
-    assert sorted(book.world.slots.items()) == [("t-1", 0), ("t-2", 1), ("t-3", 2)]
+    assert sorted(book.world.indexes.slots.items()) == [("t-1", 0), ("t-2", 1), ("t-3", 2)]
     assert book.world.lock is None
 
 
@@ -86,10 +86,10 @@ def test_who_gets_a_tree_does_not_wait_for_those_who_share_one() -> None:
 def test_a_number_is_free_again_when_its_issue_is_over() -> None:
     book = book_of(policy_of(Phase(name="implement")), issues=("t-1", "t-2"), config=own(2)).looked()
     assert (book >> book.reports(name="t-1")).answered().flow("t-1").stage == "closed"
-    assert dict(book.world.slots.items()) == {"t-2": 1}
+    assert dict(book.world.indexes.slots.items()) == {"t-2": 1}
     book.made.open("t-3")
     book.looked()
-    assert dict(book.world.slots.items()) == {"t-2": 1, "t-3": 0}
+    assert dict(book.world.indexes.slots.items()) == {"t-2": 1, "t-3": 0}
 
 
 def test_without_being_asked_for_nobody_gets_a_tree() -> None:
@@ -303,7 +303,7 @@ def test_a_tree_that_cannot_be_sealed_is_given_up_after_a_bounded_time_and_the_r
     assert "ashep retry t-1" in flow.why
     assert book.run().settled
     assert not flow.busy
-    assert not list(book.world.live)
+    assert not list(book.world.indexes.live)
     tried = book.bodies(c.SealTree)
     assert len(tried) == 10
     book.made.turn(*book.made.begun[1:], everything=True)  # another start

@@ -17,11 +17,22 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import step
 from ashep.core.state import snapshot
 from ashep.core.state.flow import Flow
-from ashep.core.state.snapshot import dump, load
+from ashep.core.state.run import Run
+from ashep.core.state.snapshot import PARTS, Part, dump, load, of_now
 from ashep.core.state.world import World
 from tests.core.lives import live
 from tests.core.test_laws import FEW, SEEDS
 from tests.golden.story import story
+
+
+def flat(part: Part) -> Part:
+    """As it was kept when what is in the parts of a flow and its run was in them themselves."""
+    flows = json.loads(part[1]) if part[0] == "flows" else {}
+    for flow in flows.values():
+        for kind, whole in ((Flow, flow), (Run, flow.get("run") or {})):
+            for name in PARTS[kind]:
+                whole |= whole.pop(name, {})
+    return (part[0], json.dumps(flows).encode()) if flows else part
 
 
 @pytest.mark.promise("J10")
@@ -35,7 +46,7 @@ def test_a_world_comes_back_and_goes_on_as_it_would_have(seed: int) -> None:
     for entry in entries[:place]:
         world = evolve(world, from_json(to_json(entry)))
     again = load(dump(world))
-    assert again == world
+    assert again == world == load(of_now(map(flat, dump(world))))
     for entry in entries[place:]:
         world, again = evolve(world, entry), evolve(again, entry)
     assert again == world

@@ -158,7 +158,7 @@ class MadeUp:
             self.shut.some(self.now)
         if self.edits.random() < chances.edit:
             self.turn(given.adopted(self.edits.choice(given.EDITED)))
-        if self.world.reviewed and (news := self.base.looked(self.world, chances.landing)):
+        if self.world.indexes.reviewed and (news := self.base.looked(self.world, chances.landing)):
             self.turn(*news)
         if self.hit(chances.lease):
             self.turn(*self._expired())
@@ -260,7 +260,7 @@ class MadeUp:
 
     def watch(self) -> bool:
         """Read a running turn; whether there was news."""
-        for name in sorted(self.world.live):
+        for name in sorted(self.world.indexes.live):
             run = self.world.flows[name].run
             if run is None or run.ended or not run.prompt.sent or run.session is None or not self.up:
                 continue
@@ -275,7 +275,7 @@ class MadeUp:
 
     def watch_people(self) -> bool:
         """Read a session that a person has; whether there was news. They write there, and let a turn run, or do not."""
-        for name in sorted(self.world.takeovers):
+        for name in sorted(self.world.indexes.takeovers):
             takeover = self.world.flows[name].takeover
             if takeover is None or takeover.session is None or not self.up:
                 continue
@@ -313,9 +313,9 @@ class MadeUp:
         )  # fmt: skip
 
     def _life(self, turn: Turn, run: Run) -> Life | None:
-        if not run.doubted or run.stall_after is None:
+        if not run.watch.doubted or run.watch.stall_after is None:
             return None
-        return Life(self.now - turn.began if turn.silent else run.stall_after * self.chance.random())
+        return Life(self.now - turn.began if turn.silent else run.watch.stall_after * self.chance.random())
 
     def listed(self) -> list[Request]:
         """What the server lists as unanswered."""
@@ -633,7 +633,7 @@ class MadeUp:
 
     def answer(self) -> None:
         """Somebody says something to what a run asks, or nothing at all."""
-        waiting = [name for name in sorted(self.world.live) if self.world.flows[name].waits_for_input]
+        waiting = [name for name in sorted(self.world.indexes.live) if self.world.flows[name].waits_for_input]
         if not waiting or self.asking.random() < 0.5:
             return
         name, who = self.asking.choice(waiting), self.asking.choice(["ann", "ann", "ashep-agent", given.ME])

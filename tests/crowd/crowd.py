@@ -111,7 +111,7 @@ async def _live(folder: Path, issues: int, files: int, seed: int, runs: int, fou
 
 def _over(world: World, issues: int) -> bool:
     known = world.world
-    done = len(known.flows) == issues and not known.busy and not known.live
+    done = len(known.flows) == issues and not known.indexes.busy and not known.indexes.live
     return done and all(flow.stage in ("closed", "parked") for flow in known.flows.values())
 
 

@@ -9,8 +9,6 @@ from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
-from ashep.core.state.flow import Flow
-from ashep.core.state.indexes import INDEXES
 from ashep.core.state.snapshot import PARTS, RENAMED
 from ashep.core.state.world import World
 
@@ -35,7 +33,7 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
         kind = type(value).__name__
         kind = kind if known is None or kind in known else CLASSES.get(kind, kind)
         names = [field.name for field in fields(value)] if known is None else known.get(kind, [])
-        shown[kind] = names = [name for name in names if kind != "World" or name not in INDEXES]
+        shown[kind] = names = [name for name in names if kind != "World" or name != "indexes"]
         return {name: _plain(_field(value, name), known, shown) for name in names}
     if isinstance(value, datetime):
         return format_time(value)
@@ -52,7 +50,6 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
-    if isinstance(value, Flow):
-        part = next((part for part, kind in PARTS.items() if name in kind.__dataclass_fields__), None)
-        value, name = getattr(value, part) if part else value, RENAMED.get(name, name)
-    return getattr(value, name)
+    parts = PARTS.get(type(value), {})
+    part = next((part for part, kind in parts.items() if name in kind.__dataclass_fields__), None)
+    return getattr(getattr(value, part) if part else value, RENAMED.get(name, name))

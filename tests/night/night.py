@@ -161,7 +161,7 @@ class Night:
             if one.state not in AT_REST and not (one.state == "not_eligible" and one.code in OTHERS)
         ]  # fmt: skip
         missing = [name for name in self.world.issues() if name not in known.flows]
-        busy = [issue for issue in known.unclosed if known.flows[issue].busy]
+        busy = [issue for issue in known.indexes.unclosed if known.flows[issue].busy]
         return [*found, *(f"{name} is not known" for name in missing), *(f"{name} is busy" for name in busy)]
 
     # --- people -------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Night:
         dice = self.dice("commands")
         while True:
             await anyio.sleep(dice.uniform(0.05, 0.12) * self.hours)
-            live = sorted(self.world.world.live)
+            live = sorted(self.world.world.indexes.live)
             until = (self.world.clock.now() + timedelta(seconds=dice.uniform(300, 2400))).isoformat()
             asked: dict[str, Any] = dice.choice((
                 {"do": "pause", "until": until, "why": "lunch"},

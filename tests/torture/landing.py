@@ -144,7 +144,7 @@ class Repository:
             return
         while not self.world.dice.calm:
             known = self.world.known
-            first = [known.flows[issue].work.landing for _, _, issue in known.landings][:1]
+            first = [known.flows[issue].work.landing for _, _, issue in known.indexes.landings][:1]
             if any(landing is not None and landing.commit for landing in first):
                 return
             await anyio.sleep(0.1)
@@ -289,13 +289,13 @@ class Repository:
             case JournalBegun():
                 self._landing.clear()
             case DaemonStarted():  # what became durable at the very end of the life before was shown to nobody
-                self._landing = {issue for rank, _, issue in self.world.known.landings if rank == AT_IT}
+                self._landing = {issue for rank, _, issue in self.world.known.indexes.landings if rank == AT_IT}
             case _:
                 pass
 
     def at_rest(self) -> None:
         """Whoever is at the head of the queue goes on, or waits for a time; at rest there is nobody."""
-        if left := [issue for _, _, issue in self.world.known.landings]:
+        if left := [issue for _, _, issue in self.world.known.indexes.landings]:
             self.world.laws.broken("nobody waits to land for ever", f"{left}")
 
     def at_end(self, entries: Sequence[Entry], bodies: Sequence[Any]) -> None:

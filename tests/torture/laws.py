@@ -255,7 +255,7 @@ class Laws:
             "status": row.status != "open",
             "assigned": row.assignee not in (None, self.world.actor),
             "work_tree": known.lock not in (None, issue),
-            "branch": any(issue != other for some in known.branches.values() for other in some),
+            "branch": any(issue != other for some in known.indexes.branches.values() for other in some),
             "dependencies": self.world.store.is_blocked(row),
             "status_changed": row.standing not in (("in_progress", self.world.actor), ("open", None)),
             "phase_taken_off": not good or issue in self.world.store.moved,  # an agent's label counts for nothing
@@ -283,8 +283,8 @@ class Laws:
         if self.world.own is not None:
             self.world.own.at_end(entries, bodies)
         left = self.world.known
-        if left.lock is not None or list(left.live):
-            self.broken("nothing is left over", f"lock {left.lock}, live {list(left.live)}")
+        if left.lock is not None or list(left.indexes.live):
+            self.broken("nothing is left over", f"lock {left.lock}, live {list(left.indexes.live)}")
 
     def _journal(self) -> list[Sequence[Entry]]:
         """The journal as it is on the disk, which must hold all that was acted on."""

@@ -248,8 +248,8 @@ def landing_out_of_turn() -> AbstractContextManager[object]:
     """Whoever is finished lands at once."""
 
     def step(world: World, flow: Flow, landing: Any) -> Any:
-        only = world.landings.of([(0, landing.seq, flow.issue.id)])
-        return original(replace(world, landings=only), flow, landing)
+        only = world.indexes.landings.of([(0, landing.seq, flow.issue.id)])
+        return original(replace(world, indexes=replace(world.indexes, landings=only)), flow, landing)
 
     original = delivery_landing._landing_step  # pyright: ignore[reportPrivateUsage]
     return patch.object(delivery_landing, "_landing_step", step)

@@ -400,14 +400,14 @@ class World:
             *(r.id for r in rows.values() if r.status == "closed"),
         }:
             return False
-        return all(map(self._issue_rests, known.flows)) and not list(known.live)
+        return all(map(self._issue_rests, known.flows)) and not list(known.indexes.live)
 
     def _issue_rests(self, issue: str) -> bool:
         """Whether only a person can make it go on; what waits for a paused issue's work tree waits for that person."""
         known = self.known
         told, flow = account(known, issue), known.flows[issue]
         tree = flow.work.own.rest.due if flow.work.own is not None and flow.work.own.rest is not None else None
-        if known.dues.get(issue, tree) != tree or flow.open or flow.look_again:
+        if known.indexes.dues.get(issue, tree) != tree or flow.open or flow.look_again:
             return False  # that a closed issue's tree goes in a week is no news of it
         if told.code == "branch":
             return True  # whoever is at work on it does not rest

@@ -9,7 +9,7 @@ from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import turn
-from ashep.core.state.run import Run
+from ashep.core.state.run import Asks
 from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
@@ -46,7 +46,7 @@ def account(world: World, issue: str) -> Account:
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
-    due = (_shared_due(world, flow, code) if state == "time" else None) or world.dues.get(issue)
+    due = (_shared_due(world, flow, code) if state == "time" else None) or world.indexes.dues.get(issue)
     due = None if state == "closed" else due  # that is its tree's
     return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
@@ -79,7 +79,7 @@ def _state(flow: Flow) -> tuple[State, str, str]:
         case "work" if flow.effect_after is not None:
             return "time", "effect", _tried(flow)
         case "work" if flow.run is not None and not flow.run.ended:
-            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run)}"
+            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run.asks)}"
         case "work" if flow.work.verifying:
             return "running", "verify", f"what {flow.work.verifying} made is being verified: {flow.why}"
         case "work":
@@ -92,9 +92,9 @@ def _state(flow: Flow) -> tuple[State, str, str]:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
 
 
-def _unseen(run: Run) -> str:
+def _unseen(asks: Asks) -> str:
     words = {"requests": "what its session asks", "turn": "how its turn stands"}
-    seen = " and ".join(words[one] for one in run.unshown)
+    seen = " and ".join(words[one] for one in asks.unshown)
     return f"; the agent server refuses to show {seen}" if seen else ""
 
 
@@ -127,7 +127,7 @@ def _tried(flow: Flow) -> str:
 def behind(world: World, flow: Flow) -> str | None:
     """Give the issue that lands first where another one waits for it; None: it waits for none."""
     waits = flow.work.landing is not None and flow.work.landing.onto and not flow.work.landing.landed
-    first = turn(world) if waits else None
+    first = turn(world.indexes) if waits else None
     return first if first != flow.issue.id else None
 
 
@@ -137,9 +137,9 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     What a pause keeps waiting is work where the pause has an end; else only a person can go on with it. Work is also to
     tell people what is due by then.
     """
-    due = next((due for due, _ in world.due_order), None)
+    due = next((due for due, _ in world.indexes.due_order), None)
     soon_at = world.now + soon
-    if world.busy or (due is not None and due <= soon_at):
+    if world.indexes.busy or (due is not None and due <= soon_at):
         return False
     return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
 
@@ -147,14 +147,14 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
 def _goes_on(world: World) -> bool:
     if not any(pause.until for pause in world.pauses):
         return False
-    flows = (world.flows[issue] for issue in world.unclosed)
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
     return any(flow.code in holds.PAUSED and pauses.until(world.pauses, flow.held_by) is not None for flow in flows)
 
 
 def _tries(world: World, soon: datetime) -> bool:
     """Whether a provider that something waits for may be tried until then."""
     names = {one.provider for one in world.outages if one.tried_since or (one.until and one.until <= soon)}
-    flows = (world.flows[issue] for issue in world.unclosed) if names else ()
+    flows = (world.flows[issue] for issue in world.indexes.unclosed) if names else ()
     return any(flow.code in holds.NO_PROVIDER and flow.held_by in names for flow in flows)
 
 
@@ -166,5 +166,5 @@ def is_held_up(world: World) -> bool:
     if world.tracker_error:
         return True
     away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *holds.NO_PROVIDER)
-    flows = (world.flows[issue] for issue in world.unclosed)
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
     return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)

@@ -74,16 +74,15 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
-    steps = [(issue, key) for _, _, issue in world.landings for key in intents.steps_of(world.flows[issue])]
+    steps = [(issue, key) for _, _, issue in world.indexes.landings for key in intents.steps_of(world.flows[issue])]
     for issue, key in steps[1:]:
         yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
 
 
 def of_indexes(world: World) -> Iterator[Finding]:
     """Make the indexes of the World anew and compare: the cost is that of all issues, at once."""
-    anew = indexes.indexed(world)
-    for name in indexes.INDEXES:
-        if not getattr(anew, name) == getattr(world, name):  # noqa: SIM201 - rpds: empty maps are `!=` each other
+    for name, anew in vars(indexes.indexed(world.flows)).items():
+        if not anew == getattr(world.indexes, name):  # noqa: SIM201 - rpds: empty maps are `!=` each other
             yield Finding("index", None, f"the World's {name} is not what its flows say")
 
 
@@ -99,7 +98,7 @@ def of_issue(
         yield Finding("no_reason", issue, "was seen, and never judged")
     due = min((due for _, due in timers.flow_dues(flow)), default=None)
     under_way = flow.run is not None and not flow.run.settled
-    if due != world.dues.get(issue) or under_way != (issue in world.live):
+    if due != world.indexes.dues.get(issue) or under_way != (issue in world.indexes.live):
         yield Finding("index", issue, f"is wrongly on or off the lists of the World (due {due}, run {under_way})")
     if flow.stage == "closed":
         yield from _closed(flow)
@@ -250,7 +249,7 @@ def _shown(view: tracker.Issue) -> str:
 
 def in_sessions(world: World) -> Iterator[tuple[str, Run, str]]:
     """Give every run that a server should be at work on: issue, run and session."""
-    for issue in sorted(world.live):
+    for issue in sorted(world.indexes.live):
         run = world.flows[issue].run
         if run is not None and not run.ended and run.prompt.sent and run.session is not None:
             yield issue, run, run.session

@@ -76,7 +76,7 @@ class Counterfactual:
         """Issues whose question may be open for another time under the other policy."""
         self._expected: dict[str, list[Fact]] = {}
         """Decisions of this batch that the other policy is known to make, too."""
-        for issue in sorted(world.unclosed):
+        for issue in sorted(world.indexes.unclosed):
             if world.flows[issue].active:
                 why = "it was under way where the journal begins: what led there was pruned"
                 life = self.lives[issue] = Life(issue, world.flows[issue].policy)
@@ -316,7 +316,7 @@ class Counterfactual:
     def _never_taken(self) -> None:
         """Find issues that nobody took, and that the other policy would take as things stand."""
         world = replace(self.world, ready_fresh=True)
-        for issue in sorted(world.unclosed):
+        for issue in sorted(world.indexes.unclosed):
             flow, life = world.flows[issue], self.lives.get(issue)
             if flow.code not in other_life.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue

@@ -28,10 +28,9 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.delivery import OwnTree, Work
 from ashep.core.state.flow import Counters, Flow, with_work
 from ashep.core.state.frozen import replace
-from ashep.core.state.indexes import put
 from ashep.core.state.run import Report
 from ashep.core.state.timers import flow_dues
-from ashep.core.state.world import World
+from ashep.core.state.world import World, put
 
 Place = TypeVar("Place")
 ISSUE = "x-1"

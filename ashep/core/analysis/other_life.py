@@ -105,7 +105,7 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         life.end = End("parked", flow.code, flow.why)
     elif flow.stage == "person" and flow.question is not None and not strict:
         life.world = world
-        shared = world.live if flow.work.own is None else ()
+        shared = world.indexes.live if flow.work.own is None else ()
         others = sorted(issue for issue in shared if issue != life.issue and is_writing(world.flows[issue]))
         life.spoilt = f"{others[0]} was writing in the work tree" if others else ""
     else:

@@ -385,7 +385,7 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
         return _ask_for_merge(world, flow, landing)
     if not landing.onto:
         return _verify(flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
-    if not landing.landed and turn(world) != issue:
+    if not landing.landed and turn(world.indexes) != issue:
         return None
     if not landing.commit:
         message = f"{flow.issue.title} ({issue})"

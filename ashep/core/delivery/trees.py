@@ -15,10 +15,9 @@ from ashep.core.state.delivery import Flaw, Rest, is_shared
 from ashep.core.state.flow import Flow, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
-from ashep.core.state.indexes import put
 from ashep.core.state.intents import done
 from ashep.core.state.timers import rested
-from ashep.core.state.world import World, WorldFolds, WorldRules
+from ashep.core.state.world import World, WorldFolds, WorldRules, put
 
 if TYPE_CHECKING:
     from ashep.core.facts.tracker import Issue
@@ -44,7 +43,7 @@ def foreign_changes(world: World) -> list[str]:
 
 
 def _other_writers(world: World, flow: Flow) -> bool:
-    runs = (world.flows[issue].run for issue in world.live if issue != flow.issue.id)
+    runs = (world.flows[issue].run for issue in world.indexes.live if issue != flow.issue.id)
     return any(run is not None and run.access == "write" for run in runs)
 
 
@@ -98,7 +97,7 @@ def branch_taken(world: World, flow: Flow, begun: frozenset[tuple[str, str]]) ->
     if not is_shared(branch):
         return None
     now = {issue for name, issue in begun if name == branch}
-    at_work, others = {*world.branch_runs.get(branch, ()), *now} - {me}, {*world.branches.get(branch, ()), *now} - {me}
+    at_work, others = ({*on.get(branch, ()), *now} - {me} for on in (world.indexes.branch_runs, world.indexes.branches))
     if not others or (not at_work and flow.active and flow.work.own is not None and me < min(others)):
         return None
     return Hold("branch", f"{min(at_work or others)} is not done on the branch {branch}", branch)
@@ -109,7 +108,7 @@ def takers(world: World) -> list[str]:
 
     Whose turn was seen stopped has none once the issue is nobody's to go on with, or its tree resists: others begin.
     """
-    return [issue for issue in world.live if _has_slot(world.flows[issue])]
+    return [issue for issue in world.indexes.live if _has_slot(world.flows[issue])]
 
 
 def _has_slot(flow: Flow) -> bool:
@@ -136,11 +135,11 @@ def slot_of(issue: str, known: frozenset[tuple[str, int]]) -> int:
 
 def tree_seen(world: World, fact: TreeSeen) -> World:
     """The user's work tree was read."""
-    for _, _, issue in world.landings if world.tree != fact.tree else ():
+    for _, _, issue in world.indexes.landings if world.tree != fact.tree else ():
         world = put(world, issue, checkout_changed(world.flows[issue]))
     dirty = dict(fact.tree.dirty)
     left = world.left_over
-    if fact.moment != "look" or not any(is_writing(world.flows[issue]) for issue in world.live):
+    if fact.moment != "look" or not any(is_writing(world.flows[issue]) for issue in world.indexes.live):
         # while a run writes, a look shows its work half-done: what it left is known when it is over
         for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
             left = left.remove(path)
@@ -246,7 +245,7 @@ def resting_tree(world: World, fact: TreeRests | TreeKept | TreeRemoved) -> Worl
 
 def slept(world: World, gap: timedelta) -> World:
     """The machine slept, or its clock was set: trees stand for so much longer, for nobody could use them meanwhile."""
-    for issue in sorted(world.dues):
+    for issue in sorted(world.indexes.dues):
         flow = world.flows[issue]
         rest = flow.work.own.rest if flow.work.own is not None else None
         if flow.stage == "closed" and rest is not None and rest.due is not None:

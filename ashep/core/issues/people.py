@@ -236,7 +236,7 @@ def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[s
 def after_policies(world: World) -> list[Fact]:
     """Park what asks a person for a phase that is gone: no answer would lead on. `dispatch` sees to the rest."""
     facts: list[Fact] = []
-    for issue in sorted(world.unclosed):
+    for issue in sorted(world.indexes.unclosed):
         flow = world.flows[issue]
         policy, question = world.policy(flow), flow.question
         if flow.stage == "person" and question and (policy is None or policy.phase(question.phase) is None):

@@ -138,7 +138,7 @@ def is_begun(world: World) -> bool:
 def capacity_of(world: World) -> Capacity:
     """What there is to give away."""
     worker, daemon = world.settings.worker, world.daemon
-    runs = [(issue, world.flows[issue].run) for issue in world.live]
+    runs = [(issue, world.flows[issue].run) for issue in world.indexes.live]
     shared = [(issue, run.access) for issue, run in runs if run is not None and run.branch is None]
     writers = frozenset(issue for issue, access in shared if access == "write")
     takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
@@ -149,7 +149,7 @@ def capacity_of(world: World) -> Capacity:
         writers,
         takes,
         budgets.starts_left(world),
-        frozenset(world.slots.items()),
+        frozenset(world.indexes.slots.items()),
         used_up=server.hold(world) or budgets.used_up(world),
     )
 

@@ -150,12 +150,12 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
-            shut(world), mode(world), has_base(world), world.branches, world.branch_runs,
+            shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs,
         )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {queue: Waiting() for queue, _ in QUEUES}
             self._times, self._time_order = {}, []
-            issues: Iterable[str] = world.unclosed
+            issues: Iterable[str] = world.indexes.unclosed
         else:
             issues = self._touched.union(self._overtime(world.now), {room.lock} if room.lock else ())
             if world.ready_fresh:

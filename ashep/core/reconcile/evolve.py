@@ -21,10 +21,9 @@ from ashep.core.state import files as edits
 from ashep.core.state import intents, notices, pauses, providers, server, spending
 from ashep.core.state.flow import Flow, idled, orphan_of, pause_time
 from ashep.core.state.frozen import replace
-from ashep.core.state.indexes import put
 from ashep.core.state.run import provider_of
 from ashep.core.state.timers import flow_dues, over, shifted, split_timer
-from ashep.core.state.world import UNSEEN, World, WorldFolds, merged
+from ashep.core.state.world import UNSEEN, World, WorldFolds, merged, put
 
 
 def evolve(world: World, entry: Entry) -> World:
@@ -83,7 +82,7 @@ def _closed(world: World, flow: Flow, fact: issues.IssueClosed) -> World:
     if fact.by != "shepherd":
         return world
     # what waited for it may be ready now: a new look is due before anything else is taken
-    return replace(world, ready_fresh=world.ready_fresh and fact.issue not in world.dependents)
+    return replace(world, ready_fresh=world.ready_fresh and fact.issue not in world.indexes.dependents)
 
 
 def _planned(world: World, flow: Flow, fact: run_facts.RunPlanned) -> World:
@@ -140,7 +139,7 @@ BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
 
 def _rested(world: World, gap: timedelta) -> World:
     """No daemon ran for a while: that is no working time of a cycle, just as a suspended machine's is not."""
-    for issue in world.unclosed:
+    for issue in world.indexes.unclosed:
         flow = world.flows[issue]
         if flow.stage == "work" and not flow.on_pause and not flow.waits_for_input:
             world = put(world, issue, idled(flow, gap))
@@ -164,7 +163,7 @@ def _adopt(world: World, fact: resources.Adopted) -> World:
         return replace(world, files=edits.happened(world.files, fact, world.now))
     adopted, before = edits.parsed(fact.kind, fact.content), world.policies
     if isinstance(adopted, Policies) and before is not None:
-        for issue in world.live:
+        for issue in world.indexes.live:
             world = put(world, issue, edits.kept(world.flows[issue], before, adopted))
     return replace(world, rules=fact.rules, outages=outages, **{fact.kind: adopted})  # fields of these names
 
@@ -194,9 +193,9 @@ def _clock_jumped(world: World, fact: resources.ClockJumped) -> World:
 
 def _moved(world: World, move: Callable[[Flow], Flow]) -> World:
     """Move the times of what is under way."""
-    for issue in {*world.unclosed, *world.live}:
+    for issue in {*world.indexes.unclosed, *world.indexes.live}:
         flow = world.flows[issue]
-        if flow.stage == "work" or issue in world.live:
+        if flow.stage == "work" or issue in world.indexes.live:
             world = put(world, issue, move(flow))
     return world
 

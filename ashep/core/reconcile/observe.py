@@ -86,7 +86,7 @@ def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
 
 
 def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
-    for issue in sorted(issue for issue in world.unclosed if issue not in listed):
+    for issue in sorted(issue for issue in world.indexes.unclosed if issue not in listed):
         flow = world.flows[issue]
         if not flow.look_again and not stale(flow, as_of):
             yield tracker.IssueGone(issue, as_of)
@@ -168,11 +168,11 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     run = flow.run if flow else None
     if flow is None or run is None or run.id != seen.run or run.ended or seen.n != run.prompt.n or not run.prompt.sent:
         return []
-    if seen.as_of < run.effect_seq or seen.as_of < run.fresh_after:
+    if seen.as_of < run.effect_seq or seen.as_of < run.watch.fresh_after:
         return []
     same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
-    looked_into = run.doubted and seen.life is not None and seen.state == "running"
-    told = same and run.fresh_after == 0 and not looked_into
+    looked_into = run.watch.doubted and seen.life is not None and seen.state == "running"
+    told = same and run.watch.fresh_after == 0 and not looked_into
     if told and not is_worth_telling(world, flow, run, seen) and not providers.is_worth_telling(world, run, seen):
         return []
     return [seen]
@@ -184,8 +184,8 @@ def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) ->
     run = flow.run if flow else None
     if run is None or run.id != run_id or run.ended or not run.prompt.sent:
         return []
-    waits = run.fresh_after != 0 and as_of >= run.fresh_after
-    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of)] if waits or "turn" not in run.unshown else []
+    waits = run.watch.fresh_after != 0 and as_of >= run.watch.fresh_after
+    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of)] if waits or "turn" not in run.asks.unshown else []
 
 
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:
@@ -205,19 +205,19 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
     for request in listed:
         found.setdefault(request.session, []).append(request)
     facts: list[Fact] = []
-    for issue in sorted(world.live):
+    for issue in sorted(world.indexes.live):
         flow, run = world.flows[issue], world.flows[issue].run
         if run is None or run.ended or run.session is None or not run.prompt.sent or flow.takeover is not None:
             continue
         said = found.get(run.session, [])
         mine, unlisted = [one for one in said if one.id], next((one.unlisted for one in said if one.unlisted), "")
-        if unlisted and "requests" not in run.unshown:
+        if unlisted and "requests" not in run.asks.unshown:
             facts.append(ReadRefused(issue, run.id, "requests", unlisted[:1000], as_of))
-        known = {*flow.requests, *(pending.request.id for pending in run.requests)}
+        known = {*flow.requests, *(pending.request.id for pending in run.asks.requests)}
         facts += (RequestOpened(issue, run.id, one, as_of) for one in mine if one.id not in known)
         under_way = {command.request for command in flow.open if isinstance(command, AnswerRequest)}
         listed_now = {one.id for one in mine}
-        left = () if unlisted else (one for one in run.requests if one.request.id not in listed_now)
+        left = () if unlisted else (one for one in run.asks.requests if one.request.id not in listed_now)
         gone = (pending for pending in left if pending.seq <= as_of)
         facts += (RequestGone(issue, run.id, one.request.id, as_of) for one in gone if one.request.id not in under_way)
     return facts

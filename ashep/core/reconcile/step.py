@@ -94,8 +94,8 @@ def step(
             batch.follow_all(start(batch.world))
     issues = batch.touched | _timers(batch)
     if everything or world.runner is not batch.world.runner:  # what is closed, and has come to rest, lacks nothing
-        issues |= {*batch.world.unclosed, *batch.world.busy}
-    if (next_to_land := turn(batch.world)) is not None:
+        issues |= {*batch.world.indexes.unclosed, *batch.world.indexes.busy}
+    if (next_to_land := turn(batch.world.indexes)) is not None:
         issues.add(next_to_land)  # whoever was before it in the queue may be gone, or wait
     for issue in sorted(issues):  # maps of the World are in no order that another process would repeat
         for command in outstanding(batch.world, issue):

@@ -122,7 +122,7 @@ def _of_one(world: World, flow: Flow, *, ended: bool) -> list[Fact]:
 def after_settings(world: World) -> list[Fact]:
     """Say which limits are passed under the settings that have come into force."""
     facts: list[Fact] = []
-    for issue in sorted(world.live):
+    for issue in sorted(world.indexes.live):
         flow = world.flows[issue]
         if flow.run is not None and not flow.run.ended:
             facts += _of_one(world, flow, ended=False)
@@ -150,7 +150,7 @@ def reached(before: World, world: World, fact: BudgetReached) -> list[Fact]:
     if fact.scope not in ("provider", "day", "total"):
         return []
     facts: list[Fact] = []
-    for issue in sorted(world.live):
+    for issue in sorted(world.indexes.live):
         flow = world.flows[issue]
         run = flow.run
         if run is None or run.ended or flow.stage != "work" or flow.phase is None:

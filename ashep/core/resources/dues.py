@@ -15,7 +15,7 @@ def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
     for key, due in _of_all(world):
         if due <= now:
             yield TimerDue(key, due)
-    passed = takewhile(lambda item: item[0] <= now, world.due_order)
+    passed = takewhile(lambda item: item[0] <= now, world.indexes.due_order)
     for issue in sorted(issue for _, issue in passed):
         for name, due in timers.flow_dues(world.flows[issue]):
             if due <= now:
@@ -24,7 +24,7 @@ def due_timers(world: World, now: datetime) -> Iterator[TimerDue]:
 
 def next_due(world: World) -> datetime | None:
     """The earliest due time there is."""
-    issues = islice((due for due, _ in world.due_order), 1)
+    issues = islice((due for due, _ in world.indexes.due_order), 1)
     return min(chain(issues, (due for _, due in _of_all(world))), default=None)
 
 

@@ -116,7 +116,7 @@ def is_tried(world: World, provider: str) -> bool:
 
 def trying(world: World, provider: str) -> bool:
     """Whether a run is under way on a provider."""
-    runs = (world.flows[issue].run for issue in world.live)
+    runs = (world.flows[issue].run for issue in world.indexes.live)
     return any(run is not None and not run.ended and _provider(world, run) == provider for run in runs)
 
 

@@ -12,7 +12,7 @@ from ashep.core.state.delivery import OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, ended_with, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
-from ashep.core.state.run import NO_SIGN, Report, Run, Sent, due_after, growth, provider_of, used
+from ashep.core.state.run import NO_SIGN, Report, Run, Sent, Watch, due_after, growth, provider_of, used
 from ashep.core.state.spending import Spending, add, marked
 
 DIAGNOSIS = timedelta(minutes=5)
@@ -65,9 +65,10 @@ def _turn_seen(flow: Flow, run: Run, fact: run_facts.TurnSeen, seq: int, at: dat
 
 
 def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, at: datetime) -> Flow:
-    second = run.probation == "stop"
-    run = replace(run, stop=False, effect_seq=seq)
-    return replace(flow, run=replace(run, probation="second_look", fresh_after=seq) if second else run)
+    watch = run.watch
+    if watch.probation == "stop":
+        watch = replace(watch, probation="second_look", fresh_after=seq)
+    return replace(flow, run=replace(run, stop=False, watch=watch, effect_seq=seq))
 
 
 def _prompted_anew(
@@ -114,8 +115,8 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
     run = Run(
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
         fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
-        tree_wanted="before" if fact.access == "write" or fact.branch else "no", stall_after=fact.stall_after,
-        tool_timeout=fact.tool_timeout,
+        tree_wanted="before" if fact.access == "write" or fact.branch else "no",
+        watch=Watch(stall_after=fact.stall_after, tool_timeout=fact.tool_timeout),
     )  # fmt: skip
     counters, marks = flow.counters, tuple(mark for mark in flow.counters.marks if mark.scope != "run")
     counters = replace(counters, runs=counters.runs + 1, cycle_runs=counters.cycle_runs + 1, marks=marks)
@@ -143,11 +144,9 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     prompt = replace(run.prompt, sent=True, instance=fact.instance, again=False)
     if run.ended:  # it was aborted while the prompt was on its way
         return replace(run, prompt=prompt, effect_seq=seq)
-    stall_due = at + run.stall_after if run.stall_after is not None else None
-    run = replace(
-        run, prompt=prompt, state="running", turn="", probation="no", sign_due=at + NO_SIGN, effect_seq=seq,
-        stall_due=stall_due, doubted=False,
-    )  # fmt: skip
+    stall_due = at + run.watch.stall_after if run.watch.stall_after is not None else None
+    watch = replace(run.watch, probation="no", sign_due=at + NO_SIGN, stall_due=stall_due, doubted=False)
+    run = replace(run, prompt=prompt, state="running", turn="", watch=watch, effect_seq=seq)
     if prompt.kind == "diagnose":
         return replace(run, deadline=at + DIAGNOSIS)
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
@@ -156,19 +155,19 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
 def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
     if unfounded(flow, run, fact):
         return flow
-    fresh = 0 if fact.as_of >= run.fresh_after else run.fresh_after
+    fresh = 0 if fact.as_of >= run.watch.fresh_after else run.watch.fresh_after
     began = fact.state == "incomplete" and run.turn != "incomplete"
-    run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, fresh_after=fresh)
+    stop, watch = run.stop, replace(run.watch, fresh_after=fresh)
     if fact.state in ("running", "finished"):
-        run = replace(run, sign_due=None, probation="no", stop=False)
+        stop, watch = False, replace(watch, sign_due=None, probation="no")
     elif began:  # it must look so in every read over 30 s, whatever was thought of it before
-        run = replace(run, sign_due=at + NO_SIGN, probation="no", stop=False)
-    elif run.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
-        run = replace(run, probation="stop", stop=True)
-    run = _refusal(run, fact)
-    if run.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
-        run = replace(run, doubted=False, stall_due=due_after(run, fact.life, at))
-    return replace(flow, run=run)
+        stop, watch = False, replace(watch, sign_due=at + NO_SIGN, probation="no")
+    elif watch.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
+        stop, watch = True, replace(watch, probation="stop")
+    if watch.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
+        watch = replace(watch, doubted=False, stall_due=due_after(watch, fact.life, at))
+    run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, stop=stop, watch=watch)
+    return replace(flow, run=_refusal(run, fact))
 
 
 def _refusal(run: Run, fact: run_facts.TurnSeen) -> Run:
@@ -185,7 +184,8 @@ def _again(
     fact: run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned,
     at: datetime,
 ) -> Run:
-    run = replace(run, turn="", probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
+    watch = replace(run.watch, probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
+    run = replace(run, turn="", watch=watch)
     match fact:
         case run_facts.OutcomeRejected() if fact.then == "extract":
             prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)
@@ -194,7 +194,8 @@ def _again(
             return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
         case run_facts.DiagnosisWanted():
             prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, by=fact.agent)
-            return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, overdue=False)
+            watch = replace(watch, overdue=False)
+            return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():
             return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
         case run_facts.PromptAbandoned():
@@ -205,13 +206,14 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
     report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
     failed = fact.state in ("failed", "timed_out", "stalled")
+    watch, asks = replace(run.watch, sign_due=None, probation="no"), replace(run.asks, requests=())
     ended = replace(
-        run, state=fact.state, stop=fact.abort and run.session is not None, sign_due=None, probation="no", requests=(),
+        run, state=fact.state, stop=fact.abort and run.session is not None, watch=watch, asks=asks,
         tree_wanted="after" if run.before is not None else "no",
     )  # fmt: skip
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
-    over = (*flow.requests, *(pending.request.id for pending in run.requests))[-MAX_REPORTS:]
+    over = (*flow.requests, *(pending.request.id for pending in run.asks.requests))[-MAX_REPORTS:]
     counters, word = flow.counters, fact.outcome.passed if fact.outcome else None
     if not fact.counts:
         counters = replace(counters, cycle_runs=counters.cycle_runs - 1)

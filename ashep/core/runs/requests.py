@@ -25,7 +25,7 @@ from ashep.core.runs.folding import Fold, of_run
 from ashep.core.state.flow import Flow, Folds, Posture, idled
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS
-from ashep.core.state.run import Pending, Run
+from ashep.core.state.run import Pending, Run, with_asks, with_watch
 from ashep.core.state.world import IssueRules, World, phase_of
 from ashep.core.text import clean
 
@@ -92,7 +92,7 @@ def _question(
     world: World, run: Run, fact: runs.RequestOpened, phase: Phase | None, rules: tuple[PermissionRule, ...]
 ) -> runs.RequestJudged:
     request = fact.request
-    prepared = _prepared(phase, run.used, request)
+    prepared = _prepared(phase, run.asks.used, request)
     if prepared is not None:
         used, answers = prepared
         why = f"answered as {run.phase} has it prepared"
@@ -141,7 +141,8 @@ def asked_now(flow: Flow) -> Pending | None:
     """The request that is put to a person, as long as that may be answered."""
     if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
-    return next((one for one in flow.run.requests if one.request.id == flow.run.shown and one.verdict == "ask"), None)
+    asks = flow.run.asks
+    return next((one for one in asks.requests if one.request.id == asks.shown and one.verdict == "ask"), None)
 
 
 def advance(
@@ -151,8 +152,8 @@ def advance(
     run = flow.run
     if run is None or run.ended or flow.stage != "work":
         return []
-    asks = [pending for pending in run.requests if pending.verdict == "ask"]
-    if any(pending.request.id == run.shown for pending in run.requests):
+    asks = [pending for pending in run.asks.requests if pending.verdict == "ask"]
+    if any(pending.request.id == run.asks.shown for pending in run.asks.requests):
         return []  # it stands there, or its answer is on its way
     if asks:
         return _put(world, flow, run, asks[0])
@@ -169,7 +170,7 @@ def turn_over(
 def over(flow: Flow, why: str) -> list[Fact]:
     """Wait for nobody any more."""
     run = flow.run
-    if run is None or run.waits_since is None or flow.stage != "work":
+    if run is None or run.asks.waits_since is None or flow.stage != "work":
         return []
     return [runs.InputEnded(flow.issue.id, run.id, why)]
 
@@ -276,7 +277,7 @@ def expired(world: World, flow: Flow) -> list[Fact]:
         return []
     facts: list[Fact] = []
     bound = format_duration(world.settings.questions.deadline)
-    for pending in run.requests:
+    for pending in run.asks.requests:
         if pending.verdict == "ask" and pending.due is not None and pending.due <= world.now:
             how = GO_ON if pending.request.kind == "permission" else DECIDE
             message = f"ashep: nobody answered within {bound}. {how}"
@@ -298,7 +299,7 @@ def withdrawn(world: World, flow: Flow) -> list[Fact]:
             flow.issue.id, run, pending.request, why,
             f"ashep: nobody will answer this. {GO_ON if pending.request.kind == 'permission' else DECIDE}",
         )
-        for pending in run.requests
+        for pending in run.asks.requests
         if pending.verdict == "ask"
     ]  # fmt: skip
 
@@ -320,7 +321,7 @@ def to_answer(flow: Flow) -> AnswerRequest | None:
     run = flow.run
     if run is None or run.ended:
         return None
-    for pending in run.requests:
+    for pending in run.asks.requests:
         if pending.verdict not in (None, "ask"):
             return AnswerRequest(
                 f"{run.id}/answer/{pending.request.id}", flow.issue.id, run.id, pending.request.id,
@@ -340,25 +341,25 @@ def _input_ended(flow: Flow, run: Run, fact: runs.InputEnded, seq: int, at: date
 
 
 def _open(flow: Flow, run: Run, fact: runs.RequestOpened, seq: int, at: datetime) -> Flow:
-    return replace(flow, run=replace(run, requests=(*run.requests, Pending(fact.request, seq))))
+    return replace(flow, run=with_asks(run, requests=(*run.asks.requests, Pending(fact.request, seq))))
 
 
 def _unshown(flow: Flow, run: Run, fact: ReadRefused, seq: int, at: datetime) -> Flow:
-    fresh = 0 if fact.what == "turn" and fact.as_of >= run.fresh_after else run.fresh_after
-    unshown = tuple(dict.fromkeys((*run.unshown, fact.what)))
-    return replace(flow, run=replace(run, unshown=unshown, fresh_after=fresh))
+    fresh = 0 if fact.what == "turn" and fact.as_of >= run.watch.fresh_after else run.watch.fresh_after
+    unshown = tuple(dict.fromkeys((*run.asks.unshown, fact.what)))
+    return replace(flow, run=with_asks(with_watch(run, fresh_after=fresh), unshown=unshown))
 
 
 def _asked(flow: Flow, run: Run, fact: runs.InputWanted, seq: int, at: datetime) -> Flow:
-    run = replace(run, shown=fact.request, waits_since=run.waits_since or at)
+    run = with_asks(run, shown=fact.request, waits_since=run.asks.waits_since or at)
     flow = replace(flow, run=run, target=Posture(seq, "ask", run.phase, input=True))
     return replace(flow, why=fact.why, since=at)
 
 
 def _over(flow: Flow, run: Run, fact: runs.RequestGone | runs.RequestAnswered, seq: int, at: datetime) -> Flow:
-    left = tuple(pending for pending in run.requests if pending.request.id != fact.request)
+    left = tuple(pending for pending in run.asks.requests if pending.request.id != fact.request)
     known = (*flow.requests, fact.request)[-MAX_REPORTS:]
-    return replace(flow, run=replace(run, requests=left), requests=known)
+    return replace(flow, run=with_asks(run, requests=left), requests=known)
 
 
 def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: datetime) -> Flow:
@@ -369,21 +370,21 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    run = replace(run, requests=tuple(map(judged, run.requests)), used=(*run.used, *fact.used))
+    run = with_asks(run, requests=tuple(map(judged, run.asks.requests)), used=(*run.asks.used, *fact.used))
     return replace(flow, run=run)
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
     """Nobody is waited for any more: the run's times go on where they stood, and what was to be said is over."""
-    waited = at - run.waits_since if run.waits_since is not None else timedelta()
-    left = tuple(pending for pending in run.requests if pending.verdict != "ask")
-    over = (*flow.requests, *(one.request.id for one in run.requests if one.verdict == "ask"))[-MAX_REPORTS:]
-    run = replace(
-        run, requests=left, shown="", waits_since=None, doubted=False,
-        deadline=run.deadline + waited if run.deadline else None,
-        sign_due=run.sign_due + waited if run.sign_due else None,
-        stall_due=at + run.stall_after if run.stall_after is not None else None,
+    waited = at - run.asks.waits_since if run.asks.waits_since is not None else timedelta()
+    left = tuple(pending for pending in run.asks.requests if pending.verdict != "ask")
+    over = (*flow.requests, *(one.request.id for one in run.asks.requests if one.verdict == "ask"))[-MAX_REPORTS:]
+    watch = replace(
+        run.watch, doubted=False, sign_due=run.watch.sign_due + waited if run.watch.sign_due else None,
+        stall_due=at + run.watch.stall_after if run.watch.stall_after is not None else None,
     )  # fmt: skip
+    asks = replace(run.asks, requests=left, shown="", waits_since=None)
+    run = replace(run, asks=asks, watch=watch, deadline=run.deadline + waited if run.deadline else None)
     comments = tuple(comment for comment in flow.comments if not comment[0].startswith(INPUT))
     return replace(idled(flow, waited), run=run, comments=comments, requests=over)
 

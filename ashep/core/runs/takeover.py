@@ -31,7 +31,7 @@ from ashep.core.runs.prompting import message_id
 from ashep.core.state.flow import Flow, Folds, Posture, Takeover, ended_with
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
-from ashep.core.state.run import Run
+from ashep.core.state.run import Run, with_watch
 from ashep.core.state.world import IssueRules, World
 
 
@@ -147,7 +147,7 @@ def turn_of_held(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
     """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session."""
     if fact.state == "finished" or fact.people:
         return [RunEnded(flow.issue.id, run.id, "aborted", flow.why)]
-    return [] if run.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
+    return [] if run.watch.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
 
 
 # --- going on -----------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:
     takeover = Takeover(fact.action, fact.label, fact.cooldown, fact.session, fact.message, people, busy)
     takeover = replace(takeover, outcome=fact.outcome)
     if run is not None and not run.ended:  # it is ended by a read that begins now
-        run = replace(run, fresh_after=seq)
+        run = with_watch(run, fresh_after=seq)
     if fact.label == "ours":
         target = Posture(seq, "work", flow.phase, paused=True)
     elif takeover.label == "theirs":

@@ -16,7 +16,7 @@ from ashep.core.runs.requests import over
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import unfounded
-from ashep.core.state.run import Probation, Run, due_after
+from ashep.core.state.run import Probation, Run, Watch, due_after
 from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10
@@ -50,10 +50,10 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if flow.takeover is not None:
         return turn_of_held(flow, run, fact)
     if fact.state == "finished":
-        return _finished(world, flow, run, fact, before.run.probation)
+        return _finished(world, flow, run, fact, before.run.watch.probation)
     if fact.people:
         return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
-    if run.overdue and run.fresh_after == 0:
+    if run.watch.overdue and run.watch.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
         late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
@@ -63,27 +63,27 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if fact.state == "running":
         return _stalled(world, flow, before.run, run, fact)
     same = fact.state != "incomplete" or before.run.turn == "incomplete"
-    suspicion = before.run.probation if same and run.fresh_after == 0 else "no"
+    suspicion = before.run.watch.probation if same and run.watch.fresh_after == 0 else "no"
     return _quiet(world, flow, run, fact, suspicion)
 
 
 def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> list[Fact]:
     """Give up a run that is over its time, or was taken, although nobody can see how its turn stands."""
     run = flow.run
-    if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.fresh_after:
+    if fact.what != "turn" or run is None or run.id != fact.run or run.ended or run.watch.fresh_after:
         return []
     if flow.takeover is not None:
         return [runs.RunEnded(fact.issue, run.id, "aborted", flow.why)]
-    if not run.overdue:
+    if not run.watch.overdue:
         return []
     why = f"no outcome within {run.timeout}, and the agent server shows nothing of it: {fact.why[:300]}"
     return [runs.DeadlineReached(fact.issue, run.id), runs.RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
 
 
 def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: runs.TurnSeen) -> list[Fact]:
-    if fact.life is None or not has_stalled(before, run, fact.life, world.now):
+    if fact.life is None or not has_stalled(before.watch, run.watch, fact.life, world.now):
         return []
-    return after_stall(world, flow, run, why_stalled(run, fact.life))
+    return after_stall(world, flow, run, why_stalled(run.watch, fact.life))
 
 
 def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: str) -> list[Fact]:
@@ -207,20 +207,20 @@ def _ended(flow: Flow, run: Run, why: str) -> runs.RunEnded:
     return runs.RunEnded(flow.issue.id, run.id, "stalled", why, abort=True)
 
 
-def has_stalled(before: Run, run: Run, life: runs.Life | None, now: datetime) -> bool:
-    """Whether a fresh read of a doubted turn shows that it has stalled; `before`: the run before that read."""
-    if not before.doubted or life is None or run.fresh_after != 0:
+def has_stalled(before: Watch, watch: Watch, life: runs.Life | None, now: datetime) -> bool:
+    """Whether a fresh read of a doubted turn shows that it has stalled; `before`: the watch before that read."""
+    if not before.doubted or life is None or watch.fresh_after != 0:
         return False
-    due = due_after(run, life, now)
+    due = due_after(watch, life, now)
     return due is not None and due <= now
 
 
-def why_stalled(run: Run, life: runs.Life) -> str:
+def why_stalled(watch: Watch, life: runs.Life) -> str:
     """Say it in a sentence."""
     quiet = _whole(life.quiet)
     if life.tool is not None:
         return f"the tool {life.tool} has run for {_whole(life.tool_for)} and shown nothing for {quiet}"
-    return f"no sign of life for {quiet}, and {_whole(run.stall_after or timedelta())} is the bound"
+    return f"no sign of life for {quiet}, and {_whole(watch.stall_after or timedelta())} is the bound"
 
 
 def _whole(span: timedelta) -> str:

@@ -226,7 +226,7 @@ class Flow:
     @property
     def waits_for_input(self) -> bool:
         """Whether its run waits for a person in its session."""
-        return self.stage == "work" and self.run is not None and not self.run.ended and bool(self.run.waits_since)
+        return self.stage == "work" and self.run is not None and not self.run.ended and bool(self.run.asks.waits_since)
 
     @property
     def unwritten(self) -> bool:

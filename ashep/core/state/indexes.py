@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from operator import attrgetter
 
 from rpds import HashTrieMap, HashTrieSet
 
@@ -14,68 +16,114 @@ from ashep.core.state.intents import AT_IT, NEXT, PASSED_BY, Place, at_liberty, 
 from ashep.core.state.ordered import Ordered
 from ashep.core.state.timers import flow_dues
 
-if TYPE_CHECKING:
-    from ashep.core.state.world import World
+NO_ISSUES: HashTrieSet[str] = HashTrieSet()
 
 
-def turn(world: World) -> str | None:
-    """Give the issue that lands now, or next; None: nobody does."""
-    rank, _, issue = next(iter(world.landings), (PASSED_BY, 0, ""))
-    return issue if rank < PASSED_BY else None
+NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
+
+
+NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
+
+
+NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
+
+
+NO_SLOTS: HashTrieMap[str, int] = HashTrieMap()
+
+
+NO_QUEUE: Ordered[Place] = Ordered()
 
 
 SETS = ("live", "unclosed", "busy", "leased", "takeovers", "reviewed")
 
 
-INDEXES = (*SETS, "dues", "due_order", "dependents", "slots", "landings", "branches", "branch_runs")
-"""The World's fields that say nothing but what `flows` does."""
+@dataclass(frozen=True)
+class Indexes:
+    """What says nothing but what the flows do."""
+
+    live: HashTrieSet[str] = NO_ISSUES
+    """Issues whose run is not settled."""
+    unclosed: HashTrieSet[str] = NO_ISSUES
+    """Issues that are not closed."""
+    busy: HashTrieSet[str] = NO_ISSUES
+    """Issues of which something is under way, or could start by itself."""
+    leased: HashTrieSet[str] = NO_ISSUES
+    """Issues whose lease is kept alive."""
+    takeovers: HashTrieSet[str] = NO_ISSUES
+    """Issues whose session a person has."""
+    reviewed: HashTrieSet[str] = NO_ISSUES
+    """Issues whose pull request people look at."""
+    dues: HashTrieMap[str, datetime] = NO_DUES
+    """The earliest due time of each issue that has one."""
+    due_order: Ordered[tuple[datetime, str]] = NO_ORDER
+    """The same, the earliest first."""
+    dependents: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """The issues that depend on an issue."""
+    slots: HashTrieMap[str, int] = NO_SLOTS
+    """The numbers of issues that are worked on in trees of their own."""
+    landings: Ordered[Place] = NO_QUEUE
+    """Issues whose work is to land, one at a time (`ashep.core.state.intents`)."""
+    branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Issues of ours that are not done on a branch that they share with others."""
+    branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
+    """Those of which a run may be at work on such a branch."""
 
 
-def put(world: World, issue: str, flow: Flow) -> World:
-    """Put a flow into the World, and the indexes right."""
-    changes: dict[str, object] = {"flows": world.flows.insert(issue, flow)}
+NO_INDEXES = Indexes()
+
+
+def turn(indexes: Indexes) -> str | None:
+    """Give the issue that lands now, or next; None: nobody does."""
+    rank, _, issue = next(iter(indexes.landings), (PASSED_BY, 0, ""))
+    return issue if rank < PASSED_BY else None
+
+
+def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
+    """Put the indexes right where a flow takes the place of an earlier one, or of none."""
+    issue, kept = flow.issue.id, vars(known)
+    changes: dict[str, object] = {}
     for name, within in zip(SETS, _within(flow), strict=True):
-        index: HashTrieSet[str] = getattr(world, name)
-        if within != (issue in index):
-            changes[name] = index.insert(issue) if within else index.remove(issue)
-    before, due = world.dues.get(issue), min((due for _, due in flow_dues(flow)), default=None)
+        if within != (issue in kept[name]):
+            changes[name] = kept[name].insert(issue) if within else kept[name].remove(issue)
+    before, due = known.dues.get(issue), min([due for _, due in flow_dues(flow)], default=None)
     if due != before:
-        order = world.due_order if before is None else world.due_order.remove((before, issue))
+        order = known.due_order if before is None else known.due_order.remove((before, issue))
         changes["due_order"] = order if due is None else order.insert((due, issue))
-        changes["dues"] = world.dues.remove(issue) if due is None else world.dues.insert(issue, due)
-    earlier = world.flows.get(issue)
-    blockers = earlier.issue.blocked_by if earlier else ()
-    if flow.issue.blocked_by != blockers:
-        changes["dependents"] = _depends(world.dependents, issue, blockers, flow.issue.blocked_by)
+        changes["dues"] = known.dues.remove(issue) if due is None else known.dues.insert(issue, due)
+    for name, on in GROUPS.items():
+        was, now = on(earlier) if earlier else (), on(flow)
+        if was != now:
+            changes[name] = _depends(kept[name], issue, was, now)
     slot = _slot(flow)
-    if slot != world.slots.get(issue):
-        changes["slots"] = world.slots.remove(issue) if slot is None else world.slots.insert(issue, slot)
-    was, branch = earlier and _shared(earlier), _shared(flow)
-    if was != branch:
-        left, now = () if was is None else (was,), () if branch is None else (branch,)
-        changes["branches"] = _depends(world.branches, issue, left, now)
-    was, branch = earlier and _run_on_shared(earlier), _run_on_shared(flow)
-    if was != branch:
-        left, now = () if was is None else (was,), () if branch is None else (branch,)
-        changes["branch_runs"] = _depends(world.branch_runs, issue, left, now)
+    if slot != known.slots.get(issue):
+        changes["slots"] = known.slots.remove(issue) if slot is None else known.slots.insert(issue, slot)
     before, place = earlier and _place(earlier), _place(flow)
     if place != before:
-        queue = world.landings if before is None else world.landings.remove(before)
+        queue = known.landings if before is None else known.landings.remove(before)
         changes["landings"] = queue if place is None else queue.insert(place)
-    return replace(world, **changes)
+    return replace(known, **changes) if changes else known
 
 
-def _shared(flow: Flow) -> str | None:
+def _shared(flow: Flow) -> tuple[str, ...]:
     """The branch that it shares with others, for as long as it is not done there."""
     own, run = flow.work.own, flow.run
-    at_work = flow.active or (run is not None and not run.settled)
-    return own.branch if own is not None and at_work and is_shared(own.branch) else None
+    if own is None or not is_shared(own.branch):
+        return ()
+    return (own.branch,) if flow.active or (run is not None and not run.settled) else ()
 
 
-def _run_on_shared(flow: Flow) -> str | None:
+def _run_on_shared(flow: Flow) -> tuple[str, ...]:
     """The branch that it shares with others, while a run of it may be at work there."""
-    branch = flow.run.branch if flow.run is not None and not flow.run.settled else None
-    return branch if branch is not None and is_shared(branch) else None
+    run = flow.run
+    if run is None or run.branch is None or not is_shared(run.branch):
+        return ()
+    return () if run.settled else (run.branch,)
+
+
+GROUPS: dict[str, Callable[[Flow], tuple[str, ...]]] = {
+    "dependents": attrgetter("issue.blocked_by"), "branches": _shared, "branch_runs": _run_on_shared,
+}  # fmt: skip
+"""What an issue stands under in each index that is by something else."""
 
 
 def _place(flow: Flow) -> Place | None:
@@ -118,32 +166,23 @@ def _depends(
     return dependents
 
 
-def indexed(world: World) -> World:
-    """Make the indexes anew from `flows`: those of a World that was kept without them."""
+def indexed(flows: HashTrieMap[str, Flow]) -> Indexes:
+    """Make the indexes anew: those of a World that was kept without them."""
     sets: dict[str, list[str]] = {name: [] for name in SETS}
     dues: dict[str, datetime] = {}
-    dependents: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
-    for issue, flow in world.flows.items():
+    groups = dict.fromkeys(GROUPS, NO_DEPENDENTS)
+    for issue, flow in flows.items():
         for name, within in zip(SETS, _within(flow), strict=True):
             if within:
                 sets[name].append(issue)
         if (due := min((due for _, due in flow_dues(flow)), default=None)) is not None:
             dues[issue] = due
-        if flow.issue.blocked_by:
-            dependents = _depends(dependents, issue, (), flow.issue.blocked_by)
-    slots = {issue: slot for issue, flow in world.flows.items() if (slot := _slot(flow)) is not None}
+        for name, on in GROUPS.items():
+            groups[name] = _depends(groups[name], issue, (), on(flow))
+    slots = {issue: slot for issue, flow in flows.items() if (slot := _slot(flow)) is not None}
     order = Ordered[tuple[datetime, str]].of((due, issue) for issue, due in dues.items())
-    places = (place for flow in world.flows.values() if (place := _place(flow)) is not None)
+    places = (place for flow in flows.values() if (place := _place(flow)) is not None)
     queue = Ordered[Place].of(places)
-    branches: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
-    branch_runs: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
-    for issue, flow in world.flows.items():
-        if (branch := _shared(flow)) is not None:
-            branches = _depends(branches, issue, (), (branch,))
-        if (branch := _run_on_shared(flow)) is not None:
-            branch_runs = _depends(branch_runs, issue, (), (branch,))
     made = {name: HashTrieSet(issues) for name, issues in sets.items()}
-    return replace(
-        world, dues=HashTrieMap(dues), due_order=order, dependents=dependents, slots=HashTrieMap(slots),
-        landings=queue, branches=branches, branch_runs=branch_runs, **made,
-    )  # fmt: skip
+    known = Indexes(dues=HashTrieMap(dues), due_order=order, slots=HashTrieMap(slots), landings=queue)
+    return replace(known, **groups, **made)

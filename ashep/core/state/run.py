@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, TurnSeen
 from ashep.core.policy.policies import Phase
+from ashep.core.state.frozen import replace
 
 NO_SIGN = timedelta(seconds=30)
 """From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26)."""
@@ -64,6 +65,39 @@ Turns = tuple[tuple[int, int, float], ...]
 
 
 @dataclass(frozen=True)
+class Watch:
+    """The watch over a run's turn: whether it shows signs, and what becomes of it where it shows none."""
+
+    sign_due: datetime | None = None
+    """When a turn without a sign becomes suspect."""
+    probation: Probation = "no"
+    overdue: bool = False
+    stall_after: timedelta | None = None
+    tool_timeout: timedelta | None = None
+    stall_due: datetime | None = None
+    """When a turn that showed nothing since it was last looked at for signs of life is doubted."""
+    doubted: bool = False
+    """It may have stalled: whether it shows signs of life is to be read."""
+    fresh_after: int = 0
+    """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
+
+
+@dataclass(frozen=True)
+class Asks:
+    """What a run's session asks."""
+
+    requests: tuple[Pending, ...] = ()
+    """In the order in which they were seen."""
+    shown: str = ""
+    """The request that is put to a person."""
+    unshown: tuple[str, ...] = ()  # what of it the agent server refuses to show
+    waits_since: datetime | None = None
+    """Since when it waits for a person in its session: its times stand still meanwhile."""
+    used: tuple[int, ...] = ()
+    """Prepared answers of its phase that it has used."""
+
+
+@dataclass(frozen=True)
 class Run:
     """One attempt at one phase by one agent."""
 
@@ -90,22 +124,11 @@ class Run:
     prompt: Sent = Sent(1, "task")
     started: datetime | None = None
     deadline: datetime | None = None
-    sign_due: datetime | None = None
-    """When a turn without a sign becomes suspect."""
     turn: str = ""
     """The last seen state of the turn."""
     turn_instance: str = ""
     people: tuple[str, ...] = ()
-    probation: Probation = "no"
-    overdue: bool = False
-    stall_after: timedelta | None = None
-    tool_timeout: timedelta | None = None
-    stall_due: datetime | None = None
-    """When a turn that showed nothing since it was last looked at for signs of life is doubted."""
-    doubted: bool = False
-    """It may have stalled: whether it shows signs of life is to be read."""
-    fresh_after: int = 0
-    """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
+    watch: Watch = Watch()
     effect_seq: int = 0
     """When the last write to the session was answered: older reads are stale."""
     refused: int = 0
@@ -118,15 +141,7 @@ class Run:
     """again: a person had its session, and what they changed is read, too."""
     turns: Turns = ()
     """What its prompts' turns were seen to have used."""
-    requests: tuple[Pending, ...] = ()
-    """What its session asks, in the order in which that was seen."""
-    shown: str = ""
-    """The request that is put to a person."""
-    unshown: tuple[str, ...] = ()  # what of it the agent server refuses to show
-    waits_since: datetime | None = None
-    """Since when it waits for a person in its session: its times stand still meanwhile."""
-    used: tuple[int, ...] = ()
-    """Prepared answers of its phase that it has used."""
+    asks: Asks = Asks()
 
     @property
     def spent(self) -> tuple[int, float]:
@@ -147,6 +162,16 @@ class Run:
     def forgettable(self) -> bool:
         """Whether another run may take its place."""
         return self.settled and self.tree_wanted == "no"
+
+
+def with_watch(run: Run, **changes: Any) -> Run:
+    """Change the watch over its turn."""
+    return replace(run, watch=replace(run.watch, **changes))
+
+
+def with_asks(run: Run, **changes: Any) -> Run:
+    """Change what its session asks."""
+    return replace(run, asks=replace(run.asks, **changes))
 
 
 def provider_of(run: Run, default: Model | None) -> str:
@@ -185,13 +210,13 @@ def growth(turns: Turns, fact: TurnSeen) -> tuple[int, float]:
     return max(fact.tokens - tokens, 0), max(fact.cost - cost, 0.0)
 
 
-def due_after(run: Run, life: Life, now: datetime) -> datetime | None:
+def due_after(watch: Watch, life: Life, now: datetime) -> datetime | None:
     """Say when a turn will have been quiet for too long that shows these signs of life now; None: there is no rule."""
-    if run.stall_after is None:
+    if watch.stall_after is None:
         return None
-    dues = [now - life.quiet + run.stall_after]
-    if life.tool is not None and run.tool_timeout is not None:
-        dues.append(now - life.tool_for + run.tool_timeout)
+    dues = [now - life.quiet + watch.stall_after]
+    if life.tool is not None and watch.tool_timeout is not None:
+        dues.append(now - life.tool_for + watch.tool_timeout)
     if life.retry_in is not None:
-        dues.append(now + life.retry_in + run.stall_after)
+        dues.append(now + life.retry_in + watch.stall_after)
     return max(dues)

@@ -17,7 +17,7 @@ from ashep.core.facts.resources import (
 )
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.run import NO_SIGN
+from ashep.core.state.run import NO_SIGN, with_watch
 from ashep.core.state.timers import shifted
 
 RESTART, RECYCLE = "server", "recycle"
@@ -167,10 +167,10 @@ def returned(flow: Flow, gap: timedelta, at: datetime) -> Flow:
     run = flow.run
     if run is None or run.ended:
         return flow
-    if run.overdue and run.deadline is not None and run.deadline > at:
-        run = replace(run, overdue=False)
-    if run.probation == "suspect":
-        run = replace(run, probation="no", sign_due=at + NO_SIGN)
+    if run.watch.overdue and run.deadline is not None and run.deadline > at:
+        run = with_watch(run, overdue=False)
+    if run.watch.probation == "suspect":
+        run = with_watch(run, probation="no", sign_due=at + NO_SIGN)
     return replace(flow, run=run)
 
 

@@ -16,9 +16,10 @@ from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.state.delivery import Work
-from ashep.core.state.flow import Counters
-from ashep.core.state.indexes import INDEXES, indexed
-from ashep.core.state.world import World
+from ashep.core.state.flow import Counters, Flow
+from ashep.core.state.indexes import indexed
+from ashep.core.state.run import Asks, Run, Watch
+from ashep.core.state.world import NO_FLOWS, World
 
 Part = tuple[str, bytes]
 """A field of the World, or a piece of it where it is a map or a set; its JSON holds no raw tab and no newline."""
@@ -29,8 +30,8 @@ PIECE = 50
 RENAMED = {"held": "takeover"}
 """Fields of a flow that an earlier version kept by another name, and their present one."""
 
-PARTS: dict[str, type] = {"counters": Counters, "work": Work}
-"""What was once in the flow itself, by the part that it is in now."""
+PARTS: dict[type, dict[str, type]] = {Flow: {"counters": Counters, "work": Work}, Run: {"asks": Asks, "watch": Watch}}
+"""What was once in a flow or run itself, by the part that it is in now."""
 
 
 def dump(world: World) -> Iterator[Part]:
@@ -67,7 +68,7 @@ def load(parts: Iterable[Part]) -> World:
             values[name] = value
     values |= {name: HashTrieMap(items) for name, items in maps.items()}
     values |= {name: HashTrieSet(items) for name, items in sets.items()}
-    return indexed(World(**values))
+    return World(**values, indexes=indexed(values.get("flows", NO_FLOWS)))
 
 
 def of_now(parts: Iterable[Part]) -> Iterator[Part]:
@@ -80,9 +81,10 @@ def of_now(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _now(flow: dict[str, Any]) -> dict[str, Any]:
     flow = {RENAMED.get(key, key): value for key, value in flow.items()}
-    for part, kind in PARTS.items():
-        if within := {one.name: flow.pop(one.name) for one in fields(kind) if one.name in flow}:
-            flow[part] = within
+    for whole, parts in ((flow, PARTS[Flow]), (flow.get("run") or {}, PARTS[Run])):
+        for part, kind in parts.items():
+            if within := {one.name: whole.pop(one.name) for one in fields(kind) if one.name in whole}:
+                whole[part] = within
     return flow
 
 
@@ -97,7 +99,7 @@ class _Kind(NamedTuple):
 def _kinds() -> dict[str, _Kind]:
     # rpds' types take no parameters when a program runs, so that others stand for them here
     hints = get_type_hints(World, localns={"HashTrieMap": dict, "HashTrieSet": set})
-    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name not in INDEXES}
+    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name != "indexes"}
 
 
 def _kind(hint: Any) -> _Kind:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from ashep.core.state.delivery import Rest
 from ashep.core.state.flow import Flow, idled, with_work
 from ashep.core.state.frozen import replace
-from ashep.core.state.run import Run
+from ashep.core.state.run import Run, with_watch
 
 
 def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
@@ -30,17 +30,20 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
     if rest is not None and rest.due is not None:
         dues.append(("tree", rest.due))
     run = flow.run
-    if run is not None and not run.ended and flow.stage == "work" and flow.takeover is None:
-        asked = [pending.due for pending in run.requests if pending.verdict == "ask" and pending.due is not None]
+    if run is None or run.ended:
+        return dues
+    if run.asks.requests and flow.stage == "work" and flow.takeover is None:
+        asked = [pending.due for pending in run.asks.requests if pending.verdict == "ask" and pending.due is not None]
         if asked:
             dues.append(("input", min(asked)))
-    if run is not None and not run.ended and not flow.waits_for_input:
-        if run.deadline is not None and not run.overdue:
+    watch = run.watch
+    if not flow.waits_for_input:
+        if run.deadline is not None and not watch.overdue:
             dues.append(("deadline", run.deadline))
-        if run.sign_due is not None:
-            dues.append(("sign", run.sign_due))
-        if run.stall_due is not None:
-            dues.append(("stall", run.stall_due))
+        if watch.sign_due is not None:
+            dues.append(("sign", watch.sign_due))
+        if watch.stall_due is not None:
+            dues.append(("stall", watch.stall_due))
     return dues
 
 
@@ -69,11 +72,11 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
         case "tree", _ if flow.work.own is not None and flow.work.own.rest is not None:
             return rested(flow, dataclasses.replace(flow.work.own.rest, due=None, asked=seq))
         case "deadline", Run():
-            return replace(flow, run=replace(run, overdue=True, fresh_after=seq))
+            return replace(flow, run=with_watch(run, overdue=True, fresh_after=seq))
         case "stall", Run():
-            return replace(flow, run=replace(run, doubted=True, stall_due=None, fresh_after=seq))
+            return replace(flow, run=with_watch(run, doubted=True, stall_due=None, fresh_after=seq))
         case "sign", Run():
-            return replace(flow, run=replace(run, sign_due=None, probation="suspect", fresh_after=seq))
+            return replace(flow, run=with_watch(run, sign_due=None, probation="suspect", fresh_after=seq))
         case _:
             return flow
 
@@ -94,12 +97,9 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
         flow = replace(flow, takeover=replace(flow.takeover, due=flow.takeover.due + gap))
     if run is None:
         return flow
-    return replace(
-        flow,
-        run=replace(
-            run,
-            deadline=run.deadline + gap if run.deadline else None,
-            sign_due=run.sign_due + gap if run.sign_due else None,
-            stall_due=run.stall_due + gap if run.stall_due else None,
-        ),
+    run = with_watch(
+        replace(run, deadline=run.deadline + gap if run.deadline else None),
+        sign_due=run.watch.sign_due + gap if run.watch.sign_due else None,
+        stall_due=run.watch.stall_due + gap if run.watch.stall_due else None,
     )
+    return replace(flow, run=run)

@@ -23,8 +23,8 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state import files as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
-from ashep.core.state.intents import Place
-from ashep.core.state.ordered import Ordered
+from ashep.core.state.frozen import replace
+from ashep.core.state.indexes import NO_INDEXES, NO_ISSUES, Indexes, following
 from ashep.core.state.server import NO_SERVER, Server
 from ashep.core.state.spending import NOTHING_SPENT, Spending
 
@@ -41,25 +41,7 @@ UNSEEN = "not seen since the start"
 NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
 
 
-NO_SLOTS: HashTrieMap[str, int] = HashTrieMap()
-
-
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
-
-
-NO_ISSUES: HashTrieSet[str] = HashTrieSet()
-
-
-NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
-
-
-NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
-
-
-NO_QUEUE: Ordered[Place] = Ordered()
-
-
-NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
 
 
 @dataclass(frozen=True)
@@ -96,35 +78,11 @@ class World:
     """Paths that our runs left dirty: hash of the content, and the issue."""
     lock: str | None = None
     """The issue that holds the work tree."""
-    slots: HashTrieMap[str, int] = NO_SLOTS
-    """The numbers of issues that are worked on in trees of their own."""
-    branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
-    """Issues of ours that are not done on a branch that they share with others."""
-    branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
-    """Those of which a run may be at work on such a branch."""
-    landings: Ordered[Place] = NO_QUEUE
-    """Issues whose work is to land, one at a time (`ashep.core.state.intents`)."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
-    live: HashTrieSet[str] = NO_ISSUES
-    """Issues whose run is not settled."""
-    unclosed: HashTrieSet[str] = NO_ISSUES
-    """Issues that are not closed."""
-    busy: HashTrieSet[str] = NO_ISSUES
-    """Issues of which something is under way, or could start by itself."""
-    leased: HashTrieSet[str] = NO_ISSUES
-    """Issues whose lease is kept alive."""
-    takeovers: HashTrieSet[str] = NO_ISSUES
-    """Issues whose session a person has."""
-    reviewed: HashTrieSet[str] = NO_ISSUES
-    """Issues whose pull request people look at."""
-    dues: HashTrieMap[str, datetime] = NO_DUES
-    """The earliest due time of each issue that has one."""
-    due_order: Ordered[tuple[datetime, str]] = NO_ORDER
-    """The same, the earliest first."""
-    dependents: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
-    """The issues that depend on an issue."""
+    indexes: Indexes = NO_INDEXES
+    """What follows from `flows` alone."""
     findings: tuple[Finding, ...] = ()
     """What the last audit found."""
     pauses: pauses.Pauses = ()
@@ -151,13 +109,19 @@ class World:
     @property
     def in_use(self) -> bool:
         """Whether a run is under way on the agent server, or a person has a session there."""
-        takeovers = (self.flows[issue].takeover for issue in self.takeovers)
-        return bool(self.live) or any(one is not None and one.session for one in takeovers)
+        takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
+        return bool(self.indexes.live) or any(one is not None and one.session for one in takeovers)
 
     @property
     def actor(self) -> str:
         """The name under which we write to the tracker."""
         return self.tracker.actor if self.tracker else ""
+
+
+def put(world: World, issue: str, flow: Flow) -> World:
+    """Put a flow into the World, and the indexes right."""
+    indexes = following(world.indexes, world.flows.get(issue), flow)
+    return replace(world, flows=world.flows.insert(issue, flow), indexes=indexes)
 
 
 def phase_of(world: World, flow: Flow) -> Phase | None:
