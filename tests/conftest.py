@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -18,6 +19,9 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from tests import full, places, spread
+
+if TYPE_CHECKING:
+    from tests.conformance.workspaces import GitWorkspacesWorld
 
 # A deadline in milliseconds measures the machine's load, not the code. The same examples every time: whether a change
 # passes is no matter of luck. HYPOTHESIS=explore draws others.
@@ -165,6 +169,14 @@ def git_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+
+
+@pytest.fixture
+def world(folder: Path, git_alone: None) -> "GitWorkspacesWorld":
+    """A repository with a commit; files whose world is another one have a fixture of their own."""
+    from tests.conformance.workspaces import GitWorkspacesWorld
+
+    return GitWorkspacesWorld(folder.parent)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,12 @@ def made(prefix: str = "tmp") -> Path:
     above = memory()
     above.mkdir(exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=above))
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def living_in(*folders: Path, run: str | None = None) -> list[int]:

@@ -638,14 +638,19 @@ def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: Beads, tmp_pa
 # --- the server's agents ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.real
-def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, tmp_path: Path) -> None:
-    env = {
-        "HOME": str(tmp_path / "home"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
+def at_home(folder: Path) -> dict[str, str]:
+    """Variables of somebody whose home is there."""
+    homes = {
+        "HOME": str(folder / "home"),
+        "XDG_STATE_HOME": str(folder / "state"),
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     }
+    return homes | {"XDG_CACHE_HOME": str(programs.tools_cache().parent.parent)}
+
+
+@pytest.mark.real
+def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, tmp_path: Path) -> None:
+    env = at_home(tmp_path)
     file = project / ".agent-shepherd" / "agents.yaml"
     before = file.read_text()
     dry = ashep("sync-agents", "--dry-run", cwd=project, env=env)
@@ -663,12 +668,7 @@ def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, t
 
 @pytest.mark.real
 def test_install_says_which_logins_agents_lack_and_shows_no_key(project: Path, tmp_path: Path) -> None:
-    env = {
-        "HOME": str(tmp_path / "home"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-    }
+    env = at_home(tmp_path)
     options = {"baseURL": "http://127.0.0.1:9/v1", "apiKey": "sk-of-nobody"}
     acme = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"large": {}}}
     (project / "opencode.json").write_text(json.dumps({"provider": {"acme": acme}, "model": "acme/large"}))

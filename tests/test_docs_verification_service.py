@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from ashep.config import write_starter
 from tests.conformance.trackers import Beads, BeadsWorld
+from tests.places import free_port
 from tests.service.worlds import git
 from tests.test_docs import DOCS, fences
 
@@ -39,11 +39,6 @@ def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> BeadsWo
     git(folder, "checkout", "-q", "main")
     world.add("Greet", id="t-1")
     return world
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @pytest.mark.promise("L21")

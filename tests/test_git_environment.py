@@ -22,12 +22,6 @@ ONE = "ashep/t-1"
 RUN = "t-1/implement.1.1"
 
 
-@pytest.fixture
-def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
-    """A repository with a commit."""
-    return GitWorkspacesWorld(folder.parent)
-
-
 def setting(patch: pytest.MonkeyPatch, name: str, value: str) -> None:
     for variable, word in (("COUNT", "1"), ("KEY_0", name), ("VALUE_0", value)):
         patch.setenv(f"GIT_CONFIG_{variable}", word)

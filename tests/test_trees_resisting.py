@@ -16,12 +16,6 @@ RUN = "t-1/implement.1.1"
 
 
 @pytest.fixture
-def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
-    """Give a repository with a commit."""
-    return GitWorkspacesWorld(folder.parent)
-
-
-@pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitWorkspacesWorld]:
     """Give a repository of somebody who is not root: to root every file can be read."""
     top = Path(tempfile.mkdtemp(prefix="ashep-nobody-"))

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.promise("Z5")
 ONE, RUN, NOW = "ashep/t-1", "t-1/implement.1.1", timedelta()
 
 
-@pytest.fixture
-def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
-    """Give a repository with a commit."""
-    return GitWorkspacesWorld(folder.parent)
-
-
 async def landed(world: GitWorkspacesWorld) -> Landed:
     """Work on an issue, squash it onto main, as a landing does, and let main go on."""
     await world.begun(ONE, {"b.txt": "b\n", ".gitignore": "built/\n", "built/b.o": "made of b\n"})

@@ -20,12 +20,6 @@ ONE, TWO = "ashep/t-1", "ashep/t-2"
 RUN = "t-1/implement.1.1"
 
 
-@pytest.fixture
-def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
-    """Give a repository with a commit."""
-    return GitWorkspacesWorld(folder.parent)
-
-
 def again(world: GitWorkspacesWorld, **options: Any) -> Worktrees:
     """Make the adapter anew, as another life would, with these options."""
     world.spaces = Worktrees(world.top, world.place, **options)

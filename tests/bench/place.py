@@ -7,7 +7,6 @@ import base64
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from ashep.config import write_starter
 from ashep.demo.model import opencode_config
 from tests.bench.bare import PASSWORD
 from tests.bench.processes import end, spent_by_tree
+from tests.places import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 ASHEP = Path(sys.executable).with_name("ashep")
@@ -300,8 +300,7 @@ def server(tools: Tools, model_url: str, name: str, warm: Path | None = None) ->
     config = folder / "config" / "opencode"
     config.mkdir(parents=True)
     (config / "opencode.json").write_text(json.dumps(opencode_config(model_url)))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     homes = {f"XDG_{what.upper()}_HOME": str(folder / what) for what in ("config", "data", "state")}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

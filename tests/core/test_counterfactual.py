@@ -598,13 +598,8 @@ ASSUMED = [
      Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False")),
     (test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
      Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False")),
-    (
-        test_an_issue_that_no_agent_could_begin_is_not_taken,
-        Mutant(
-            "nothing bounds what is not taken", private(other_life, "_policy"), 'flow.stage not in ("idle", "left")',
-            "True",
-        ),
-    ),
+    (test_an_issue_that_no_agent_could_begin_is_not_taken,
+     Mutant("nothing bounds it", private(other_life, "_policy"), 'flow.stage not in ("idle", "left")', "True")),
     (test_an_answer_after_the_other_deadline_came_too_late,
      Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True")),
     (test_another_question_is_another_question,
@@ -625,12 +620,8 @@ ASSUMED = [
      Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False")),
     (test_a_phase_that_no_agent_can_take_holds_for_good,
      Mutant("every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose(")),
-    (
-        test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
-        Mutant(
-            "a run that is wanted may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,",
-        ),
-    ),
+    (test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
+     Mutant("a wanted run may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,")),
     (test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
      Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and")),
     (test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,

@@ -14,7 +14,6 @@ from typing import Any
 
 import httpx
 
-from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
 from ashep.demo.stage import Stage, run_of
@@ -321,7 +320,3 @@ def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = 
         looked = True
         time.sleep(max(0.02, 2 * (time.monotonic() - began)))
     raise AssertionError(f"not seen within {bound} s\n{state()}")
-
-
-def tools_are_there() -> bool:
-    return all(programs.find(name) for name in ("git", "bd", "opencode"))

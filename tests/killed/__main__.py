@@ -7,14 +7,17 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.demo.model import ModelServer
+from ashep.demo.model import Ask, ModelServer, Reply
 from tests.killed import race
 from tests.killed.dying import killed
-from tests.killed.place import places
+from tests.killed.place import Place, places
 from tests.killed.scenario import play
 from tests.killed.sweep import Sweep, boundaries, twice
 
@@ -41,13 +44,18 @@ def main() -> int:
     return 0 if good else 1
 
 
+@contextmanager
+def _places(agents: Callable[[Ask], Reply], names: Sequence[str], **options: Any) -> Iterator[list[Place]]:
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        model = stack.enter_context(portal.wrap_async_context_manager(ModelServer(agents)))
+        yield stack.enter_context(places(model, names, **options))
+
+
 def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(ModelServer(partial(play, commits=not chosen.worktree))) as model,
-        places(model, names, workspace="worktree" if chosen.worktree else "shared") as made,
-    ):
+    agents = partial(play, commits=not chosen.worktree)
+    with _places(agents, names, workspace="worktree" if chosen.worktree else "shared") as made:
         found = boundaries(made[0])
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
         _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
@@ -56,11 +64,7 @@ def _sweep(part: str, chosen: argparse.Namespace) -> bool:
 
 def _dying() -> bool:
     _say(f"bd is killed in the middle of every write, at the moments of {len(SEEDS)} seeds")
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(ModelServer(play)) as model,
-        places(model, ["k"]) as (place,),
-    ):
+    with _places(play, ["k"]) as (place,):
         try:
             for seed in SEEDS:
                 killed(place, place.folder / "hit", seed)
@@ -71,11 +75,7 @@ def _dying() -> bool:
 
 
 def _race(part: str) -> bool:
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(ModelServer(race.willing)) as model,
-        places(model, ["r"], policies=race.POLICIES) as (place,),
-    ):
+    with _places(race.willing, ["r"], policies=race.POLICIES) as (place,):
         try:
             if part == "race":
                 _say("four daemons and 40 issues")

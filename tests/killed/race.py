@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from ashep.adapters import programs
 from ashep.demo.model import Ask, ModelServer, Reply, outcome_text
 from ashep.demo.stage import run_of
 from tests.killed.place import Place, records, wait_for
+from tests.places import free_port
 
 POLICIES = """
 version: 1
@@ -63,8 +63,7 @@ class Daemons:
     def _serve(self) -> tuple[subprocess.Popen[bytes], str]:
         program = programs.find("opencode")
         assert program is not None
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
+        port = free_port()
         process = subprocess.Popen(
             (program, "serve", "--port", str(port), "--hostname", "127.0.0.1"),
             cwd=self.place.project,

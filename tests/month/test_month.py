@@ -11,6 +11,8 @@ from tests.core.mutants import Mutant, planted
 from tests.month.compared import Lived, differences, lived, said
 from tests.month.recount import Counted
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Lived:
@@ -18,7 +20,6 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     return lived(tmp_path_factory.mktemp("month"), seed=4, issues=40, days=4.0, docs=0.7)
 
 
-@pytest.mark.slow
 def test_what_is_told_is_what_a_recount_comes_to(month: Lived) -> None:
     assert not month.wrong
     sums = month.told["totals"]
@@ -29,7 +30,6 @@ def test_what_is_told_is_what_a_recount_comes_to(month: Lived) -> None:
     assert sums["runs"]["saved"]["most"] > sums["runs"]["saved"]["least"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"verdict": "same"}, {"runs": (1, 1, 1)}, {"questions": (0, 0, 0)}])
 def test_a_recount_that_comes_to_something_else_is_seen(month: Lived, change: dict[str, Any]) -> None:
     issue, one = next((issue, one) for issue, one in month.counted.items() if one.verdict == "unknown")
@@ -46,7 +46,6 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mistake_is_seen(month: Lived, mutant: Mutant) -> None:
     with planted(mutant):

@@ -13,8 +13,9 @@ from ashep.core.reconcile import decide, dispatch
 from tests.core.mutants import Mutant, planted
 from tests.policies.lives import lived, made, preset, subjects
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_under_a_preset_every_life_has_a_next_move(name: str) -> None:
     assert preset(name).sound
@@ -22,13 +23,11 @@ def test_under_a_preset_every_life_has_a_next_move(name: str) -> None:
 
 
 @pytest.mark.promise("F23")
-@pytest.mark.slow
 def test_under_a_policy_that_passes_the_check_every_life_has_a_next_move() -> None:
     found = islice(subjects(), len(PRESETS), len(PRESETS) + 50)
     assert [words for subject in found for words in lived(subject, 1, 6)] == []
 
 
-@pytest.mark.slow
 def test_under_one_that_does_not_lives_have_a_next_move_too() -> None:
     unsound = [subject for seed in range(80) if not (subject := made(seed)).sound]
     assert len(unsound) > 10
@@ -42,7 +41,6 @@ FORGETFUL = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "said"), FORGETFUL, ids=[mutant.name for mutant, _ in FORGETFUL])
 def test_a_mistake_of_the_core_is_found(mutant: Mutant, said: str) -> None:
     subjects = [made(seed) for seed in range(80)]  # what the checker says is right

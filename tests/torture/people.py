@@ -1,7 +1,7 @@
 """People: they act at any moment, knowing nothing of what ashep is about to do. In the end they put things right."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -20,14 +20,31 @@ class People:
     def __init__(self, world: "World") -> None:
         self.world = world
         self.dice = world.dice
+        sets, excluded, paused = self._sets, ("ashep:excluded",), ("ashep:paused",)
+        approve = sets("approves (asked or not)", add=("human:approved",))
+        reject = sets("rejects (asked or not)", ANN, add=("human:changes_requested",))
         self._acts: dict[str, list[Callable[[str], str]]] = {
-            "people_close": [self._close, self._reopen, self._delete],
-            "people_assign": [self._take, self._assign, self._unassign],
-            "people_status": [self._open, self._defer, self._set_free],
-            "people_phase": [self._phase, self._phase_off, self._wrong_phase, self._unpark],
-            "people_exclude": [self._exclude, self._include, self._pause, self._go_on],
-            "people_comment": [self._comment, self._label],
-            "people_answer_early": [self._approve, self._reject, self._both],
+            "people_close": [sets("closes", status="closed"), self._reopen, self._delete],
+            "people_assign": [
+                sets("takes over", status="in_progress", assignee=PAT),
+                sets("assigns to ann", assignee=ANN),
+                sets("clears the assignee of", assignee=""),
+            ],
+            "people_status": [sets("sets to open", status="open"), sets("defers", status="deferred"), self._set_free],
+            "people_phase": [
+                self._phase,
+                self._phase_off,
+                sets("sets phase:nonsense on", add=("phase:nonsense",)),
+                self._unpark,
+            ],
+            "people_exclude": [
+                sets("excludes", add=excluded),
+                sets("includes", remove=excluded),
+                sets("pauses", add=paused),
+                sets("ends the pause of", remove=paused),
+            ],
+            "people_comment": [self._comment, sets("labels", add=("team-x",))],
+            "people_answer_early": [approve, reject, lambda issue: f"{approve(issue)} and {reject(issue)}"],
             "agent_answers": [self._agent_approves, self._agent_says],
             "agent_moves": [self._agent_moves],
         }
@@ -113,9 +130,14 @@ class People:
 
     # --- acts ---
 
-    def _close(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, status="closed")
-        return "closes"
+    def _sets(self, told: str, actor: str = PAT, **what: Any) -> Callable[[str], str]:
+        """An act that sets this, whatever stands there."""
+
+        def act(issue: str) -> str:
+            self.world.store.set(issue, actor, **what)
+            return told
+
+        return act
 
     def _reopen(self, issue: str) -> str:
         if self.world.store.rows[issue].status != "closed":
@@ -128,26 +150,6 @@ class People:
             return ""
         self.world.store.delete(issue, PAT)
         return "deletes"
-
-    def _take(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, status="in_progress", assignee=PAT)
-        return "takes over"
-
-    def _assign(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, assignee=ANN)
-        return "assigns to ann"
-
-    def _unassign(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, assignee="")
-        return "clears the assignee of"
-
-    def _open(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, status="open")
-        return "sets to open"
-
-    def _defer(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, status="deferred")
-        return "defers"
 
     def _set_free(self, issue: str) -> str:
         self.world.store.set(issue, PAT, status="open", assignee="", remove=self._ours(issue))
@@ -162,31 +164,11 @@ class People:
         self.world.store.set(issue, PAT, remove=self._phases(issue))
         return "takes the phase off"
 
-    def _wrong_phase(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, add=("phase:nonsense",))
-        return "sets phase:nonsense on"
-
     def _unpark(self, issue: str) -> str:
         if "ashep:parked" not in self.world.store.rows[issue].labels:
             return ""
         self.world.store.set(issue, PAT, remove=("ashep:parked",))
         return "un-parks"
-
-    def _exclude(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, add=("ashep:excluded",))
-        return "excludes"
-
-    def _include(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, remove=("ashep:excluded",))
-        return "includes"
-
-    def _pause(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, add=("ashep:paused",))
-        return "pauses"
-
-    def _go_on(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, remove=("ashep:paused",))
-        return "ends the pause of"
 
     def _comment(self, issue: str) -> str:
         self.world.store.comment(issue, PAT, "Mind the \u2028 edge cases.")
@@ -195,21 +177,6 @@ class People:
     def _agent_says(self, issue: str) -> str:
         self.world.store.comment(issue, AGENT, "@ashep yes")
         return "(an agent) allows itself what it asked on"
-
-    def _label(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, add=("team-x",))
-        return "labels"
-
-    def _approve(self, issue: str) -> str:
-        self.world.store.set(issue, PAT, add=("human:approved",))
-        return "approves (asked or not)"
-
-    def _reject(self, issue: str) -> str:
-        self.world.store.set(issue, ANN, add=("human:changes_requested",))
-        return "rejects (asked or not)"
-
-    def _both(self, issue: str) -> str:
-        return f"{self._approve(issue)} and {self._reject(issue)}"
 
     def _agent_approves(self, issue: str) -> str:
         actor = self.dice.of("agent_name").choice((AGENT, self.world.actor))
