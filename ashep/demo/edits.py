@@ -1,4 +1,4 @@
-"""The person edits the policy while the daemon works: first so that no issue could ever be closed, then soundly."""
+"""Edits of the policy by a person while the daemon works: first so that no issue could ever be closed, then soundly."""
 
 import json
 from collections.abc import Callable

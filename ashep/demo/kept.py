@@ -1,4 +1,4 @@
-"""What outlives a demonstration that is killed: its place, and the scripted model, which is a process of its own."""
+"""Remains of a demonstration that is killed: its place, and the scripted model, which is a process of its own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the demonstration proves in the end: from git, bd, the model's log and the journal, not from what ashep says."""
+"""Proof of the demonstration, in its end: from git, bd, the model's log and the journal, not from what ashep says."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

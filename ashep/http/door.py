@@ -1,4 +1,4 @@
-"""Who may hold a connection, and how many: whoever has no token keeps nobody out who has one.
+"""Admission of connections, and how many: whoever has no token keeps nobody out who has one.
 
 A connection on which nothing is answered has a bound in time, and the oldest of too many of them is closed; only
 requests with the token count towards those that are worked on at once.

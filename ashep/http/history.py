@@ -1,4 +1,4 @@
-"""What an issue's metadata says of its verifications: the last status, and a log to which entries are only added.
+"""History of an issue's verifications in its metadata: the last status, and a log to which entries are only added.
 
 Whoever reads a list of issues from bd reads their metadata, too: so the log is short, and its entries are.
 """

@@ -1,4 +1,4 @@
-"""What goes into the service and comes out of it: the OpenAPI document is made of these."""
+"""Requests and answers of the service: the OpenAPI document is made of these."""
 
 from typing import Annotated, Any, Literal, Self
 

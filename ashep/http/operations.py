@@ -1,4 +1,4 @@
-"""The endpoints: one table, of which the routes and the OpenAPI document are made."""
+"""Endpoints: one table, of which the routes and the OpenAPI document are made."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

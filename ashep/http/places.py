@@ -1,4 +1,4 @@
-"""Which repositories the service may be asked for, and the commits in them: an allow-list, of paths and addresses."""
+"""Allow-list of the repositories that the service may be asked for, by path and address, and the commits in them."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Listen on loopback until told to stop: the token, the socket, and the parts put together."""
+"""Server on loopback, until it is told to stop: the token, the socket, and the parts put together."""
 
 import errno
 import ipaddress

@@ -1,4 +1,4 @@
-"""The entries of a mapping in a file that is being read: each has the type that is asked for, or is refused."""
+"""Fields of a mapping in a file that is being read: each has the type that is asked for, or is refused."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How the states and events of a transition table are called, by the phases of a policy.
+"""Names of the states and events of a transition table, by the phases of a policy.
 
 An agent phase has a state in which its agent works (`IMPLEMENTING`) and states in which it waits for one: `READY_FOR_…`
 where a phase before it led there, `NEEDS_FIXES` (`BACK_TO_…`) where it was sent back. A human phase has one state.

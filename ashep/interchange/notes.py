@@ -1,4 +1,4 @@
-"""What an import made, and what it has to say about it."""
+"""Notes on an import: what it made, and what it has to say about it."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What agents of another set-up are told for a phase -> templates of ours."""
+"""Prompts of another set-up, by phase -> templates of ours."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A flow as a session state: where it is in the words of its policy's transition table, and how it came there.
+"""Session state of a flow: where it is in the words of its policy's transition table, and how it came there.
 
 Told from the database's rows alone, without pydantic, as every command that only looks.
 """

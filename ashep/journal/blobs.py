@@ -1,4 +1,4 @@
-"""Long texts beside the journal, each under the SHA-256 of its bytes: `state/blobs/<first two digits>/<digits>`.
+"""Blobs: long texts beside the journal, each under the SHA-256 of its bytes: `state/blobs/<first two digits>/<digits>`.
 
 A record names a blob by its hash, so the blob is made durable before the record is appended.
 """

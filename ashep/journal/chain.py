@@ -1,4 +1,4 @@
-"""The files that are sealed: each one's hash stands in the next one's header, so that they need not be read as lines.
+"""Chain of the sealed files: each one's hash stands in the next one's header, so that they need not be read as lines.
 
 A start reads only the last file line by line. What came before it is compared by its hash, at once where that is
 little, else in a worker thread beside the work (`Journal.check_sealed`).

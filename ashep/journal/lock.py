@@ -1,4 +1,4 @@
-"""One daemon a state folder: an flock on `state/lock`, which the kernel lets go when its holder dies.
+"""Lock of a state folder, for one daemon: an flock on `state/lock`, which the kernel lets go when its holder dies.
 
 Reading commands ask `holder` whether a daemon runs; so this module imports nothing heavy.
 """

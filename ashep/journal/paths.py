@@ -1,4 +1,4 @@
-"""Folders and bytes that outlive a power cut. All of it blocks and raises OSError."""
+"""Durable folders and bytes: they outlive a power cut. All of it blocks and raises OSError."""
 
 import os
 from collections.abc import Iterable

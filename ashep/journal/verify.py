@@ -1,4 +1,4 @@
-"""Looking through a whole journal, archive included; and saving what can be read of one that is damaged.
+"""Verification of a whole journal, archive included; and saving what can be read of one that is damaged.
 
 Both only read the journal. A torn end is no damage: it is a batch that was never acted on, or that a daemon is writing.
 """

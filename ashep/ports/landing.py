@@ -1,4 +1,4 @@
-"""The port of landing: how the work of an issue comes to where the person wants it; and forges and remotes.
+"""Port of landing: how the work of an issue comes to where the person wants it; and forges and remotes.
 
 Two steps, each harmless to repeat. `integrate` makes the commit that could become the base's next one, and moves
 nothing: what was made can be verified. `advance` moves the base to exactly that commit, if the base still is where it

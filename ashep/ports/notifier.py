@@ -1,4 +1,4 @@
-"""What the shepherd asks of whoever tells people: the port `Notifier`, and the message that it is given.
+"""Port of the notifier, which tells people, and the message that it is given.
 
 Every adapter keeps this contract, the memory one included; `tests/conformance/test_notifier.py` runs one suite over
 all of them.

@@ -1,4 +1,4 @@
-"""The part of the port `Runner` that is about what sessions ask: `ashep.ports.tracker` has the rest, and the errors."""
+"""Port of the runner, as far as it is about what sessions ask: `ashep.ports.tracker` has the rest, and the errors."""
 
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the shepherd asks of the world: a tracker, a runner, a clock and a work tree, each with its contract.
+"""Ports of the tracker, the runner, the clock and the work tree: what the shepherd asks of the world, and contracts.
 
 Every adapter keeps these contracts, the memory ones and those of users included; `ashep.testing` has one suite a port
 that all of them pass. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own and

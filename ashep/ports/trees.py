@@ -1,4 +1,4 @@
-"""The ports of the work trees, the user's and those of issues: what their adapters must keep."""
+"""Ports of the work trees, the user's and those of issues: what their adapters must keep."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The port of the verifier, and that of a check of the user's own type (see `ashep.ports.tracker` for the others)."""
+"""Port of the verifier, and that of a check of the user's own type (see `ashep.ports.tracker` for the others)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The language of prompt templates: a part of jinja2 in which a mistake cannot hang or flood the daemon.
+"""Language of the prompt templates: a part of jinja2 in which a mistake cannot hang or flood the daemon.
 
 A template may branch, loop, set, include, extend and fill blocks; it may not call, multiply or build what is not
 there. Each pass of a loop and each piece of text uses up a budget. `Foreign` text comes out of a template only through

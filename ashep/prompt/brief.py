@@ -1,4 +1,4 @@
-"""What goes into a prompt, and the variables that templates see of it (docs/prompts.md lists them)."""
+"""Brief of a prompt: what goes into it, and the variables that templates see of it (docs/prompts.md lists them)."""
 
 import json
 import re

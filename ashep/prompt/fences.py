@@ -1,4 +1,4 @@
-"""Foreign text: what issues, people and agents wrote, and the fences in which a prompt shows it as data."""
+"""Fences around foreign text: what issues, people and agents wrote is shown as data by a prompt."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""All that the user wrote in `.agent-shepherd`, read and checked together: three files, policies, templates.
+"""Files of the user in `.agent-shepherd`, all of them, read and checked together: three files, policies, templates.
 
 A start and every edit of a running daemon's files read the same in the same way.
 """

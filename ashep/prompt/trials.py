@@ -1,4 +1,4 @@
-"""Tries a user's templates on made-up runs, so that a mistake is told before a run needs the template."""
+"""Trials of a user's templates on made-up runs, so that a mistake is told before a run needs the template."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

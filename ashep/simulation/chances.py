@@ -1,4 +1,4 @@
-"""How likely what is: the defaults, a file's, a command line's; and lives that go by them.
+"""Chances, how likely what is: the defaults, a file's, a command line's; and lives that go by them.
 
 Every life has a generator of its own, made of the seed and its number: what happens in it does not depend on how many
 others there are, or on anything else.

@@ -1,4 +1,4 @@
-"""Issues that are lived through from their first look to their end, all at once and none in another's way.
+"""Lives of issues from their first look to their end, all at once and none in another's way.
 
 The shepherd, its effects and all of the core are the daemon's own. What the worker and the monitor tell the daemon is
 told here as soon as it is so, because nothing in this world happens unseen: an hour of waiting costs nothing. What many

@@ -1,4 +1,4 @@
-"""What agents and people can do at a point of a policy: the moves, by name, and what an agent says who makes one."""
+"""Moves of agents and people at a point of a policy, by name, and what an agent says who makes one."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The writing end of the database: drawn from the journal, from where the database stands to where the journal does.
+"""Writer of the database: drawn from the journal, from where the database stands to where the journal does.
 
 A `Store` blocks; the daemon has one behind `ashep.store.follow`. SQLAlchemyError, sqlite3.Error, OSError and
 JournalDamaged may come out of it: that store is spoilt then, and the next `Store.open` sees to it.

@@ -1,4 +1,4 @@
-"""One pass over the journal for a picture of it: what is to be drawn, what that touches, and the World on the way."""
+"""Drawing pass over the journal for a picture: what is to be drawn, what that touches, and the World on the way."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Keeping the pictures up to date while the daemon runs: beside the shepherd, never in its way.
+"""Follower of the journal that keeps the pictures up to date: beside the shepherd, never in its way.
 
 The shepherd says where the journal and the World have got to, which costs it nothing; a task draws that in a worker
 thread, at most once in `every` seconds. It reads the entries back from the journal, so that nothing queues up in

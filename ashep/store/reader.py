@@ -1,4 +1,4 @@
-"""Reading the database with the standard library alone: importing sqlmodel would cost a command most of a second."""
+"""Reader of the database, with the standard library alone: importing sqlmodel would cost a command most of a second."""
 
 import sqlite3
 from pathlib import Path

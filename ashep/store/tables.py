@@ -1,4 +1,4 @@
-"""The tables, and the rows that are made of entries, runs and issues: pure functions of what they are given."""
+"""Tables, and the rows that are made of entries, runs and issues: pure functions of what they are given."""
 
 import json
 from collections import Counter

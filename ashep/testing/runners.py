@@ -1,4 +1,4 @@
-"""What every runner keeps: each sentence of the contract in `ashep.ports.runner.Runner` that a test can hold it to.
+"""Suite of the runner: each sentence of the contract in `ashep.ports.runner.Runner` that a test can hold it to.
 
 `from ashep.testing.runners import *` in a test file, beside a fixture `world` that gives a `RunnerWorld`, holds a
 runner to it. The tests of ashep hold the one in memory and the one over the real OpenCode server to the very same.

@@ -1,4 +1,4 @@
-"""What every runner keeps about signs of life, and about a server that dies: a part of `ashep.testing.runners`."""
+"""Suite of the runner about signs of life, and about a server that dies: a part of `ashep.testing.runners`."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager

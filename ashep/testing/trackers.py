@@ -1,4 +1,4 @@
-"""What every tracker keeps: each sentence of the contract in `ashep.ports.tracker.Tracker` that a test can hold it to.
+"""Suite of the tracker: each sentence of the contract in `ashep.ports.tracker.Tracker` that a test can hold it to.
 
 `from ashep.testing.trackers import *` in a test file, beside a fixture `world` that gives a `TrackerWorld`, holds a
 tracker to it. The tests of ashep hold the one in memory and the one over the real bd to the very same.

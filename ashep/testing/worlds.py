@@ -1,4 +1,4 @@
-"""The worlds that the conformance suites are played in, and what their tests have in common."""
+"""Worlds that the conformance suites are played in, and what their tests have in common."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""What another policy would have done, as people and programs read it."""
+"""Comparison with what another policy would have done, as people and programs read it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

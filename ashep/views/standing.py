@@ -1,4 +1,4 @@
-"""Where every issue stands: `ashep status`, and what people watch of it (`--watch`)."""
+"""Standing of every issue: `ashep status`, and what people watch of it (`--watch`)."""
 
 import json
 import sqlite3

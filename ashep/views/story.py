@@ -1,4 +1,4 @@
-"""Why an issue is where it is: `ashep why`, one sentence for each kind of record, in the order in which they came.
+"""Story of an issue, why it is where it is: `ashep why`, a sentence for each kind of record, in the order they came in.
 
 `SENTENCES` and `SILENT` together name every kind of record; a test sees to that. A sentence is what happened and why.
 """

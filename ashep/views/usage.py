@@ -1,4 +1,4 @@
-"""What was used: `ashep usage`, tokens, cost and runs by provider, issue, phase, agent or day.
+"""Usage: `ashep usage`, tokens, cost and runs by provider, issue, phase, agent or day.
 
 A run's figures are those of its own prompts' turns, so that a session that several runs share is counted once.
 """

@@ -1,4 +1,4 @@
-"""What the memory server keeps: its sessions, their messages, and what the scripted agents in them are told and do."""
+"""Sessions of the memory server: their messages, and what the scripted agents in them are told and do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
