@@ -71,6 +71,11 @@ BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
 )  # fmt: skip
 
+REPEATED = (
+    "tests/core", "tests/policies", "tests/service", "tests/test_replay.py", "tests/test_audit.py", "tests/test_week.py",
+    "tests/test_journal.py", "tests/test_transitions.py", "tests/test_stalls.py",
+)  # fmt: skip
+
 PARTS: dict[str, Part] = {
     "mutants": Part(
         "deliberate mistakes in the core against all playbooks and lives",
@@ -79,14 +84,7 @@ PARTS: dict[str, Part] = {
     "planted": Part("planted bugs looked for from the first seed on", (("tests.torture.finding",),)),
     "soundness": Part("the checker of policies against brute force", (("tests.policies.sound", "--seeds", "5000"),)),
     "repeated": Part(
-        "the tests that repeat less in the ordinary run",
-        (
-            (
-                "tests.full", "tests/core", "tests/policies", "tests/test_replay.py", "tests/test_audit.py",
-                "tests/test_journal.py", "tests/test_transitions.py", "tests/test_week.py", "tests/service",
-            ),
-        ),
-        r"\d+ passed.*",
+        "the tests that repeat less in the ordinary run", (("tests.full", *REPEATED),), r"\d+ passed.*",
     ),
     "repeated-real": Part(
         "tests on the real tools that repeat what others see",

@@ -145,7 +145,9 @@ def firsts(heading: str) -> set[str]:
     return {word for row in table(heading) for word in re.findall(r"`([^`]+)`", row[0])}
 
 
-CORE = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "ashep" / "core").rglob("*.py"))]
+@cache
+def core() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "ashep" / "core").rglob("*.py"))]
 
 
 def constants(node: ast.expr) -> set[str]:
@@ -165,7 +167,7 @@ def constants(node: ast.expr) -> set[str]:
 
 def codes_of(function: str, position: int) -> set[str]:
     """The codes with which a function or a fact is called in the core."""
-    calls = (node for _, tree in CORE for node in ast.walk(tree) if isinstance(node, ast.Call))
+    calls = (node for _, tree in core() for node in ast.walk(tree) if isinstance(node, ast.Call))
     named = (call for call in calls if function in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")))
     return {word for call in named if len(call.args) > position for word in constants(call.args[position])}
 
@@ -178,11 +180,11 @@ def codes_of_holds() -> set[str]:
 def test_the_codes_of_holds_are_those_of_the_core() -> None:
     assert codes_of_holds() >= {"slot", "no_agent", "runner_away"}
     assert firsts("Codes of holds") == codes_of_holds() | {"retry"}
-    assert any('code: str = "retry"' in path.read_text() for path, _ in CORE)
+    assert any('code: str = "retry"' in path.read_text() for path, _ in core())
 
 
 def test_the_codes_of_work_that_lands_are_those_of_the_account() -> None:
-    (module,) = (tree for path, tree in CORE if path.name == "account.py")
+    (module,) = (tree for path, tree in core() if path.name == "account.py")
     (whole,) = (one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == "_finishing")
     told = {word.value for word in ast.walk(whole) if isinstance(word, ast.Constant)}
     waits = {f"landing_{code}" for code in (*typing.get_args(landing.Code), "away")} - codes_of("park", 1)
@@ -218,7 +220,7 @@ def test_states_of_a_run_are_those_of_its_record() -> None:
 
 
 def test_timers_are_those_of_the_core() -> None:
-    tree = next(tree for path, tree in CORE if path.name == "timers.py")
+    tree = next(tree for path, tree in core() if path.name == "timers.py")
     dues = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "flow_dues")
     calls = (node for node in ast.walk(dues) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
     pairs = (node.args[0] for node in calls if node.func.attr == "append")  # pyright: ignore[reportAttributeAccessIssue] - filtered above

@@ -1,6 +1,7 @@
 """What is promised is proven: each promise of docs/SPEC.md has a test that names it, and no test names another one."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,14 @@ import pytest
 from tools.promises_page import PAGE, ROOT, SPEC, Unreadable, page, proofs, statements
 
 PROMISES = statements(SPEC.read_text())
-PROOFS = proofs()
+PROOFS = cache(proofs)
 
 
 def test_each_promise_has_a_test_that_names_it_or_is_said_to_have_none() -> None:
     section = SPEC.read_text().partition("\n## Not yet tested\n")[2]
     untested = set(re.findall(r"\b[A-Z]\d+\b", section.partition("\n## ")[0]))
     assert len(PROMISES) > 190
-    assert set(PROMISES) - set(PROOFS) == untested
+    assert set(PROMISES) - set(PROOFS()) == untested
 
 
 def test_the_specification_is_read_in_half_an_hour() -> None:
@@ -24,11 +25,11 @@ def test_the_specification_is_read_in_half_an_hour() -> None:
 
 
 def test_no_test_names_a_promise_that_there_is_not() -> None:
-    assert {number: tests for number, tests in PROOFS.items() if number not in PROMISES} == {}
+    assert {number: tests for number, tests in PROOFS().items() if number not in PROMISES} == {}
 
 
 def test_the_page_of_proofs_is_fresh() -> None:
-    assert PAGE.read_text() == page(SPEC.read_text(), PROOFS), ".venv/bin/python -m tools.promises_page"
+    assert PAGE.read_text() == page(SPEC.read_text(), PROOFS()), ".venv/bin/python -m tools.promises_page"
 
 
 def test_the_suites_for_users_know_nothing_of_promises() -> None:
