@@ -72,8 +72,8 @@ BENCHMARKS = (
 )  # fmt: skip
 
 REPEATED = (
-    "tests/core", "tests/policies", "tests/service", "tests/test_replay.py", "tests/test_audit.py", "tests/test_week.py",
-    "tests/test_journal.py", "tests/test_transitions.py", "tests/test_stalls.py",
+    "tests/core", "tests/policies", "tests/service", "tests/test_replay.py", "tests/test_audit.py",
+    "tests/test_journal.py", "tests/test_transitions.py", "tests/test_stalls.py", "tests/test_week.py",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
