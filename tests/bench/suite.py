@@ -20,7 +20,7 @@ def _timed(name: str, bound: float, *flags: str) -> Figure:
     say(f"suite: {name}")
     begin = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "3", "--dist", "loadfile", *flags], cwd=ROOT,
+        [sys.executable, "-m", "pytest", "-q", "-n", "4", "--dist", "loadfile", *flags], cwd=ROOT,
         stdin=subprocess.DEVNULL, capture_output=True,
     )  # fmt: skip
     last = done.stdout.decode().strip().splitlines()[-1:]
