@@ -94,9 +94,7 @@ PHASES: dict[str, tuple[Behaves, set[int]]] = {
 
 
 REPEATS = ("under way", "between steps", "just finished")
-"""What is seen elsewhere, too: test_server_bounds.py kills the server with three turns under way; between steps the
-turn waits for the model as it does when it is asked first; what has just finished is an end that nobody has read, as
-where the prompt's delivery dies."""
+"""What is seen elsewhere, too: test_server_bounds.py kills it with three turns under way, the others wait as here."""
 
 
 @pytest.mark.promise("G1")

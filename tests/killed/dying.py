@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.killed.place import Life, Place
+from tests.killed.place import Place
 
 WRAPPER = """#!/bin/sh
 # the first try of each write gets the signal at a moment that depends on what is written
@@ -17,7 +17,7 @@ for word; do
       milliseconds=$(( (key / {seed}) % {longest} ))
       {bd} "$@" <&3 &
       sleep "$(printf '0.%03d' $milliseconds)"
-      kill -{signal} $! && echo "$milliseconds $word" > {folder}/$key
+      if kill -{signal} $!; then echo "$milliseconds $word"; else echo late; fi > {folder}/$key
       wait $!
       exit $?;;
     -*) ;;
@@ -44,11 +44,16 @@ def dying(place: Place, folder: Path, *, signal: str, seed: int, longest: int, t
         shutil.rmtree(folder)
 
 
-def killed(place: Place, folder: Path, seed: int) -> Life:
+def killed(place: Place, folder: Path, seed: int) -> None:
     """A life whose bd is killed in the middle of every write."""
     with dying(place, folder, signal="KILL", seed=seed, longest=260, timeout=30):
-        life = place.live()
-        hit = sorted(path.read_text().strip() for path in folder.iterdir())
-    print(f"killed after (ms) {hit}, {life.seconds:.1f} s")
-    assert len(hit) >= 7, "claims, transitions, the comment and the creation"
-    return life
+        place.live()
+        signalled(folder)
+
+
+def signalled(folder: Path) -> None:
+    """Most writes got the signal; some of a quick bd are done before theirs."""
+    tried = sorted(path.read_text().strip() for path in folder.iterdir())
+    print(f"the signal came after (ms) {tried}")
+    assert len(tried) >= 7, "claims, transitions, the comment and the creation"
+    assert tried.count("late") <= len(tried) - 4
