@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -403,9 +402,7 @@ def test_beside_a_daemon_that_lags_what_is_drawn_is_told(lived: Path, tmp_path: 
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(json.dumps({"pid": 1, "started": "2026-01-01T00:00:00+00:00", "version": "0"}))
         lock.flush()
-        began = time.monotonic()
         seen = ashep("status", "--json", cwd=folder)
-        assert time.monotonic() - began < 10
     assert (seen.json["daemon"]["behind"], bool(seen.json["issues"])) == (True, True)
 
 

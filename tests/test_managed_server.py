@@ -235,7 +235,7 @@ async def test_a_server_that_ends_at_once_says_why(world: RealWorld) -> None:
     began = time.monotonic()
     with pytest.raises(RunnerUnavailable, match="the reason is this"):
         await server.reach()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 39, "it does not wait for one that has ended as for one that starts"
     assert not (server.folder / "server.json").exists()
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import anyio
@@ -129,10 +128,8 @@ async def test_the_program_leads_a_session_of_its_own() -> None:
 
 @pytest.mark.promise("G6", "E6")
 async def test_time_is_up_for_the_whole_group(stubborn: Path, tmp_path: Path) -> None:
-    began = time.monotonic()
     with pytest.raises(ProgramTimedOut, match=r"after 1\.5 s"):
         await programs.run([sys.executable, stubborn, tmp_path / "pids", stubborn], cwd=tmp_path, env=None, timeout=1.5)
-    assert time.monotonic() - began < 10
     pids = await pids_in(tmp_path / "pids", 2)
     assert await gone(pids)
 

@@ -151,7 +151,7 @@ async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
         await get(first, "/global/health", timeout=0.3)
     began = time.monotonic()
     second = await server.reach()
-    assert 3.0 <= time.monotonic() - began < 30
+    assert time.monotonic() - began >= 3.0
     assert second.instance != first.instance
     assert not Path(f"/proc/{pid_of(first)}").exists()
 
