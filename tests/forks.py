@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -181,6 +182,8 @@ def main() -> None:
             code = 70
             try:
                 code = _child(programs, **json.loads(line))
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         print(number, "began", pid, flush=True)

@@ -113,13 +113,14 @@ def watch_files(points: Points, *folders: Path) -> None:
         name = next((part for part in ("journal", "blobs", "snapshots") if part in parts), Path(path).name)
         return "server" if _FOLDER_OF_A_SERVER.fullmatch(name) else name  # its name is a hash of the project's place
 
-    def of(place: int | str | os.PathLike[str]) -> str | None:
+    def of(place: int | str | bytes | os.PathLike[str]) -> str | None:
         if isinstance(place, int):
             try:
                 return area(os.readlink(f"/proc/self/fd/{place}"))
             except OSError:
                 return None
-        return area(os.path.join(os.path.realpath(os.path.dirname(place) or "."), os.path.basename(place)))
+        folder, name = os.path.split(os.fsdecode(place))
+        return area(os.path.join(os.path.realpath(folder or "."), name))
 
     def write(file: int, data: Any) -> int:
         name = of(file)
