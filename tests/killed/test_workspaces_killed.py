@@ -27,7 +27,8 @@ def place() -> Iterator[Place]:
 
 
 def test_killed_around_a_tree_its_work_is_sealed_once(place: Place) -> None:
-    life = place.live("trees.seal asked#2+10")
+    """In the midst of it: git goes on with its commit, whose words it must have by then."""
+    life = place.live("started git commit#1")
     assert len(life.killed) == 1
     print(f"killed at {' and '.join(life.killed)}, {life.seconds:.1f} s")
 

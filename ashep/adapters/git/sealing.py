@@ -170,10 +170,10 @@ async def _commit(
     if same.returncode or merging:
         words = clean(message).strip() or "Work of an agent"
         trailer = f"{program.TRAILER}: {clean(run)}".replace("\n", " ")
-        arguments = ("commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=whitespace", "--file=-")
-        await repository.inside(
-            place, *arguments, f"--trailer={trailer}", stdin=words.encode(), env=await _identity(repository, place)
-        )
+        # no words by standard input: git would commit without them where ashep is killed before it has written them
+        arguments = ("commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=whitespace", f"--message={words}")
+        env = await _identity(repository, place)
+        await repository.inside(place, *arguments, f"--trailer={trailer}", env=env)
     if concluding in ("cherry-pick", "revert"):
         await repository.ask(place, concluding, "--quit")
 
