@@ -92,6 +92,7 @@ def test_a_byte_flipped_in_the_middle_of_the_journal_is_refused_with_file_and_li
     assert site.work_until_idle(issue) in (0, 1), "and restored it goes on"
 
 
+@pytest.mark.full
 def test_killed_again_and_again_at_moments_of_its_own_choice(site: Site) -> None:
     """Where boundaries are not known beforehand: in the middle of bd, of a turn, of drawing."""
     issue = site.add("kill me often", behaves=slowly)

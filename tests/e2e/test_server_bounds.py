@@ -25,6 +25,7 @@ def tell(site: Site, began: datetime) -> None:
     print(f"the turns' death was known after {(died - began).total_seconds():.1f} s")
 
 
+@pytest.mark.full
 def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: Site) -> None:
     stopped = list[int]()
 

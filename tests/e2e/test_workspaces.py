@@ -4,7 +4,6 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -34,10 +33,6 @@ def own_trees(site: Site) -> Iterator[Site]:
     site.config("")
 
 
-def tree_of(site: Site, issue: str) -> Path:
-    return Path(site.ashep("trees", "open", issue).strip())
-
-
 @pytest.mark.promise("I5")
 def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_trees: Site) -> None:
     site = own_trees
@@ -55,7 +50,7 @@ def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_tre
         assert site.run("git", "show", f"{branch}:b.txt") == f"{line}\n"
         told = site.run("git", "log", "-1", "--format=%(trailers:key=Ashep-Run,valueonly)", branch)
         assert told.strip() == run
-        assert (site.prompts(run), tree_of(site, issue).is_dir()) == (1, True)
+        assert (site.prompts(run), site.tree(issue).is_dir()) == (1, True)
         sealed = [one for one in site.journal(issue) if one["type"] == "TreeSealed"]
         assert sealed[0]["tree"] == site.run("git", "rev-parse", f"{branch}^{{tree}}").strip()
         assert "on the branch" in site.ashep("why", issue)
