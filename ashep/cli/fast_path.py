@@ -4,7 +4,6 @@ Whatever is no plain form (another command, `--help`, an option in another spell
 that there is one place that explains and complains.
 """
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ def values_of(command: Callable[..., int], words: list[str]) -> dict[str, Any] |
         if value is None:
             return None
         values[place.name] = value
-    lacks = argument is not None and argument.default is inspect.Parameter.empty and argument.name not in values
+    lacks = argument is not None and argument.default is ... and argument.name not in values
     return None if lacks else values
 
 

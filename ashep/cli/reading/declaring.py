@@ -1,6 +1,5 @@
 """How a command that only looks declares what it takes: once, for typer and for the fast path, and without typer."""
 
-import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -24,6 +23,7 @@ class Declared(NamedTuple):
     """bool, int, str or `str | None`."""
     option: Option
     default: Any
+    """`...`: it must be given."""
 
 
 Json = Annotated[bool, Option("Print JSON.", ("--json",))]
@@ -38,10 +38,12 @@ Since = Annotated[
 
 def declared(reader: Callable[..., int]) -> list[Declared]:
     """Give the parameters behind the first one, which is the project's folder."""
-    _, *behind = inspect.signature(reader).parameters.values()
-    return [_declared(one) for one in behind]
+    code, defaults = reader.__code__, dict(reader.__kwdefaults__ or {})  # to import inspect would cost every look
+    defaults |= zip(reversed(code.co_varnames[: code.co_argcount]), reversed(reader.__defaults__ or ()), strict=False)
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    return [_declared(name, reader.__annotations__[name], defaults.get(name, ...)) for name in names]
 
 
-def _declared(parameter: inspect.Parameter) -> Declared:
-    kind, option = get_args(parameter.annotation)
-    return Declared(parameter.name, kind, option, parameter.default)
+def _declared(name: str, annotation: Any, default: Any) -> Declared:
+    kind, option = get_args(annotation)
+    return Declared(name, kind, option, default)
