@@ -20,7 +20,7 @@ from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
-from ashep.core.facts.disk import LOW_DISK
+from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.settings import OPENCODE, ForgeSettings, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.facts.disk import FILE, LOW_DISK
+from ashep.core.policy.disk import FILE, LOW_DISK
 from ashep.errors import RunnerUnavailable
 from ashep.journal import space
 from tests.full_disk import KINDS

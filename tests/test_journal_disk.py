@@ -11,10 +11,10 @@ import pytest
 
 from ashep.cli import main
 from ashep.cli.place import FOLDER
-from ashep.core.facts.disk import LOW_DISK
 from ashep.core.facts.issues import IssueHeld, IssueTaken
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import DiskSeen
+from ashep.core.policy.disk import LOW_DISK
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed

@@ -21,7 +21,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from ashep.core.facts.disk import LOW_DISK, room
+from ashep.core.policy.disk import LOW_DISK, room
 from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTimedOut
 
 BD_VERSION = "1.3.0"

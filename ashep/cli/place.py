@@ -220,7 +220,7 @@ def read_state(project: Path | None) -> Path:
 
 def disk_of(state: Path) -> str:
     """Say whether there is room where the state folder lies."""
-    from ashep.core.facts.disk import is_low
+    from ashep.core.policy.disk import is_low
     from ashep.journal.space import free
 
     try:

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
-from ashep.core.facts import disk, records, resources
+from ashep.core.facts import records, resources
+from ashep.core.policy import disk
 from ashep.core.state.world import World
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal import chain, paths, snapshots, space

@@ -8,7 +8,7 @@ much is free, and frees the reserve where that is less than what is to be writte
 import os
 from pathlib import Path
 
-from ashep.core.facts.disk import room
+from ashep.core.policy.disk import room
 from ashep.journal.paths import sync_folder
 
 RESERVE = 1024 * 1024

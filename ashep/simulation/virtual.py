@@ -17,7 +17,8 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ashep.core.facts import disk, records
+from ashep.core.facts import records
+from ashep.core.policy import disk
 from ashep.core.state.world import World
 from ashep.journal.blobs import Aside, Blobs
 from ashep.journal.log import SIZES, Journal, Sizes

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep.core.facts.disk import LOW_DISK
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.tracker import ChangeHinted
+from ashep.core.policy.disk import LOW_DISK
 from ashep.journal.log import Journal as Written
 from ashep.ports.journal import START, Journal
 from ashep.simulation.virtual import MemoryJournal, open_now

@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from ashep.adapters.git.program import Git
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
-from ashep.core.facts.disk import LOW_DISK, room
+from ashep.core.policy.disk import LOW_DISK, room
 from ashep.core.text import clean
 from ashep.errors import AshepError, PrintedTooMuch
 

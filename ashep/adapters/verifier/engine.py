@@ -16,8 +16,8 @@ from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.core.facts.delivery import CheckResult, Verification
-from ashep.core.facts.disk import LOW_DISK
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of
+from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError

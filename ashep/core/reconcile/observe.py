@@ -10,12 +10,12 @@ from datetime import datetime
 from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
-from ashep.core.facts.disk import is_low
 from ashep.core.facts.requests import Request
 from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed
 from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnSeen
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
+from ashep.core.policy.disk import is_low
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
