@@ -71,8 +71,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only repeats, and let the long ones come first."""
-    if not full.in_full():
+    """Leave out what only repeats, where nobody asks for it (`-m full`), and let the long ones come first."""
+    if not full.in_full() and "full" not in config.option.markexpr:
         repeating = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=repeating)
         items[:] = [item for item in items if not item.get_closest_marker("full")]

@@ -46,14 +46,13 @@ def dying(place: Place, folder: Path, *, signal: str, seed: int, longest: int, t
 
 def killed(place: Place, folder: Path, seed: int) -> None:
     """A life whose bd is killed in the middle of every write."""
-    with dying(place, folder, signal="KILL", seed=seed, longest=260, timeout=30):
+    with dying(place, folder, signal="KILL", seed=seed, longest=180, timeout=30):
         place.live()
         signalled(folder)
 
 
 def signalled(folder: Path) -> None:
-    """Most writes got the signal; some of a quick bd are done before theirs."""
+    """Each write got the signal, but for some of a quick bd that were done before theirs."""
     tried = sorted(path.read_text().strip() for path in folder.iterdir())
     print(f"the signal came after (ms) {tried}")
-    assert len(tried) >= 7, "claims, transitions, the comment and the creation"
-    assert tried.count("late") <= len(tried) - 4
+    assert len(tried) - tried.count("late") >= 7, "claims, transitions, the comment and the creation"

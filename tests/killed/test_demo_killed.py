@@ -1,8 +1,4 @@
-"""`kill -9` of the demonstration: `ashep work --until-idle` by hand, or the same command again, ends it as ever.
-
-What it proves of ashep the lives beside it prove at chosen boundaries, and what the demonstration does uninterrupted
-tests/test_demo.py: of its own it sees that the same command goes on, which no mishap but a kill needs.
-"""
+"""`kill -9` of the demonstration: `ashep work --until-idle` by hand, or the same command again, ends it as ever."""
 
 import json
 import os
@@ -52,6 +48,11 @@ def killed(folder: Path, requests: int) -> None:
         process.kill()
         process.wait()
     os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
+
+
+def test_killed_and_said_again(tmp_path: Path) -> None:
+    killed(tmp_path / "demo", 12)
+    again(tmp_path / "demo")
 
 
 @pytest.mark.full

@@ -18,6 +18,6 @@ def test_bd_is_killed_in_the_middle_of_every_write(place: Place, tmp_path: Path)
 
 @pytest.mark.full
 def test_bd_is_stopped_in_the_middle_of_every_write_for_longer_than_its_time(place: Place, tmp_path: Path) -> None:
-    with dying(place, tmp_path / "hit", signal="STOP", seed=3, longest=200, timeout=3):
+    with dying(place, tmp_path / "hit", signal="STOP", seed=3, longest=180, timeout=3):
         place.live()
         signalled(tmp_path / "hit")

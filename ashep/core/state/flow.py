@@ -199,9 +199,8 @@ class Flow:
         """Whether something of it is under way, or could start by itself."""
         if self.open or self.look_again or self.authors.busy or (self.run is not None and not self.run.settled):
             return True
-        lands = (
-            self.work.landing is not None and not self.work.landing.over
-        )  # while it waits there, for its turn or for people
+        landing = self.work.landing
+        lands = landing is not None and not landing.over  # while it waits there, for its turn or for people
         if self.active and (self.comments or self.creations or self.take_off or (self.unwritten and not lands)):
             return True
         if self.stage == "work":
@@ -270,11 +269,8 @@ def ended_with(flow: Flow, phase: str, word: str | None) -> Flow:
 
 def wall_time(flow: Flow, now: datetime) -> timedelta:
     """How long the cycle has gone on, without people's thinking, pauses, and waits for budget or a provider."""
-    return (
-        now - flow.counters.cycle_began - flow.counters.thought - pause_time(flow, now)
-        if flow.counters.cycle_began
-        else timedelta()
-    )
+    began = flow.counters.cycle_began
+    return now - began - flow.counters.thought - pause_time(flow, now) if began else timedelta()
 
 
 def pause_time(flow: Flow, now: datetime) -> timedelta:

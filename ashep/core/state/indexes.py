@@ -17,22 +17,11 @@ from ashep.core.state.ordered import Ordered
 from ashep.core.state.timers import flow_dues
 
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
-
-
 NO_DUES: HashTrieMap[str, datetime] = HashTrieMap()
-
-
 NO_ORDER: Ordered[tuple[datetime, str]] = Ordered()
-
-
 NO_DEPENDENTS: HashTrieMap[str, HashTrieSet[str]] = HashTrieMap()
-
-
 NO_SLOTS: HashTrieMap[str, int] = HashTrieMap()
-
-
 NO_QUEUE: Ordered[Place] = Ordered()
-
 
 SETS = ("live", "unclosed", "busy", "leased", "takeovers", "reviewed")
 
