@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -130,9 +131,13 @@ class Forks:
         self._source.stdout.close()
 
 
-@cache
 def shared() -> Forks:
-    """The source of all that this process starts one after the other; it ends with it."""
+    """The source of all that this thread starts one after the other; it ends with the process."""
+    return _of(threading.get_ident())
+
+
+@cache
+def _of(_: int) -> Forks:
     source = Forks(ROOT, {name: value for name, value in os.environ.items() if name != places.RUN})
     atexit.register(source.close)
     return source
