@@ -313,6 +313,7 @@ def uv_environment() -> dict[str, str]:
         **asked,
         "VIRTUAL_ENV": str(VENV),
         "UV_NO_PROGRESS": "1",
+        "UV_COMPILE_BYTECODE": "1",
         "UV_CUSTOM_COMPILE_COMMAND": "make lock",
     }
 

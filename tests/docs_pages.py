@@ -170,7 +170,7 @@ def bare(line: str) -> str:
 
 def environment(home: Path, *programs: Path) -> dict[str, str]:
     """What the programs of a page see: a home of their own, and nothing of who runs the tests."""
-    kept = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "ASHEP_TESTS_RUN") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("ASHEP_TESTS_RUN",) if name in os.environ}
     for folder in ("tmp", "config"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
