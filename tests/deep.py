@@ -71,11 +71,6 @@ BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
 )  # fmt: skip
 
-REPEATED = (
-    "tests/core", "tests/policies", "tests/service", "tests/test_replay.py", "tests/test_audit.py",
-    "tests/test_journal.py", "tests/test_transitions.py", "tests/test_stalls.py", "tests/test_week.py",
-)  # fmt: skip
-
 PARTS: dict[str, Part] = {
     "mutants": Part(
         "deliberate mistakes in the core against all playbooks and lives",
@@ -84,11 +79,11 @@ PARTS: dict[str, Part] = {
     "planted": Part("planted bugs looked for from the first seed on", (("tests.torture.finding",),)),
     "soundness": Part("the checker of policies against brute force", (("tests.policies.sound", "--seeds", "5000"),)),
     "repeated": Part(
-        "the tests that repeat less in the ordinary run", (("tests.full", *REPEATED),), r"\d+ passed.*",
+        "the tests that repeat less in the ordinary run", (("tests.full", "-m", "not real", "tests"),), r"\d+ passed.*",
     ),
     "repeated-real": Part(
         "tests on the real tools that repeat what others see",
-        (("tests.full", "-m", "full", "tests/e2e", "tests/killed", "tests/test_bench.py"),), r"\d+ passed.*",
+        (("tests.full", "-m", "full", "tests"),), r"\d+ passed.*",
     ),
     "policies": Part("lives under policies that pass the check", (("tests.policies", "--lives", "10000"),)),
     "torture": Part(

@@ -10,6 +10,7 @@ from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
 from ashep.core.facts.runs import Refusal, RunEnded, RunPlanned
 from ashep.simulation.memory.play import Play, Prompted
+from tests.full import half
 from tests.loop_world import Points, World
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]
@@ -88,7 +89,7 @@ async def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Pat
 
 @pytest.mark.promise("U1")
 async def test_a_crash_at_any_moment_of_a_limit_changes_nothing(folder: Path) -> None:
-    for crash in range(150, 420, 30):
+    for crash in half(range(150, 420, 30)):
         shutil.rmtree(folder, ignore_errors=True)
         night = Night(folder, says_when=True)
         if not await night.live(Points(crash_at=crash)):

@@ -11,6 +11,7 @@ import pytest
 from ashep.core.facts.issues import IssueHeld, PhaseEntered
 from ashep.core.facts.runs import ReleaseWanted, RunEnded, RunPlanned, RunWithdrawn, SessionReleased, SessionTaken
 from ashep.errors import RunnerUnavailable
+from tests.full import amount
 from tests.loop_world import Points, World, minutes, policy
 from tests.waiting import meanwhile
 
@@ -164,7 +165,7 @@ async def test_a_restart_in_the_midst_of_a_takeover_changes_nothing(folder: Path
 async def test_a_crash_at_each_boundary_of_a_takeover(folder: Path, action: str) -> None:
     boundary = 0
     while True:
-        boundary += 7
+        boundary += amount(13, 7)
         shutil.rmtree(folder, ignore_errors=True)
         world = world_of(folder, action=action, cooldown="1m")
 

@@ -5,29 +5,16 @@ same. `make deep` lives through all of them.
 """
 
 import hashlib
-import shutil
-import subprocess
-from functools import cache
-from pathlib import Path
 
+from tests.full import commit
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 200
+SEEDS = 125
 """What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
 ALL = 20_000
 """What `make deep` lives through; the windows of the commits lie in it."""
-PORTION = 20
+PORTION = 25
 FILES = 2
-
-
-@cache
-def commit() -> str:
-    """The commit that is tried; "" where there is no git, or no repository of it."""
-    git = shutil.which("git")
-    if git is None:
-        return ""
-    words = [git, "rev-parse", "HEAD"]
-    return subprocess.run(words, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
 
 
 def window(of: str) -> int:
