@@ -5,7 +5,7 @@ import pytest
 from tests.crowd.crowd import VISITS, crowd
 from tests.full import amount
 
-ISSUES = amount(100, 200)
+ISSUES = amount(60, 200)
 
 
 @pytest.mark.promise("Z5")

@@ -7,6 +7,7 @@ no corner is spared.
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ashep.config import read
@@ -47,6 +48,7 @@ def preset(name: str) -> Subject:
     return _subject(name, Cast(policies, name, starter_agents(), OWN))
 
 
+@cache
 def made(seed: int) -> Subject:
     """A made-up one, half of them with a work tree for each issue."""
     case = of_seed(seed)

@@ -16,10 +16,11 @@ from ashep.core.policy.settings import Settings, WorkerSettings
 from tests.core.given import TEAM, policy_of
 from tests.core.killers import is_caught, words
 from tests.core.mutants import Mutant, mutants, planted, private
+from tests.full import amount
 from tests.policies.generate import Case, of_seed
 from tests.policies.oracle import Oracle
 
-SEEDS = range(300)
+SEEDS = range(amount(120, 300))
 """`make deep ARGS=soundness` looks at 5,000, and how often each code is found there."""
 
 CODES = {
@@ -120,7 +121,7 @@ def errors(case: Case) -> set[tuple[str, str]]:
 def test_what_may_come_of_landing_makes_no_policy_unsound_that_was_sound() -> None:
     """Files that were in order before there was any landing stay so: at worst they are warned of."""
     differing = 0
-    for seed in range(200):
+    for seed in range(amount(100, 200)):
         case = demanding(seed)
         without: dict[str, object] = {"verify": None, "checks": (), "when_flags": {}}
         phases = tuple(phase.model_copy(update=without) for phase in case.policy.phases)
