@@ -22,3 +22,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         finally:
             sweep(folder)  # whatever went wrong, no server lives on
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def managed(site: Site) -> Iterator[None]:
+    """Lives with a server of their own."""
+    with site.managing():
+        yield

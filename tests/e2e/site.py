@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_t
 from ashep.demo.stage import Stage, run_of
 from tests import databases
 from tests.forks import Forks, shared
+from tests.killed.place import serve
 
 POLICIES = """
 version: 1
@@ -99,6 +101,9 @@ class Site:
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         self._living: Working | None = None
+        self.environ["OPENCODE_SERVER_PASSWORD"] = secrets.token_hex(8)
+        self._server, self.url = serve(self.project, self.environ | {"BEADS_ACTOR": "ashep-agent"})
+        self._attached = True
         self.command([str(stage.bd)])
         self.forks = Forks(self.project, self.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
 
@@ -111,8 +116,20 @@ class Site:
     def config(self, more: str, poll: str = "15s") -> None:
         """What config.yaml says beside of that, and how often it is to look into the tracker unasked."""
         tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: {poll}}}"
-        text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{more}\n"
+        runners = f"runners: {{opencode: {{url: '{self.url}'}}}}" if self._attached else ""
+        text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{runners}\n{more}\n"
         (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
+
+    @contextmanager
+    def managing(self) -> Iterator[None]:
+        """Each life has a server of its own, as a user's has; else they share one of nobody's, and begin sooner."""
+        self._attached = False
+        self.command(self.bd_command)
+        try:
+            yield
+        finally:
+            self._attached = True
+            self.command(self.bd_command)
 
     # --- programs ---
 
@@ -222,12 +239,11 @@ class Site:
 
     def person_in(self, session: str, what: str, **body: object) -> None:
         """What OpenCode's own screen asks of the server when a person writes in a session, or stops its turn."""
-        record = self.server()
-        url = f"http://127.0.0.1:{record['port']}/session/{session}/{what}"
-        httpx.post(url, json=body, auth=("opencode", record["password"]), timeout=30).raise_for_status()
+        auth = ("opencode", self.environ["OPENCODE_SERVER_PASSWORD"])
+        httpx.post(f"{self.url}/session/{session}/{what}", json=body, auth=auth, timeout=30).raise_for_status()
 
     def servers(self) -> list[int]:
-        """Every OpenCode server of this project's home that lives."""
+        """Every OpenCode server of this project's home that lives, but for the one that is nobody's."""
         home = f"HOME={self.environ['HOME']}\0".encode()
         found = list[int]()
         for process in Path("/proc").glob("[0-9]*"):
@@ -235,7 +251,7 @@ class Site:
                 words = (process / "cmdline").read_bytes().split(b"\0")
                 if b"serve" in words and home in (process / "environ").read_bytes():
                     found.append(int(process.name))
-        return found
+        return [pid for pid in found if pid != self._server.pid]
 
     def check(self) -> None:
         """What ashep says of itself is true: nothing is decided otherwise, and nothing is left over."""
@@ -250,6 +266,8 @@ class Site:
         self.rest()
         self.check()
         self.ashep("stop", "--server")
+        os.killpg(self._server.pid, signal.SIGTERM)
+        self._server.wait()
         self.forks.close()
         assert not self.servers()
 

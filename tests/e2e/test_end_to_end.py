@@ -46,6 +46,7 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
 
 
 @pytest.mark.promise("G1")
+@pytest.mark.usefixtures("managed")
 def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     issue = site.add("kill me", behaves=slowly)
     run = f"{issue}/implement.1.1"
@@ -202,6 +203,7 @@ checks:
 
 
 @pytest.mark.promise("F40")
+@pytest.mark.usefixtures("managed")
 def test_checks_are_proposed_shown_and_written(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     issue = site.add("suggest something")
     monkeypatch.setitem(BEHAVES, "", lambda _: Reply(PROPOSED))

@@ -12,7 +12,7 @@ from ashep.adapters.control_socket import ask
 from ashep.demo.model import Ask, Reply, outcome_text
 from tests.e2e.site import Site, until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("managed")]
 
 
 def lines(site: Site, kind: str) -> list[dict[str, Any]]:

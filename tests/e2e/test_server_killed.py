@@ -13,7 +13,7 @@ from ashep.demo.model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 from tests.full import repeated
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("managed")]
 
 
 class Killer:
@@ -93,8 +93,9 @@ PHASES: dict[str, tuple[Behaves, set[int]]] = {
 """By phase, how the model behaves, and how many turns may have to be started again."""
 
 
-REPEATS = ("under way", "between steps", "just finished")
-"""What is seen elsewhere, too: test_server_bounds.py kills it with three turns under way, the others wait as here."""
+REPEATS = ("as it is asked", "under way", "between steps", "just finished")
+"""What is seen elsewhere, too: test_server_bounds.py kills it with three turns under way, below it is as a
+prompt is delivered, and the others wait as here."""
 
 
 @pytest.mark.promise("G1")

@@ -72,6 +72,7 @@ def committing(ask: Ask) -> Reply:
     return Reply("I think about it. " * 12 + outcome_text(), drip=0.1)
 
 
+@pytest.mark.usefixtures("managed")
 def test_an_issue_whose_tree_went_with_the_state_folder_goes_on(site: Site) -> None:
     issue = site.add("runs", behaves=committing)
     with site.working(issue) as working:

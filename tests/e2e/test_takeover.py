@@ -70,7 +70,7 @@ def test_an_issue_is_taken_and_released_at_the_command_line(site: Site) -> None:
     session = session_of(site, f"{issue}/implement.1.1")
     told = site.ashep("take", issue, "-m", "I have an idea")
     assert re.search(rf"opencode attach http://127\.0\.0\.1:\d+ --dir \S+ --session {session}", told), told
-    assert site.server()["password"] not in told
+    assert site.environ["OPENCODE_SERVER_PASSWORD"] not in told
     working.says(f"{issue}/implement.1.1 aborted", 60)
     until(lambda: any(one["type"] == "TurnStopped" for one in site.journal(issue)), 60)
     site.person_in(session, "prompt_async", parts=[{"type": "text", "text": MINE}])

@@ -1,6 +1,7 @@
 """A project in which one life after the other is lived, each from the same beginning, and what must hold in the end."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -8,13 +9,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from ashep.actions.replay import replay
+from ashep.adapters import programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.core.analysis.replay import Replay
 from ashep.demo.model import ModelServer, opencode_config, settle
@@ -22,8 +26,8 @@ from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
 from tests.forks import Forked, Forks, shared
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
+from tests.places import free_port, sweep
 from tests.places import made as new_folder
-from tests.places import sweep
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -312,6 +316,29 @@ def wait_for(found: Callable[[], Any], bound: float, what: str, every: float = 0
         assert time.monotonic() < end, f"{what} within {bound:.0f} s"
         time.sleep(every)
     return value
+
+
+def serve(project: Path, environ: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
+    """Start an agent server that is nobody's, with the password of these variables; give it and its address."""
+    port, nothing = free_port(), subprocess.DEVNULL
+    argv = (str(programs.find("opencode")), "serve", "--port", str(port), "--hostname", "127.0.0.1")
+    process = subprocess.Popen(
+        argv, cwd=project, env=environ, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+    )
+    url, auth = f"http://127.0.0.1:{port}", ("opencode", environ["OPENCODE_SERVER_PASSWORD"])
+
+    def healthy() -> bool:
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"{url}/global/health", auth=auth, timeout=1).is_success
+        return False
+
+    try:
+        wait_for(healthy, 60, "the agent server did not answer", every=0.1)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return process, url
 
 
 @contextmanager

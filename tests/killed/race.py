@@ -13,13 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import httpx
-
-from ashep.adapters import programs
 from ashep.demo.model import Ask, ModelServer, Reply, outcome_text
 from ashep.demo.stage import run_of
-from tests.killed.place import Place, records, wait_for
-from tests.places import free_port
+from tests.killed.place import Place, records, serve, wait_for
 
 POLICIES = """
 version: 1
@@ -49,7 +45,7 @@ class Daemons:
     def __init__(self, place: Place, count: int) -> None:
         self.place = place
         self.environ = place.environ | {"OPENCODE_SERVER_PASSWORD": secrets.token_hex(8)}
-        self._server, url = self._serve()
+        self._server, url = serve(place.project, self.environ)
         config = place.project / ".agent-shepherd" / "config.yaml"
         config.write_text(CONFIG % (place.bd_program, url))
         place.run("git", "add", "-f", ".agent-shepherd/config.yaml", ".agent-shepherd/policies.yaml")
@@ -59,34 +55,6 @@ class Daemons:
         for tree in self.trees:
             place.run("git", "worktree", "add", "-q", "--detach", tree)
         self.processes: list[subprocess.Popen[bytes]] = []
-
-    def _serve(self) -> tuple[subprocess.Popen[bytes], str]:
-        program = programs.find("opencode")
-        assert program is not None
-        port = free_port()
-        process = subprocess.Popen(
-            (program, "serve", "--port", str(port), "--hostname", "127.0.0.1"),
-            cwd=self.place.project,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        url, auth = f"http://127.0.0.1:{port}", ("opencode", self.environ["OPENCODE_SERVER_PASSWORD"])
-
-        def healthy() -> bool:
-            with suppress(httpx.HTTPError):
-                return httpx.get(f"{url}/global/health", auth=auth, timeout=1).is_success
-            return False
-
-        try:
-            wait_for(healthy, 60, "the agent server did not answer")
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-        return process, url
 
     def start(self, number: int, *words: str) -> subprocess.Popen[bytes]:
         """Start the daemon of a work tree."""
@@ -147,7 +115,7 @@ def race(place: Place, count: int, issues: int) -> float:
         for number in range(count):
             made.start(number)
         bound = 60.0 + 20 * issues
-        wait_for(lambda: _closed(place, names), bound, "the issues were not closed", every=3)
+        wait_for(lambda: _closed(place, names), bound, "the issues were not closed", every=6)
         took = time.monotonic() - began
         for process in made.processes:
             process.terminate()
@@ -178,9 +146,9 @@ def wake_too_late(place: Place, *, by_hand: bool) -> float:
         if by_hand:
             place.bd("update", issue, "--status=open", "--assignee=", "--force", "--json")
         second = made.start(1)
-        wait_for(lambda: _closed(place, [issue]), 120 if by_hand else 1500, "the second did not end it", every=2)
+        wait_for(lambda: "closed by" in made.said(1), 180 if by_hand else 1560, "the second did not end it")
         took = time.monotonic() - began
-        wait_for(lambda: "closed by" in made.said(1), 60, "the second had not seen it")
+        assert _closed(place, [issue])
         before = place.bd("show", issue, "--json", "--include-comments")
         first.send_signal(signal.SIGCONT)
         wait_for(lambda: "closed by" in made.said(0), 60, "the first had not seen it")
