@@ -53,20 +53,29 @@ def test_it_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.real
+@pytest.mark.full
 def test_the_real_tools_do_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Killed in its midst, and begun once more, it does so at each run: tests/killed/test_demo_killed.py."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     try:
         assert demo() == 0, capsys.readouterr().out
     except BaseException:
         sweep(tmp_path)
         raise
-    text = capsys.readouterr().out
+    as_shown(capsys.readouterr().out)
+    assert not list(tmp_path.iterdir())
+    assert not living_in(tmp_path), "a process was left behind"
+
+
+def as_shown(text: str) -> None:
+    """It prints what README.md shows, and proves what there is to prove."""
     readme = (Path(__file__).parent.parent / "README.md").read_text()
     blocks = (step.shown for step in steps(readme) if isinstance(step, Command) and step.line == "make demo")
     (shown,) = (block for block in blocks if block)
     assert not (wrong := differs(shown, text)), wrong
+    assert "FAILED" not in text
     assert "closed in bd: 3 of 3" in text
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
     assert "ok     3 issues were worked on at once, in 3 work trees beside the user's own" in text
@@ -79,8 +88,6 @@ def test_the_real_tools_do_the_same(
     assert "ok     ashep audit: 3 issues: nothing is left over" in text
     assert re.search(r"ok     an unsound edit of the policy was refused: \S+policies.yaml:\d+: policies.standard", text)
     assert "ok     a sound edit came into force, while runs went on" in text
-    assert not list(tmp_path.iterdir())
-    assert not living_in(tmp_path), "a process was left behind"
 
 
 @pytest.mark.real

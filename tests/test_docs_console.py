@@ -20,7 +20,7 @@ MINUTES = "takes minutes"
 A_REGISTRY = "asks a package registry"
 
 LEFT_OUT = {
-    "make demo": "tests/test_demo.py carries it out, and compares what stands below it",
+    "make demo": "tests/killed/test_demo_killed.py carries it out, and compares what stands below it",
     "make test": "this is part of it",
     "make bench": MINUTES,
     ".venv/bin/python -m tests.bench commands idle": MINUTES,

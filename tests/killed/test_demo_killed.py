@@ -15,6 +15,7 @@ from ashep.demo.stage import PERSON
 from ashep.demo.story import ISSUES, RUNS
 from tests.killed.place import wait_for
 from tests.places import living_in, sweep
+from tests.test_demo import as_shown
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -51,8 +52,9 @@ def killed(folder: Path, requests: int) -> None:
 
 
 def test_killed_and_said_again(tmp_path: Path) -> None:
-    killed(tmp_path / "demo", 12)
-    again(tmp_path / "demo")
+    folder = tmp_path / "demo"
+    killed(folder, 12)
+    as_shown(folder.with_suffix(".said").read_text() + again(folder))
 
 
 @pytest.mark.full
@@ -73,7 +75,7 @@ def test_killed_and_said_again_and_gone_on_with_by_hand(tmp_path: Path) -> None:
     again(folder)
 
 
-def again(folder: Path) -> None:
+def again(folder: Path) -> str:
     """The same command goes on to the end and proves what there is to prove; nothing is left running."""
     argv = (sys.executable, "-m", "ashep", "demo", "--in", str(folder))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=280)
@@ -82,3 +84,4 @@ def again(folder: Path) -> None:
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in said
     assert "FAILED" not in said
     assert not living_in(folder), "a process was left behind"
+    return said

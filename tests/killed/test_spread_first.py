@@ -7,6 +7,7 @@ test_tracker_killed.py.
 
 import pytest
 
+from tests.full import repeated
 from tests.killed.place import Place
 
 pytestmark = pytest.mark.real
@@ -29,7 +30,7 @@ TWICE = {"half a line": "+30", "socket": "+60"}
 
 
 @pytest.mark.promise("G1")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*(one for one in KINDS if one != "program"), *repeated("program")])
 def test_killed_at_a_boundary_it_comes_to_the_same_end(place: Place, kind: str) -> None:
     if kind in WITHOUT_A_SERVER:
         place.stop()
