@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -51,10 +52,11 @@ def killed(folder: Path, requests: int) -> None:
     os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
 
 
-def test_killed_and_said_again(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    killed(folder, 12)
-    as_shown(folder.with_suffix(".said").read_text() + again(folder))
+def test_killed_and_said_again() -> None:
+    with tempfile.TemporaryDirectory() as disk:  # as a user's; most other tests are in memory
+        folder = Path(disk, "demo")
+        killed(folder, 12)
+        as_shown(folder.with_suffix(".said").read_text() + again(folder))
 
 
 @pytest.mark.full
