@@ -22,6 +22,7 @@ import yaml
 from ashep.actions.replay import replay
 from ashep.cli.journal_reader import Reading
 from ashep.config import Configuration, load, write_starter
+from ashep.config.files import has_commit
 from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
 from ashep.core.analysis.replay import Replay
@@ -138,12 +139,13 @@ class Writing:
             self._points.reach("durable")
 
 
-_LOADED: dict[tuple[tuple[str, str], ...], Configuration] = {}
+_LOADED: dict[tuple[object, ...], Configuration] = {}
 
 
 def loaded(folder: Path) -> Configuration:
     """Read a folder's files; what is in the same words is checked once a process: that was a third of a life's time."""
-    words = tuple((str(file.relative_to(folder)), file.read_text()) for file in sorted(folder.rglob("*.yaml")))
+    texts = [(str(file.relative_to(folder)), file.read_text()) for file in sorted(folder.rglob("*.yaml"))]
+    words = (*texts, has_commit(folder.parent))  # that decides where runs work, where nobody said it
     if words not in _LOADED:
         _LOADED[words] = load(folder)
     return _LOADED[words]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import deep
+from tests import deep, full
 from tests.bench.__main__ import NAMES
 from tests.deep import PARTS, Book, Done, Part, figures, names, page, rows_of
 
@@ -32,6 +32,17 @@ def test_the_pieces_of_a_part_are_all_of_it() -> None:
         pieces = PARTS[f"killed-{often}"].pieces
         kills = [kill for *_, each, _, first in pieces for kill in range(1000)[int(first) :: int(each)]]
         assert sorted(kills) == [*range(1000)]
+
+
+def test_the_halves_of_two_commits_are_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(full.IN_FULL, raising=False)
+    lived = set[tuple[int, ...]]()
+    for commit in map(str, range(20)):
+        monkeypatch.setattr(full, "commit", lambda commit=commit: commit)
+        lived.add(tuple(full.half(range(7))))
+    assert lived == {(0, 2, 4, 6), (1, 3, 5)}
+    monkeypatch.setenv(full.IN_FULL, "1")
+    assert full.half(range(7)) == [*range(7)]
 
 
 def test_what_pieces_say_is_added_up_but_for_the_time() -> None:

@@ -146,7 +146,7 @@ def wake_too_late(place: Place, *, by_hand: bool) -> float:
         if by_hand:
             place.bd("update", issue, "--status=open", "--assignee=", "--force", "--json")
         second = made.start(1)
-        wait_for(lambda: "closed by" in made.said(1), 180 if by_hand else 1560, "the second did not end it")
+        wait_for(lambda: "closed by" in made.said(1), 120 if by_hand else 1500, "the second did not end it")
         took = time.monotonic() - began
         assert _closed(place, [issue])
         before = place.bd("show", issue, "--json", "--include-comments")
