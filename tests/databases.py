@@ -43,7 +43,9 @@ def _make(prefix: str, folder: Path) -> None:
     home.mkdir(exist_ok=True)
     private = {"HOME": str(home), "PATH": os.environ["PATH"], "GOGC": "off"}
     environ = private | {"BD_DISABLE_METRICS": "1", "BD_NON_INTERACTIVE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
-    for words in (("git", "init", "-q", "."), (bd.absolute(), "--actor=person", *init(prefix))):
+    person = (bd.absolute(), "--actor=person")
+    # `bd init` leaves 79 commits of migrations, which every later call reads nine times: folded, a call is a fifth cheaper.
+    for words in (("git", "init", "-q", "."), (*person, *init(prefix)), (*person, "flatten", "--force")):
         done = subprocess.run(words, cwd=folder, env=environ, capture_output=True, timeout=LONGEST)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
     shutil.rmtree(home, ignore_errors=True)

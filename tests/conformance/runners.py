@@ -17,7 +17,7 @@ from ashep.adapters import programs
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.core.facts.runs import Model, Refusal
-from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.demo.model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.testing.worlds import FETCHED, Act
 
@@ -96,6 +96,7 @@ class RealWorld:
         self.steps: dict[str, list[Call]] = {}
         """Tools that an agent calls one after the other before it answers, by a word in the prompt."""
         self.folder = folder
+        self.config = folder / "home" / ".config" / "opencode"
         self.directory = folder / "work"
         self.state = folder / "state"
         self.model = ModelServer(self._reply)
@@ -104,7 +105,7 @@ class RealWorld:
         for name in ("bd", "ashep"):
             (folder / "bin" / name).write_text(SPY)
             (folder / "bin" / name).chmod(0o755)
-        settle(folder / "home" / ".config" / "opencode", {})
+        settle(self.config, {})
         self.environ = private_environment(folder / "home", folder / "bin")
         self.server = self.new_server()
         self.runner = OpencodeRunner(self.server, directory=self.directory)
@@ -188,7 +189,8 @@ def private_environment(home: Path, bin: Path) -> dict[str, str]:
     """The environment of a user who has nothing but this home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "OPENCODE", "ASHEP"))}
     path = f"{bin}:{kept['PATH']}"
-    return {**kept, "HOME": str(home), "PATH": path, "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    models = home / ".config" / "opencode" / MODELS_FILE
+    return {**kept, "HOME": str(home), "PATH": path, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_MODELS_PATH": str(models)}
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +206,8 @@ async def real_world(real_place: RealWorld) -> AsyncIterator[RealWorld]:
     """A real world whose model and server run."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(real_place.model)
-        (real_place.directory / "opencode.json").write_text(json.dumps(opencode_config(real_place.model.url)))
+        for folder in (real_place.directory, real_place.config):  # a session in another folder has this model, too
+            (folder / "opencode.json").write_text(json.dumps(opencode_config(real_place.model.url)))
         stack.push_async_callback(real_place.runner.stop_server)
         await real_place.runner.start()
         yield real_place
