@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[places.RUN] = f"{os.getpid()}"
         # hundreds of processes of ashep begin here: half of a short one's time is compiling what it imports
         os.environ["PYTHONDONTWRITEBYTECODE"] = ""
+        os.environ |= places.QUICK
         # what databases and git bring onto a disk takes a sixteenth of all time; a container may have 64 MiB there
         if os.access(places.SHM, os.W_OK) and shutil.disk_usage(places.SHM).free > 4 * 1024**3:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(places.SHM))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ashep.demo.model import MODELS_FILE
+from tests import places
 from tests.forks import shared
 
 LONGEST = 240.0
@@ -175,7 +176,8 @@ def environment(home: Path, *programs: Path) -> dict[str, str]:
         (home / folder).mkdir(parents=True, exist_ok=True)
     git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
     return {
-        **kept, **git, "PATH": os.pathsep.join((*map(str, programs), os.environ["PATH"])), "HOME": str(home),
+        **kept, **git, **places.QUICK, "HOME": str(home),
+        "PATH": os.pathsep.join((*map(str, programs), os.environ["PATH"])),
         "TMPDIR": str(home / "tmp"), "XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state"),
         "XDG_DATA_HOME": str(home / "data"), "LANG": "C.UTF-8", "TZ": "UTC", "BD_DISABLE_METRICS": "1",
         "BD_NON_INTERACTIVE": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",

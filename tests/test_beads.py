@@ -24,7 +24,7 @@ from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
 from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
 from ashep.testing.worlds import ACTOR
 from tests import databases
-from tests.conformance.trackers import QUICK, Beads, BeadsWorld
+from tests.conformance.trackers import Beads, BeadsWorld
 
 pytestmark = pytest.mark.slow  # starts programs that lie and hang
 
@@ -367,7 +367,6 @@ async def test_the_environment_is_ours(fake: Fake, monkeypatch: pytest.MonkeyPat
 def world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> BeadsWorld:
     beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
     monkeypatch.setenv("HOME", str(beads.home))
-    monkeypatch.setenv("GOGC", QUICK["GOGC"])
     return BeadsWorld(beads, tmp_path / "project")
 
 
@@ -495,7 +494,7 @@ async def test_issues_without_history_are_listed_and_ephemeral_ones_are_not(worl
 @pytest.mark.promise("E7")
 @pytest.mark.real
 async def test_a_damaged_store_is_not_an_empty_one(world: BeadsWorld) -> None:
-    shutil.rmtree(world.project / ".beads")  # folded, a cut one is what it was before: nobody can tell (facts/beads.md 8)
+    shutil.rmtree(world.project / ".beads")  # a folded one that is cut is what it was before (facts/beads.md 8)
     world.bd("person", *databases.init("t"))
     issue = world.add("Work")
     await world.tracker.look()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ashep.testing.worlds import TrackerWorld
-from tests.conformance.trackers import QUICK, Beads, BeadsWorld, MemoryWorld
+from tests.conformance.trackers import Beads, BeadsWorld, MemoryWorld
 
 
 @pytest.fixture(params=["memory", pytest.param("beads", marks=pytest.mark.real)])
@@ -18,7 +18,6 @@ def world(
         return MemoryWorld()
     beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
     monkeypatch.setenv("HOME", str(beads.home))
-    monkeypatch.setenv("GOGC", QUICK["GOGC"])
     return BeadsWorld(beads, tmp_path / "project")
 
 

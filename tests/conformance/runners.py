@@ -189,8 +189,11 @@ def private_environment(home: Path, bin: Path) -> dict[str, str]:
     """The environment of a user who has nothing but this home."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "OPENCODE", "ASHEP"))}
     path = f"{bin}:{kept['PATH']}"
-    models = home / ".config" / "opencode" / MODELS_FILE
-    return {**kept, "HOME": str(home), "PATH": path, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_MODELS_PATH": str(models)}
+    models = {
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_MODELS_PATH": str(home / ".config" / "opencode" / MODELS_FILE),
+    }
+    return kept | models | {"HOME": str(home), "PATH": path}
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,8 @@ from ashep.adapters.beads import BeadsTracker
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.testing.worlds import ACTOR
-from tests import databases
+from tests import databases, places
 
-QUICK = {"GOGC": "off"}
 """A bd that lives for a moment need not collect its memory: a third less time on the processor."""
 
 
@@ -68,7 +67,7 @@ class Beads:
     def env(self) -> dict[str, str]:
         """The environment of somebody else's bd."""
         private = {"HOME": str(self.home), "PATH": os.environ["PATH"]}
-        return private | {"BD_DISABLE_METRICS": "1", "BD_NON_INTERACTIVE": "1"} | QUICK
+        return private | {"BD_DISABLE_METRICS": "1", "BD_NON_INTERACTIVE": "1"} | places.QUICK
 
     def bd(self, project: Path, actor: str, *arguments: str, stdin: str = "") -> str:
         """Run bd as somebody else."""

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from ashep.adapters.git.worktrees import Worktrees
-from tests.conformance.trackers import QUICK, Beads
+from tests.conformance.trackers import Beads
 
 pytestmark = pytest.mark.real
 
@@ -19,7 +19,7 @@ def test_bd_finds_the_database_from_a_tree(
     where: str, project: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beads = Beads.make(tmp_path_factory.getbasetemp() / "beads")
-    for name, value in {"HOME": str(beads.home), "GIT_CONFIG_NOSYSTEM": "1", **QUICK}.items():
+    for name, value in {"HOME": str(beads.home), "GIT_CONFIG_NOSYSTEM": "1"}.items():
         monkeypatch.setenv(name, value)
     top = tmp_path / "top"
     folder = top / project

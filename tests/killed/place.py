@@ -26,7 +26,7 @@ from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
 from tests.forks import Forked, Forks, shared
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
-from tests.places import free_port, sweep
+from tests.places import QUICK, free_port, sweep
 from tests.places import made as new_folder
 
 REPOSITORY = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ class Place:
         self.model, self.name, self.workspace = model, name, workspace
         stage = Stage.at(folder)
         self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
-        self.environ = dict(stage.environ) | {"GOGC": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+        self.environ = dict(stage.environ) | {**QUICK, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
         self.state = self.project / ".agent-shepherd" / "state"
         config = folder / "home" / "config" / "opencode"
         for made in (folder / "home" / "tmp", self.project):
