@@ -70,7 +70,7 @@ def test_a_provider_that_fails_three_times_is_waited_for_in_the_turn(site: Site)
 
 
 def test_output_without_an_end_is_stopped_at_the_deadline(site: Site) -> None:
-    model = Bad(Reply("and on " * 20_000, drip=0.05))
+    model = Bad(Reply("and on " * 7_000, drip=0.25))
     issue = site.add("endless", "policy:short", behaves=model)
     working = site.living()
     working.says(f"{issue}/implement.1.1 timed_out", 240)

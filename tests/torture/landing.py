@@ -147,7 +147,7 @@ class Repository:
             first = [known.flows[issue].work.landing for _, _, issue in known.indexes.landings][:1]
             if any(landing is not None and landing.commit for landing in first):
                 return
-            await anyio.sleep(0.1)
+            await anyio.sleep(0.1 if first else 1.0)  # its attempt is verified for seconds before it lands
 
     async def move(self) -> None:
         """A person commits to the base, sometimes what contradicts everybody."""

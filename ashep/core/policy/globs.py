@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def parse_glob(value: str) -> str:
@@ -19,17 +20,21 @@ class Globs:
     """
 
     def __init__(self, globs: Iterable[str], *, exact: bool = False) -> None:
-        flags = re.DOTALL if exact else re.DOTALL | re.IGNORECASE
-        parts = [glob.rpartition("/") for glob in globs]
-        # most globs are names that may stand in any folder: for these the last name alone is looked at
-        names = [_name(name) for head, _, name in parts if head == "**" and name != "**"]
-        paths = [_path(head + slash + name) for head, slash, name in parts if head != "**" or name == "**"]
-        self._name, self._path = (re.compile("|".join(some) or r"(?!)", flags) for some in (names, paths))
+        self._name, self._path = _patterns(tuple(globs), re.DOTALL if exact else re.DOTALL | re.IGNORECASE)
 
     def has(self, path: str) -> bool:
         """Whether one of them fits the whole path."""
         name = path.rpartition("/")[2]
         return self._name.fullmatch(name) is not None or self._path.fullmatch(path) is not None
+
+
+@lru_cache(256)  # every diff asks for the same ten sets, of some two hundred globs
+def _patterns(globs: tuple[str, ...], flags: re.RegexFlag) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Translate the globs that are names in any folder, of which the last name alone is looked at, and the others."""
+    parts = [glob.rpartition("/") for glob in globs]
+    names = [_name(name) for head, _, name in parts if head == "**" and name != "**"]
+    paths = [_path(head + slash + name) for head, slash, name in parts if head != "**" or name == "**"]
+    return re.compile("|".join(names) or r"(?!)", flags), re.compile("|".join(paths) or r"(?!)", flags)
 
 
 def _path(glob: str) -> str:
