@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import CodeType
 
 from jinja2 import BaseLoader, BytecodeCache, StrictUndefined, TemplateSyntaxError, Undefined, nodes
 from jinja2.bccache import Bucket
@@ -82,15 +83,15 @@ class _Compiled(BytecodeCache):
     """
 
     def __init__(self) -> None:
-        self._code: dict[str, bytes] = {}
+        self._code: dict[str, tuple[str, CodeType | None]] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        code = self._code.get(bucket.key)
-        if code is not None:
-            bucket.bytecode_from_string(code)
+        checksum, code = self._code.get(bucket.key, ("", None))
+        if checksum == bucket.checksum:
+            bucket.code = code
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        self._code[bucket.key] = bucket.bytecode_to_string()
+        self._code[bucket.key] = (bucket.checksum, bucket.code)
 
 
 _COMPILED = _Compiled()

@@ -41,13 +41,17 @@ class _Selector(selectors.DefaultSelector):  # pyright: ignore[reportUntypedBase
         super().__init__()
         self.now = 0.0
         self.limiters: list[anyio.CapacityLimiter] = []
+        self._unasked = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Give what is ready; else jump."""
+        """Give what is ready; else jump. While the loop has something to run, the system is asked every 16th time."""
+        in_threads = any(limiter.borrowed_tokens for limiter in self.limiters)
+        self._unasked = 0 if in_threads or timeout != 0 else self._unasked + 1
+        if self._unasked % 16:
+            return []
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        in_threads = any(limiter.borrowed_tokens for limiter in self.limiters)
         if timeout is None or in_threads:
             ready = super().select(THREAD)
             if not ready:
