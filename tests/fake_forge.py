@@ -79,6 +79,10 @@ class FakeForge:
     def people(self) -> list[str]:
         return sorted({one["by"] for pull in self.pulls for one in pull.comments} - self.strangers)
 
+    def association(self, login: str) -> str:
+        """What GitHub calls somebody; `olga` owns the repository."""
+        return "OWNER" if login == "olga" else "CONTRIBUTOR" if login in self.strangers else "COLLABORATOR"
+
     def create(self, branch: str, base: str, title: str, body: str) -> Pull | None:
         """None: there is an open one of this branch."""
         if any((one.branch, one.base, one.state) == (branch, base, "open") for one in self.mine()):
@@ -195,7 +199,7 @@ def _github(forge: FakeForge) -> Iterator[Route]:
             states = {"approved": "APPROVED", "changes_requested": "CHANGES_REQUESTED", "pending": "PENDING"}
             found = [
                 {"id": one["id"], "user": user(one), "body": one["text"], at: one["at"], "path": one["path"]}
-                | {"author_association": "CONTRIBUTOR" if one["by"] in forge.strangers else "COLLABORATOR"}
+                | {"author_association": forge.association(one["by"])}
                 | ({"state": states[one["kind"]]} if one["kind"] in states else {})
                 for one in _kind(pull, *kinds)
             ]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ashep.actions.answers import NotAsked, answer, check_phase, person, release, retry, say, take
+from ashep.actions.answers import NotAsked, answer, answering, check_phase, person, release, retry, say, take
 from ashep.adapters.opencode.server import Record, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
-from ashep.core.policy.settings import Labels, OpencodeSettings, Runners, Settings, TrackerSettings
+from ashep.core.policy.settings import Labels, OpencodeSettings, People, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
 from ashep.ports.tracker import ClaimRequest, Update
 from ashep.simulation.memory.tracker import MemoryTracker
@@ -202,6 +202,14 @@ async def test_an_agent_is_no_person(repository: Path, name: str, environ: dict[
     with pytest.raises(UsageError) as error:
         await person(repository, Settings(tracker=TrackerSettings(actor=actor)), environ | {"PATH": os.environ["PATH"]})
     assert error.value.exit_code == 2
+
+
+@pytest.mark.promise("P14")
+async def test_who_is_not_named_is_told_before_anything_is_written(repository: Path) -> None:
+    named(repository, "Ann Example")
+    assert await answering(repository, Settings(people=People(tracker=("bob", "ann  example"))), {}) == "Ann Example"
+    with pytest.raises(UsageError, match=r"Ann Example is not named in `people\.tracker` of config\.yaml"):
+        await answering(repository, Settings(people=People(tracker=("bob",))), {})
 
 
 # --- taking over --------------------------------------------------------------------------------------------------

@@ -469,12 +469,21 @@ def test_incoherent_registry(folder: Path, entry: str, code: str, key: str, seve
     ]
 
 
+PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/tools}}"
+
 SETTINGS = [
     ("labels: {parked: 'ashep:paused'}", "duplicate-label", "labels.parked"),
     ("labels: {approved: ''}", "bad-label", "labels.approved"),
     ("labels: {approved: 'a,b'}", "bad-label", "labels.approved"),
     ("labels: {approved: 'phase:x'}", "prefixed-label", "labels.approved"),
     ("labels: {policy_prefix: 'phase:p:'}", "prefixed-label", "labels.policy_prefix"),
+    ("people: {tracker: [ann, ' ']}", "no-person", "people.tracker[1]"),
+    ("people: {tracker: [ASHEP-agent]}", "no-person", "people.tracker[0]"),
+    ("people: {tracker: [Robot]}\ntracker: {actor: robot}", "no-person", "people.tracker[0]"),
+    ("people: {tracker: []}", "wrong-value", "people.tracker"),
+    ("people: {forge: [ann]}", "missing-key", "people.tracker"),
+    (f"people: {{tracker: [ann]}}\n{PULLS}", "people-of-forge", "people"),
+    (f"people: {{tracker: [ann], forge: [ann]}}\n{PULLS[:-2]}, people: [bob]}}}}", "people-of-forge", "people.forge"),
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),

@@ -144,6 +144,19 @@ async def test_what_is_not_understood_or_not_a_persons_is_refused_and_leaves_not
         assert len(world.journal()) == before
 
 
+@pytest.mark.promise("P14")
+@pytest.mark.parametrize("do", ["pause", "resume", "cancel"])
+async def test_who_is_not_named_asks_in_vain(tmp_path: Path, do: str) -> None:
+    world = World(tmp_path, policies=READ, config="version: 1\npeople: {tracker: [ANN]}\n", issues=1)
+    target = {"target": "t-1"} if do == "cancel" else {}
+    async with world.living() as running:
+        await anyio.sleep(5)
+        told = await Control(running.shepherd).answer(line(do, by="bob", **target))
+        assert told["error"].startswith("bob is not named in `people.tracker`"), told
+        assert not [*world.bodies(WorkPaused), *world.bodies(WorkResumed), *world.bodies(IssueParked)]
+        assert "error" not in await Control(running.shepherd).answer(line(do, **target))
+
+
 async def test_going_on_is_a_fact_also_where_nothing_was_paused(tmp_path: Path) -> None:
     world = World(tmp_path, policies=READ)
     async with world.living() as running:

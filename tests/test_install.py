@@ -18,7 +18,14 @@ from ashep.adapters import programs
 from ashep.config import write_starter
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents, RunnerChoice
-from ashep.core.policy.settings import OpencodeSettings, Runners, Settings, VerificationSettings, WorkerSettings
+from ashep.core.policy.settings import (
+    OpencodeSettings,
+    People,
+    Runners,
+    Settings,
+    VerificationSettings,
+    WorkerSettings,
+)
 from tests.conformance.trackers import Beads
 from tests.core import given
 
@@ -322,10 +329,18 @@ def test_mistakes_in_files_are_told(project: Path) -> None:
     assert install.configuration(project.parent)[0].remedy == "run `ashep init`"
 
 
+def test_who_counts_is_said() -> None:
+    named, _ = install.people(Settings(people=People(tracker=("Ann Example", "bob"))))
+    assert named.what == "only the word of Ann Example, bob counts"
+
+
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
     lines = await install.checks(project, os.environ)
     assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "sandbox", "disk"} <= {
         line.check for line in lines
     }
     assert only(lines, "bun").level == "ok"
+    said, forged = [line.what for line in lines if line.check == "people"]
+    assert said.startswith("config.yaml has no `people`")
+    assert "can forge an answer by any name" in forged
     assert all(line.remedy for line in lines if line.level in ("warning", "error"))

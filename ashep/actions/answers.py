@@ -41,6 +41,15 @@ async def person(project: Path, settings: Settings, environ: Mapping[str, str]) 
     return given
 
 
+async def answering(project: Path, settings: Settings, environ: Mapping[str, str]) -> str:
+    """Give the name under which this person answers; `UsageError` where that would count for nothing."""
+    name = await person(project, settings, environ)
+    if settings.people is not None and not settings.people.names(name):
+        why = f"{name} is not named in `people.tracker` of config.yaml, and so would count for nothing"
+        raise UsageError(f"{why}: whoever keeps that file adds it, where it is right")
+    return name
+
+
 async def _git_name(project: Path) -> str:
     try:
         # it is the person's own shell that we are called from, and bd goes by all of it, too

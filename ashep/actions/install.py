@@ -47,6 +47,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000  # the most files that are counted for the store's size
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
+FORGEABLE = "agents run as you and in no sandbox: one that has a shell can forge an answer by any name, named or not"
 _Kind = TypeVar("_Kind", bound=Document)
 Level = Literal["ok", "warning", "error"]
 
@@ -89,7 +90,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
         found["opencode"] += await providers(project, settings)
     bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
-    return [*lines, *found["bd"], *found["opencode"], bun, *found["git"], *found["sandbox"], *found["disk"]]
+    rest = [*found["git"], *found["sandbox"], *people(settings), *found["disk"]]
+    return [*lines, *found["bd"], *found["opencode"], bun, *rest]
 
 
 def _settings(project: Path) -> Settings:
@@ -172,6 +174,13 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     level: Level = "error" if found.refused else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
+
+
+def people(settings: Settings) -> list[Line]:
+    """Say whose word counts, and that no name proves anything while agents run as the user."""
+    everybody = "config.yaml has no `people`: everybody's word counts who is neither ashep nor one of its agents"
+    named = settings.people and f"only the word of {', '.join(settings.people.tracker)} counts"
+    return [Line("ok", "people", named or everybody), Line("ok", "people", FORGEABLE)]
 
 
 def own_runner(project: Path, settings: Settings) -> list[Line]:

@@ -13,7 +13,9 @@ from ashep.config.cron import never
 from ashep.config.explain import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.config.rules import Problem, unsound
+from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.language import same_name
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
 from ashep.core.policy.settings import Budgets, Notify, QuietHours, Settings
 from ashep.core.resources.notices import names
@@ -295,6 +297,24 @@ def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _quiet_hours(settings.worker.quiet_hours, "worker")
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)
+    yield from _people(settings)
+
+
+def _people(settings: Settings) -> Iterator[Problem]:
+    """Names that can be nobody's, and a forge of which nothing, or two things, say who counts there."""
+    people, forge = settings.people, settings.landing.forge
+    if people is None:
+        return
+    for index, name in enumerate(people.tracker):
+        compared = same_name(name)
+        if not compared or compared.startswith(AGENT_ACTORS) or compared == same_name(settings.tracker.actor or ""):
+            message = "no person's name: it is empty, or counts as ashep's or its agents'; remove it"
+            yield "no-person", ("people", "tracker", index), message
+    if forge is not None and (people.forge is None) == (forge.people is None):
+        message = "says who counts at the forge, and so does `landing.forge.people`; remove one of them"
+        if people.forge is None:
+            message = "does not say who counts at the forge; add `forge: [COLLABORATOR]`, or names there"
+        yield "people-of-forge", ("people",) if people.forge is None else ("people", "forge"), message
 
 
 def _labels(settings: Settings) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 from ashep.core.analysis.audit import in_sessions
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.people import cancellation, is_person
+from ashep.core.issues.people import cancellation, is_person, unnamed
 from ashep.core.runs.choice import model_of
 from ashep.core.state.pauses import hold
 from ashep.core.state.world import World
@@ -147,7 +147,7 @@ def _standing(world: World) -> list[str]:
 
 
 def _no_person(world: World, by: str) -> str:
-    return "" if is_person(by, world.actor) else f"{by} is no person"
+    return unnamed(world, (by,)) if is_person(by, world.actor) else f"{by} is no person"
 
 
 def _pause(world: World, request: Pause) -> Judged:

@@ -1,9 +1,9 @@
 """Reload of the user's files, on SIGHUP and when one of them changes: good ones come into force, mistakes are told.
 
-Policies, agents, templates of prompts, `worker`, `budgets`, `notify`, `permissions` and `questions` count at once, for
-whatever is decided from then on; a session that stands keeps the rules that it was opened with, and a run the phase
-that it began with. What the daemon's parts were made of (the tracker, the agent server, labels, …) counts from the next
-start, and that is said.
+Policies, agents, templates of prompts, `worker`, `budgets`, `notify`, `people`, `permissions` and `questions` count at
+once, for whatever is decided from then on; a session that stands keeps the rules that it was opened with, and a run the
+phase that it began with. What the daemon's parts were made of (the tracker, the agent server, labels, …) counts from
+the next start, and that is said.
 """
 
 import signal
@@ -31,7 +31,7 @@ FOLDERS = (POLICIES, prompt_files.PROMPTS)
 KEPT = 10
 """Mistakes of an edit that are kept in the journal; of the rest only the number."""
 
-LIVE = ("worker", "budgets", "notify", "permissions", "questions")
+LIVE = ("worker", "budgets", "notify", "people", "permissions", "questions")
 """The sections of config.yaml that count at once."""
 
 SETTLE = 500

@@ -375,7 +375,7 @@ def _unhindered(settings: Settings) -> Settings:
     """The settings without what lets one issue wait for another, for money, for the hour or for anybody else."""
     free = {"max_concurrent_runs": AT_ONCE, "lock_work_tree": False, "allow_dirty": True, "quiet_hours": ()}
     worker, landing = settings.worker.model_copy(update=free), LandingSettings(base="main")
-    unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify()}
+    unhindered = {"worker": worker, "landing": landing, "budgets": Budgets(), "notify": Notify(), "people": None}
     return settings.model_copy(update=unhindered)
 
 

@@ -296,7 +296,10 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PersonReminded": lambda _, body: (f"reminds people of its question: {body['question']}", body["why"]),
     "PersonAsked": lambda _, body: (f"asks a person, until {local(body['due'])}: {body['question']}", body["why"]),
     "PersonAnswered": _is("{actor} answered: {answer}"),
-    "AnswerRefused": lambda _, body: (f"an answer counts for nothing: {', '.join(body['labels'])}", body["why"]),
+    "AnswerRefused": lambda _, body: (
+        f"an answer counts for nothing: {', '.join(body['labels']) or 'a comment'}",
+        body["why"],
+    ),
     "ChangeJudged": lambda _, body: (f"{'put back' if body['refused'] else 'changed'}: {body['why']}", ""),
     "RequestOpened": lambda _, body: (f"its session asks: {_asks(body['request'])}", ""),
     "RequestGone": _is("what its session asked was answered there, or is over", ""),

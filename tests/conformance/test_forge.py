@@ -219,6 +219,26 @@ async def test_who_is_heard_may_be_a_list(site: FakeForge, kind: ForgeType) -> N
     await forge.aclose()
 
 
+@pytest.mark.promise("P14")
+@WITHOUT_GH
+@pytest.mark.parametrize(("people", "heard", "elsewhere"), [
+    (["COLLABORATOR", "Eve"], {STRANGER, "anna"}, {STRANGER, "anna", "olga"}),
+    (["OWNER", "anna"], {"olga", "anna"}, {"anna"}),
+    (["owner"], set[str](), set[str]()),
+])  # fmt: skip
+async def test_who_is_heard_may_be_named_by_what_they_are(
+    site: FakeForge, kind: ForgeType, people: list[str], heard: set[str], elsewhere: set[str]
+) -> None:
+    """GitHub says of each whether they are an owner; the others say only who may push."""
+    forge = made(kind, site, people=people)
+    number = (await forge.open(REQUEST)).number
+    site.strangers = {STRANGER, "mallory"}
+    for by in (STRANGER, "anna", "olga", "mallory"):
+        all_is_said_by(site, str(number), by)
+    assert {one.by for one in (await forge.state(number)).said} == (heard if kind == "github" else elsewhere)
+    await forge.aclose()
+
+
 @pytest.mark.promise("Z4")
 @WITHOUT_GH
 async def test_where_nobody_knows_who_belongs_nobody_is_heard(site: FakeForge, kind: ForgeType) -> None:

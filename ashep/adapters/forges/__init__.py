@@ -11,6 +11,7 @@ from ashep.adapters.forges.gh import GhProgram
 from ashep.adapters.forges.gitea import Gitea
 from ashep.adapters.forges.github import HEADERS, GitHub
 from ashep.adapters.forges.gitlab import GitLab
+from ashep.adapters.forges.reading import people_of
 from ashep.adapters.forges.transport import Api, Http
 from ashep.core.policy.settings import ForgeSettings
 from ashep.errors import ForgeUnauthorized
@@ -35,7 +36,7 @@ def forge_of(
     """
     redaction, environ = redaction or Redaction(), os.environ if environ is None else environ
     timeout = settings.timeout.total_seconds()
-    people = None if settings.people is None else frozenset(name.casefold() for name in settings.people)
+    people = people_of(settings.people)
     if settings.type == "gh":
         return GitHub(Api(GhProgram(timeout), redaction), settings.repository, people)
     token = environ.get(settings.token_variable, "").strip()

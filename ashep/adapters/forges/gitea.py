@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from ashep.adapters.forges.github import GitHub, opened, read_remark, status
-from ashep.adapters.forges.reading import Check, belonging, chosen, entries, field, heard, text, whole
+from ashep.adapters.forges.reading import Check, belonging, chosen, entries, field, text, whole
 from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, Said
 
@@ -47,6 +47,4 @@ class Gitea(GitHub):
                 place = f"{self._place}/pulls/{number}/reviews/{whole(review, 'id')}/comments"
                 remarks = entries(await self._api.get(place))
                 said += [read_remark(one, "comment", "created_at", "remark") for one in remarks]
-        if self._people is not None:
-            return heard(said, self._people)
-        return await belonging(self._api, f"{self._place}/assignees", "login", 0, said)  # who may push
+        return await belonging(self._api, f"{self._place}/assignees", "login", 0, said, self._people)  # who may push

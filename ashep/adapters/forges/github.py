@@ -3,7 +3,18 @@
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.reading import Check, chosen, entries, field, heard, ordered, remark, state_of, text, whole
+from ashep.adapters.forges.reading import (
+    BELONGING,
+    Check,
+    chosen,
+    entries,
+    field,
+    ordered,
+    remark,
+    state_of,
+    text,
+    whole,
+)
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
@@ -12,8 +23,6 @@ HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "202
 _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
 _GOOD = ("success", "neutral", "skipped")  # conclusions of a check run that let a pull request be merged
 _REVIEWS = {"APPROVED": "approved", "CHANGES_REQUESTED": "changes_requested", "COMMENTED": "comment"}
-_BELONGING = ("OWNER", "MEMBER", "COLLABORATOR")
-"""What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
 
 
 class GitHub:
@@ -22,7 +31,7 @@ class GitHub:
     taken: tuple[int, ...] = (422,)
     """The statuses by which it says that a pull request stands by now."""
 
-    def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
+    def __init__(self, api: Api, repository: str, people: frozenset[str] = BELONGING) -> None:
         self._api, self._repository, self._people = api, repository, people
         self._place = f"/repos/{repository}"
 
@@ -78,15 +87,13 @@ class GitHub:
             if (state := text(one, "state")) in _REVIEWS
         ]
         said += [read_remark(one, "comment", "created_at", "remark") for one in remarks]
-        if self._people is not None:
-            return heard(said, self._people)
         known = {
             f"{of}/{whole(one, 'id')}"
             for of, found in (("comment", comments), ("review", reviews), ("remark", remarks))
             for one in found
-            if text(one, "author_association") in _BELONGING
+            if text(one, "author_association") in self._people
         }
-        return ordered(one for one in said if one.id in known)
+        return ordered(one for one in said if one.id in known or one.by.casefold() in self._people)
 
     async def aclose(self) -> None:
         """Let go of connections."""

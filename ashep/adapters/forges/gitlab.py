@@ -3,7 +3,18 @@
 from typing import Any, Literal
 from urllib.parse import quote
 
-from ashep.adapters.forges.reading import Check, belonging, chosen, entries, field, heard, remark, state_of, text, whole
+from ashep.adapters.forges.reading import (
+    BELONGING,
+    Check,
+    belonging,
+    chosen,
+    entries,
+    field,
+    remark,
+    state_of,
+    text,
+    whole,
+)
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_text import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
@@ -21,7 +32,7 @@ _DEVELOPER = 30  # the access level from which on a member may push; guests and 
 class GitLab:
     """Merge requests of one project, by its whole path."""
 
-    def __init__(self, api: Api, repository: str, people: frozenset[str] | None = None) -> None:
+    def __init__(self, api: Api, repository: str, people: frozenset[str] = BELONGING) -> None:
         self._api, self._people = api, people
         self._project = f"/projects/{quote(repository, safe='')}"
         self._place = f"{self._project}/merge_requests"
@@ -80,9 +91,7 @@ class GitLab:
         reviewers = await self._api.pages(f"{place}/reviewers")
         asked = [one for one in reviewers if text(one, "state") == "requested_changes"]
         said += [_verdict(one, "changes_requested", "") for one in asked]
-        if self._people is not None:
-            return heard(said, self._people)
-        return await belonging(self._api, f"{self._project}/members/all", "username", _DEVELOPER, said)
+        return await belonging(self._api, f"{self._project}/members/all", "username", _DEVELOPER, said, self._people)
 
     async def aclose(self) -> None:
         """Let go of connections."""

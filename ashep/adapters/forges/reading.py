@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ashep.adapters.forges.transport import Api
+from ashep.core.policy.settings import PUSHES
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
 from ashep.ports.landing import PullState, Said
@@ -14,6 +15,8 @@ MOST_NAME = 200
 MOST_WORDS = 4_000
 """Characters that are kept of what one check says."""
 MOST_URL = 500
+BELONGING = frozenset({"OWNER", "MEMBER", PUSHES})
+"""What GitHub calls who belongs to a repository; anybody may be a CONTRIBUTOR."""
 OURS = "<!-- agent-shepherd:"
 """What a text of ours holds (`ashep.core.delivery.pull_text.marker`)."""
 
@@ -99,23 +102,34 @@ def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:
     return next(iter([*ours, *others]), None)
 
 
-async def belonging(api: Api, path: str, name: str, level: int, said: Iterable[Said]) -> tuple[Said, ...]:
-    """Keep what was said by people of a list of the forge's, of that access at least; it is read where it is needed.
+def people_of(names: Iterable[str] | None) -> frozenset[str]:
+    """Give who is heard: logins in small letters, and what a forge calls authors; without names, who belongs."""
+    if names is None:
+        return BELONGING
+    return frozenset(name if name in BELONGING else name.casefold() for name in names)
+
+
+async def belonging(
+    api: Api, path: str, name: str, level: int, said: Iterable[Said], people: frozenset[str]
+) -> tuple[Said, ...]:
+    """Keep what was said by these people, and, where that counts, by those of a list of the forge's who may push: they
+    have that access at least. It is read where it is needed.
 
     Raises `ForgeUnauthorized` where the token may not read it: then nobody knows whose words count.
     """
-    if not (said := ordered(said)):
-        return ()
+    if not (said := ordered(said)) or PUSHES not in people:
+        return heard(said, people)
     try:
         listed = await api.pages(path)
     except ForgeRefused as refused:
         why = f"the token may not read who belongs to the repository ({refused}); name them in `landing.forge.people`"
         raise ForgeUnauthorized(why) from refused
-    return heard(said, frozenset(text(one, name).casefold() for one in listed if whole(one, "access_level") >= level))
+    pushing = {text(one, name).casefold() for one in listed if whole(one, "access_level") >= level}
+    return heard(said, people | pushing)
 
 
 def heard(said: Iterable[Said], people: frozenset[str]) -> tuple[Said, ...]:
-    """Keep what these people said, by their names in small letters."""
+    """Keep what these people said."""
     return tuple(one for one in ordered(said) if one.by.casefold() in people)
 
 

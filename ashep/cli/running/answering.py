@@ -146,7 +146,7 @@ def _as_person(project: Path, write: Write) -> str:
     settings = settings_in(configured(project))
 
     async def run() -> str:
-        name = await answers.person(project, settings, os.environ)
+        name = await answers.answering(project, settings, os.environ)
         async with aclosing(tracker_of(project, settings, name)) as tracker:
             await write(tracker, settings.labels)
         return name

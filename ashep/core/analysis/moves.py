@@ -280,7 +280,7 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})
-    settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings()})
+    settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings(), "people": None})
     world = replace(World(), now=NOW, policies=policies, agents=agents, settings=settings, instance="instance")
     return replace(world, daemon=DaemonStarted(1, ""), tracker=tracker.TrackerSeen("ashep", "x", ""), runner=up)
 

@@ -11,6 +11,7 @@ from ashep.core.facts.delivery import PullRequestMerged, PullRequestOpened, Pull
 from ashep.core.facts.issues import CommentWanted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import finish, park
+from ashep.core.policy.settings import PUSHES
 from ashep.core.state.delivery import Flaw, Pull
 from ashep.core.state.flow import Flow, Folds, with_work
 from ashep.core.state.frozen import replace
@@ -50,6 +51,11 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
         return []
     by = fact.by or "somebody"
     match fact.state:
+        case "merged" if not _may_merge(world, fact.by):
+            why = (
+                f"{by} merged {pull.url} into {pull.base}, and is not named in `people.forge`: look at what it brought"
+            )
+            return park(flow, "landing_unnamed", f"{why}, and close the issue if it may stay")
         case "merged" if fact.head in pull.heads and fact.head != pull.head:
             return finish(world, flow, f"{by} merged {pull.url} without the work that was pushed since")
         case "merged":
@@ -62,6 +68,12 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
             if pull.theirs:
                 return _left_to_them(earlier, pull, fact)
             return _open(world, flow, pull, fact)
+
+
+def _may_merge(world: World, by: str) -> bool:
+    """Whether a merge counts: with `people` that of who is named; everybody who merges may push."""
+    people = world.settings.forge.people if world.settings.people and world.settings.forge else None
+    return people is None or PUSHES in people or by.casefold() in {one.casefold() for one in people}
 
 
 def _left_to_them(earlier: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:

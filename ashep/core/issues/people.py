@@ -9,6 +9,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
 from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import IssueRules, World
+from ashep.core.text import clean
 
 COOLDOWN = timedelta(minutes=10)
 """After a person set an issue to open while we held it, where `takeover.cooldown` says no other."""
@@ -34,6 +35,26 @@ def is_person(name: str, ours: str) -> bool:
 def is_of_ashep(name: str) -> bool:
     """Whether a name in the tracker is that of a daemon or of its agents."""
     return name.startswith(AGENT_ACTORS)
+
+
+def is_named(world: World, name: str) -> bool:
+    """Whether `people` names somebody; without that key everybody is."""
+    return world.settings.people is None or world.settings.people.names(name)
+
+
+def may_answer(world: World, name: str) -> bool:
+    """Whether the word of this name counts: a person's, and of those who are named, where some are."""
+    return is_person(name, world.actor) and is_named(world, name)
+
+
+def unnamed(world: World, actors: Iterable[str]) -> str:
+    """Say which of these are people whom `people` does not name, and what to do; empty: none are."""
+    missing = sorted({one for one in actors if is_person(one, world.actor) and not is_named(world, one)})
+    if not missing:
+        return ""
+    who = f"{', '.join(map(clean, missing))} {'is' if len(missing) == 1 else 'are'}"
+    remedy = "whoever is to count is added there first, and then does it again"
+    return f"{who} not named in `people.tracker` of .agent-shepherd/config.yaml: {remedy}."
 
 
 def obey(world: World, flow: Flow) -> list[Fact]:
@@ -210,7 +231,8 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             follow = after_answer(world, flow, question, approved, why)
             return [issues.PersonAnswered(flow.issue.id, answer, actor, why), *follow]
     why = "; ".join(f"{label} {against}" for label, _, against in judged)
-    text = f"An answer was taken off again: {why}. Only a person's label answers."
+    hint = unnamed(world, (actor for _, actor, _ in judged)) or "Only a person's label answers."
+    text = f"An answer was taken off again: {why}. {hint}"
     refused = issues.AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
     return [refused, issues.CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
 
@@ -230,6 +252,8 @@ def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[s
     for actor in actors:
         if not is_person(actor, world.actor):
             return actor, f"was set by {actor or 'nobody known'}, which is no person"
+        if not is_named(world, actor):
+            return actor, f"was set by {actor}, who is not named in `people`"
     return actors[0], ""
 
 

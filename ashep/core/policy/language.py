@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from typing import Annotated
+from unicodedata import normalize
 
 from pydantic import (
     AfterValidator,
@@ -162,6 +163,12 @@ TrackerType = Annotated[
 
 Options = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
 """What a class of the user's is given."""
+
+
+def same_name(text: str) -> str:
+    """Give a person's name as it is compared: without regard to capitals, white space, and how accents are written."""
+    return " ".join(normalize("NFC", normalize("NFC", text).casefold()).split())
+
 
 LONGEST = 64
 

@@ -24,6 +24,7 @@ from ashep.core.policy.language import (
     Span,
     TrackerType,
     Word,
+    same_name,
 )
 from ashep.core.policy.policies import PermissionRule
 
@@ -50,6 +51,27 @@ class TrackerSettings(Document):
     def own(self) -> bool:
         """Whether it is a class of the user's."""
         return self.type != BEADS
+
+
+PUSHES = "COLLABORATOR"
+"""Who may push to the repository, in `people.forge`."""
+
+
+class People(Document):
+    """Whose word counts, where not everybody's does. Capitals and white space make no difference in a name."""
+
+    tracker: Annotated[tuple[Word, ...], Field(min_length=1, max_length=200)]
+    """Names in the tracker's history, with bd git's `user.name`: only their labels, status, assignees and comments move
+    an issue that ashep works on, and only they may use `ashep approve` and the like, `pause`, `resume` and `cancel`.
+    What anybody else changes there is put back, with a comment."""
+    forge: Annotated[tuple[Word, ...], Field(min_length=1, max_length=200)] | None = None
+    """Who counts in pull requests: names there, or what the forge calls who wrote something: `OWNER`, `MEMBER` (GitHub
+    alone), `COLLABORATOR` (who may push; whoever merged could). What others say is not heard, and what one of them
+    merges closes no issue: it is parked. Needed beside `landing.forge`, where that has no `people`."""
+
+    def names(self, actor: str) -> bool:
+        """Whether somebody of the tracker is named."""
+        return same_name(actor) in {same_name(one) for one in self.tracker}
 
 
 class QuietHours(Document):
@@ -413,8 +435,9 @@ class ForgeSettings(Document):
     """How often an open pull request is looked at."""
 
     people: tuple[Word, ...] | None = None
-    """Whose remarks and reviews count, by their names there; null: those of who belongs to the repository (GitHub:
-    owners, members, collaborators; GitLab: members from Developer on; Gitea: who may push). No agent sees others'."""
+    """Whose remarks and reviews count, by their names there, or as `people.forge` says it, which takes its place; null:
+    those of who belongs to the repository (GitHub: owners, members, collaborators; GitLab: members from Developer on;
+    Gitea: who may push). No agent sees others'."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -489,11 +512,21 @@ class Settings(Document):
     """Where work goes that is done."""
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
+    people: People | None = None
+    """Whose word counts; `null`: that of everybody whom the tracker shows to be neither ashep nor one of its agents."""
     verification: VerificationSettings = VerificationSettings()
     """How checks are carried out."""
     redact: tuple[str, ...] = ()
     """Names of environment variables whose values must not be written down: what tools and agents say loses them before
     it is kept. A value has at least 8 characters. The agent server's password is always among them."""
+
+    @property
+    def forge(self) -> ForgeSettings | None:
+        """Where pull requests are opened, and whose words count there."""
+        forge, people = self.landing.forge, self.people
+        if forge is None or people is None or people.forge is None:
+            return forge
+        return forge.model_copy(update={"people": people.forge})
 
 
 _ADDRESSES = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4", "gh": "", "gitea": ""}

@@ -15,9 +15,10 @@ from ashep.core.issues.people import (
     answered,
     goes_back,
     is_of_ashep,
-    is_person,
+    may_answer,
     obey,
     phase_labels,
+    unnamed,
     unparked,
 )
 from ashep.core.issues.routing import abort
@@ -99,7 +100,8 @@ def _goes_on(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
     if not facts or moved or flow.stage != "work" or flow.wanted or flow.takeover is not None:
         return facts
     undone = any(isinstance(one, ChangeJudged) for one in facts)
-    return facts + _again(world, flow, "what an agent changed is put back" if undone else "it is as it was before")
+    who = "an agent" if world.settings.people is None else "somebody who does not count"
+    return facts + _again(world, flow, f"what {who} changed is put back" if undone else "it is as it was before")
 
 
 # --- what differs -------------------------------------------------------------------------------------------------
@@ -184,16 +186,19 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     undo = bool(refused) and not theirs
     ids = tuple(one.id for one in fresh if one.what in doubts)
     judged = ChangeJudged(issue, counts, refused, why, ids, undo)
-    facts: list[Fact] = [judged]
-    if refused and alone not in flow.authors.told:
-        text = f"Put back: {alone}. Only a person's change moves an issue that ashep works on."
-        facts.append(CommentWanted(issue, f"undone.{world.seq}", text))
+    hint = unnamed(world, (actor for _, actor, ok in found if not ok))
+    text = f"Put back: {alone}. " + (hint or "Only a person's change moves an issue that ashep works on.")
+    fresh_why = refused and alone not in flow.authors.told
+    told: list[Fact] = [CommentWanted(issue, f"undone.{world.seq}", text)] if fresh_why else []
+    gives_back = undo and any(_chosen(flow, what) for what in refused)
+    late = told if hint and gives_back else []  # giving back drops what was to be said, and a person is to know
+    facts: list[Fact] = [judged, *(told if not late else ())]
     if theirs:
         return facts + theirs
-    people = any(_is_ours(world, flow, what) and is_person(actor, world.actor) for what, actor, _ in found)
+    people = any(_is_ours(world, flow, what) and may_answer(world, actor) for what, actor, _ in found)
     facts += (people and kept(flow, why)) or labelled(world, rest) or withdrawn(world, rest)
-    if undo and any(_chosen(flow, what) for what in refused):
-        facts += [*abort(flow, alone), IssueGivenBack(issue, "chosen_by_agent", alone)]
+    if gives_back:
+        facts += [*abort(flow, alone), IssueGivenBack(issue, "chosen_by_agent", alone), *late]
     return facts
 
 
@@ -237,7 +242,8 @@ def _is_ours(world: World, flow: Flow, what: Difference) -> bool:
 
 
 def _counts(world: World, flow: Flow, what: Difference, actor: str) -> bool:
-    if is_person(actor, world.actor) or (_chosen(flow, what) and actor != AGENT):
+    left = actor != AGENT and (world.settings.people is None or actor == world.actor or is_of_ashep(actor))
+    if may_answer(world, actor) or (_chosen(flow, what) and left):
         return True  # what a daemon left on an issue that was given up may be gone on with
     if actor == world.actor:
         return flow.stage == "left"  # there it may be the label that we ourselves left

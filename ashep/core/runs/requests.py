@@ -13,11 +13,11 @@ from typing import Any
 
 from ashep.core.facts import runs
 from ashep.core.facts.commands import AnswerRequest
-from ashep.core.facts.issues import CommentWanted
+from ashep.core.facts.issues import AnswerRefused, CommentWanted
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.tracker import AnswerRead, Comment
 from ashep.core.facts.vocabulary import Fact, ReadRefused
-from ashep.core.issues.people import is_person
+from ashep.core.issues.people import is_person, may_answer, unnamed
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
@@ -219,9 +219,21 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
         return []
     for comment in fact.comments:
         words = _words(world, comment)
-        if words:
+        if words and may_answer(world, comment.author):
             return [_answered(flow, run, pending.request, words, comment.author)]
-    return []
+    return _unheard(world, flow, fact)
+
+
+def _unheard(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
+    """Say once of each comment that it answers nothing, for its author is not named."""
+    authors = {f"comment/{one.id}": one.author for one in fact.comments if _words(world, one)}
+    fresh = {one: author for one, author in authors.items() if one not in flow.judged}
+    hint = unnamed(world, fresh.values())
+    if not hint:
+        return []
+    text = f"A comment that begins with `@ashep` answers nothing. {hint}"
+    refused = AnswerRefused(flow.issue.id, (), hint, tuple(fresh))
+    return [refused, CommentWanted(flow.issue.id, f"unheard.{world.seq}", text)]
 
 
 def _words(world: World, comment: Comment) -> str:

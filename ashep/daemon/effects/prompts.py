@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.people import is_person
+from ashep.core.issues.people import is_named, is_person
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
@@ -81,7 +81,8 @@ class PromptEffects:
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:
             transcript = await self._runner.transcript(source, TRANSCRIPT)
-        fresh = tuple(one for one in peoples(text.comments, self._tracker.actor) if one.id not in flow.shown)
+        said = (one for one in peoples(text.comments, self._tracker.actor) if is_named(world, one.author))
+        fresh = tuple(one for one in said if one.id not in flow.shown)
         return Brief(
             run=run.id,
             kind=command.kind,

@@ -76,7 +76,7 @@ class PullEffects:
                 await pulls.forge.aclose()
 
     async def _of(self, settings: Settings) -> Pulls:
-        wanted = settings.landing.forge
+        wanted = settings.forge
         if wanted is None:
             raise AshepError(LACKING)
         async with self._making:
