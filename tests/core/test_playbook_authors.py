@@ -184,6 +184,18 @@ def test_a_history_that_cannot_be_read_keeps_no_person_waiting_for_long() -> Non
     assert book << like(runs.RunEnded, state="aborted") << issues.IssueClosed
 
 
+def test_a_refused_change_that_is_read_again_before_it_is_put_back_is_still_the_agents() -> None:
+    """Found with a crash between the two: as its record was judged already, nobody was on record, and it was obeyed."""
+    book = Playbook().looked()
+    before = as_it_was(book)
+    book.looks_up = False
+    book >> book.seen(who=AGENT, status="closed", drop=["phase:implement"]) << ...
+    book >> tracker.IssueGone("t-1", book.world.seq)
+    book >> book.next() << like(e.ChangeJudged, counts=()) << issues.CommentWanted << c.ReadIssue
+    assert as_it_was(book.answered()) == before
+    assert len(book.made.comments["t-1"]) == 1
+
+
 def test_an_agent_that_goes_on_is_answered_once() -> None:
     book = Playbook().looked()
     for _ in range(5):

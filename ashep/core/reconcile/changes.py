@@ -167,7 +167,7 @@ def holder_of(world: World, posture: Posture) -> str | None:
 def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]:
     issue, doubts = flow.issue.id, flow.authors.doubts
     fresh = tuple(one for one in changes if one.id not in flow.judged)
-    found = [(what, *_set_by(world, flow, what, fresh)) for what in doubts]
+    found = [(what, *_set_by(world, flow, what, changes)) for what in doubts]
     refused = tuple(what for what, _, counts in found if not counts)
     counts = tuple(what for what, _, counts in found if counts)
     why = "; ".join(f"{actor or 'nobody who is on record'} {said(what)}" for what, actor, _ in found)
@@ -221,9 +221,9 @@ def _set_by(world: World, flow: Flow, what: Difference, changes: tuple[Change, .
     Events of one second are in no order (facts/beads.md 9), and those of a clock that was set back in a wrong one: what
     is not as we wrote it was changed by no write of ours, as long as anybody else may have done it.
     """
-    mine = [one for one in changes if one.what == what]
+    mine = [one for one in changes if one.what == what and one.id not in flow.judged]
     if not mine:
-        return "", not _moves_on(world, flow, what)
+        return _judged_before(world, flow, what, changes) or ("", not _moves_on(world, flow, what))
     ours = _is_ours(world, flow, what)
     mine = [one for one in mine if ours or one.actor != world.actor] or mine
     mine = [one for one in mine if one.at <= world.now] or mine  # the clock was set back since the others
@@ -234,6 +234,13 @@ def _set_by(world: World, flow: Flow, what: Difference, changes: tuple[Change, .
         return others[0], True
     against = next((actor for actor in others if not _counts(world, flow, what, actor)), None)
     return (others[0], True) if against is None else (against, False)
+
+
+def _judged_before(world: World, flow: Flow, what: Difference, changes: tuple[Change, ...]) -> tuple[str, bool] | None:
+    """Say who made a change that was refused, and is shown once more before it was put back."""
+    others = (one for one in changes if one.what == what and one.actor != world.actor)
+    last = max(others, key=lambda one: one.at, default=None)
+    return (last.actor, False) if last is not None and not _counts(world, flow, what, last.actor) else None
 
 
 def _is_ours(world: World, flow: Flow, what: Difference) -> bool:
