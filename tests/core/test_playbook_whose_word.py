@@ -132,16 +132,16 @@ def test_a_history_that_cannot_be_read_lets_nobody_move_an_issue_on() -> None:
     assert (book.flow().stage, "ashep:parked" in book.made.tracker["t-1"].labels) == ("parked", True)
 
 
-@pytest.mark.parametrize(("who", "phase"), [
-    ("ann", "review"), ("bob", "implement"), ("", "implement"), (AGENT, "implement"), (ME, "review"),
-    ("ashep-other", "review"),
-])  # fmt: skip
-def test_what_is_chosen_for_an_issue_before_it_is_taken_counts_from_who_is_named(who: str, phase: str) -> None:
-    book = book_of()
-    book.made.change("t-1", who, ["phase:review"])
-    book.looked().looked()
-    assert (book.flow().stage, book.flow().phase, book.run().state) == ("work", phase, "running")
-    assert any(BOB in text for text in said(book)) == (who == "bob")
+def test_what_is_chosen_for_an_issue_before_it_is_taken_counts_from_who_is_named() -> None:
+    chosen = {
+        "ann": "review", ME: "review", "ashep-other": "review", "bob": "implement", "": "implement", AGENT: "implement"
+    }  # fmt: skip
+    for who, phase in chosen.items():
+        book = book_of()
+        book.made.change("t-1", who, ["phase:review"])
+        book.looked().looked()
+        assert (book.flow().stage, book.flow().phase, book.run().state) == ("work", phase, "running")
+        assert any(BOB in text for text in said(book)) == (who == "bob")
 
 
 def test_a_pause_of_our_own_is_not_kept_by_somebody_who_is_not_named() -> None:

@@ -17,7 +17,7 @@ from ashep.core.facts.issues import AnswerRefused, CommentWanted
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.tracker import AnswerRead, Comment
 from ashep.core.facts.vocabulary import Fact, ReadRefused
-from ashep.core.issues.people import is_person, may_answer, unnamed
+from ashep.core.issues.people import is_named, is_person, unnamed
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
@@ -219,7 +219,7 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
         return []
     for comment in fact.comments:
         words = _words(world, comment)
-        if words and may_answer(world, comment.author):
+        if words and is_named(world, comment.author):
             return [_answered(flow, run, pending.request, words, comment.author)]
     return _unheard(world, flow, fact)
 
