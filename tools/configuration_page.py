@@ -26,9 +26,9 @@ HEAD = """\
 
 Three files in `.agent-shepherd/` say how Agent Shepherd works. `ashep init` writes them with comments, `ashep policy
 check` says what is wrong in them, each problem with its file, line and key. A daemon reads them when it starts,
-and again when one of them changes or it is sent SIGHUP: policies, agents, `worker`, `budgets`, `notify`, `permissions`
-and `questions` count at once, the rest from the next start. A run under way ends as it began. While a file has a
-mistake, what was good stays in force, and `ashep status` says so.
+and again when one of them changes or it is sent SIGHUP: policies, agents, `worker`, `budgets`, `notify`, `people`,
+`permissions` and `questions` count at once, the rest from the next start. A run under way ends as it began. While a
+file has a mistake, what was good stays in force, and `ashep status` says so.
 
 | file | says | needed |
 |---|---|---|

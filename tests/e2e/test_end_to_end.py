@@ -108,6 +108,30 @@ def test_an_agent_that_approves_its_own_work_passes_nothing(site: Site) -> None:
     assert [event["actor"] for event in added] == ["pat"]
 
 
+@pytest.mark.promise("P14")
+def test_who_is_not_named_approves_nothing_and_chooses_nothing(site: Site) -> None:
+    site.config("people: {tracker: [PAT]}")
+    try:
+        issue = site.add("approve me by name", "policy:asked")
+        flags = ("--title=chosen by another", "--type=task", "--labels=policy:asked", "--silent")
+        other = site.bd("create", *flags, actor="bob").strip()
+        with site.working(issue) as working:
+            working.says("waits for a person")
+            until(lambda: "needs:human_approval" in site.issue(issue)["labels"], 60, lambda: working.text)
+            site.label(issue, "human:approved", actor="bob")
+            working.says("who is not named in `people`")
+            until(lambda: "human:approved" not in site.issue(issue)["labels"], 20, lambda: working.text)
+            seen = site.issue(issue)
+            assert any("bob is not named in `people.tracker`" in comment["text"] for comment in seen["comments"])
+            site.label(issue, "human:approved")
+            working.says("closed by shepherd", 30)
+        assert site.work_until_idle(other) == 0
+        seen = site.issue(other)
+        assert (seen["status"], seen.get("labels", [])) == ("closed", []), "it went by the policy of all others"
+    finally:
+        site.config("")
+
+
 @pytest.fixture
 def seldom(site: Site) -> Iterator[Site]:
     """It looks into the tracker when it is told to: nobody waits for a poll."""
