@@ -481,6 +481,7 @@ SETTINGS = [
     ("people: {tracker: [ASHEP-agent]}", "no-person", "people.tracker[0]"),
     ("people: {tracker: [Robot]}\ntracker: {actor: robot}", "no-person", "people.tracker[0]"),
     ("people: {tracker: []}", "wrong-value", "people.tracker"),
+    ("people:", "no-people", "people"),
     ("people: {forge: [ann]}", "missing-key", "people.tracker"),
     (f"people: {{tracker: [ann]}}\n{PULLS}", "people-of-forge", "people"),
     (f"people: {{tracker: [ann], forge: [ann]}}\n{PULLS[:-2]}, people: [bob]}}}}", "people-of-forge", "people.forge"),
@@ -502,6 +503,11 @@ def test_incoherent_settings(folder: Path, text: str, code: str, key: str) -> No
     found = findings(folder, f"version: 1\n{text}\n", "config.yaml")
     assert [(one.code, one.line, one.key) for one in found] == [(code, 2, key)]
     assert "s3cret" not in str(found[0])
+
+
+@pytest.mark.parametrize("people", ["{tracker: [ann]}", "{tracker: [Ann B., ann b., Zoë], forge: [OWNER]}"])
+def test_a_policy_is_as_sound_whoever_is_named(folder: Path, people: str) -> None:
+    assert findings(folder, f"version: 1\npeople: {people}\n", "config.yaml") == []
 
 
 @pytest.mark.promise("N5")

@@ -338,6 +338,16 @@ def test_the_projects_policy_and_a_draft_of_it(folder: Path, capsys: pytest.Capt
     assert "draft.yaml:3: policies.mine[0].next.success: this policy has no phase nowhere" in err
 
 
+def test_made_up_people_are_heard_whoever_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "--force"]) in (0, 1, 2)
+    words = ("standard", "--runs", "5", "--json")
+    capsys.readouterr()
+    anybody = told(capsys, *words)
+    (folder / ".agent-shepherd" / "config.yaml").write_text("version: 1\npeople: {tracker: [ann]}\n")
+    assert told(capsys, *words) == anybody
+    assert anybody[0] == 0
+
+
 def test_an_unsound_policy_can_be_tried_out_and_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     phase = "{name: review, verdicts: [approve, needs_changes], next: {approve: implement, needs_changes: implement}}"
     (folder / "draft.yaml").write_text(f"version: 1\npolicies:\n  round:\n    phases: [implement, {phase}]\n")

@@ -304,6 +304,12 @@ def _people(settings: Settings) -> Iterator[Problem]:
     """Names that can be nobody's, and a forge of which nothing, or two things, say who counts there."""
     people, forge = settings.people, settings.landing.forge
     if people is None:
+        if "people" in settings.model_fields_set:
+            yield (
+                "no-people",
+                ("people",),
+                "names nobody; add `tracker: [<name>]`, or remove the key",
+            )
         return
     for index, name in enumerate(people.tracker):
         compared = same_name(name)

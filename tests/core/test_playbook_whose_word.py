@@ -7,6 +7,7 @@ import pytest
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs
+from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import ForgeSettings, LandingSettings, People, Settings
 from tests.core.given import ME, adopted
 from tests.core.playbook import Playbook, like
@@ -142,6 +143,41 @@ def test_what_is_chosen_for_an_issue_before_it_is_taken_counts_from_who_is_named
         book.looked().looked()
         assert (book.flow().stage, book.flow().phase, book.run().state) == ("work", phase, "running")
         assert any(BOB in text for text in said(book)) == (who == "bob")
+
+
+def test_what_waits_for_a_person_waits_for_a_named_one() -> None:
+    """An issue that was created parked, one that was left for want of a phase, a taken one, and a run that asks."""
+    for who in ("bob", "ann"):
+        parked = book_of()
+        parked.made.open("t-9", "ashep:parked", status="blocked", stamp=Stamp(parked.world.instance, 1))
+        parked.looked() >> parked.seen("t-9", who=who, drop=["ashep:parked"])
+        parked.answered().looked()
+        assert ("ashep:parked" in parked.made.tracker["t-9"].labels) == (who == "bob")
+
+        left = book_of().looked()
+        (left >> left.seen(drop=["phase:implement"])).answered()
+        left >> left.seen(who=who, add=["phase:review"])
+        assert left.answered().looked().flow().stage == ("left" if who == "bob" else "work")
+
+        taken = book_of().looked()
+        (taken >> taken.seen(add=["ashep:paused"])).answered()
+        taken >> taken.seen(who=who, drop=["ashep:paused"])
+        takeover = taken.answered().looked().flow().takeover
+        assert takeover is not None
+        assert takeover.ending == (who == "ann")
+
+        asking = asked()
+        asking >> adopted(Settings(people=People(tracker=("ann",)))) << ...
+        asking >> asking.seen(who=who, drop=["needs:human_input"])
+        assert asking.answered().looked().flow().waits_for_input == (who == "bob")
+
+
+def test_who_is_no_longer_named_when_a_change_is_judged_does_not_count() -> None:
+    book = book_of("ann", "bob").looked()
+    book.looks_up = False
+    book >> book.seen(who="bob", status="closed") << ...
+    book >> adopted(Settings(people=People(tracker=("ann",)))) << ...
+    assert book.answered().looked().flow().stage == "work"
 
 
 def test_a_pause_of_our_own_is_not_kept_by_somebody_who_is_not_named() -> None:

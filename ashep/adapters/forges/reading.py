@@ -122,7 +122,8 @@ async def belonging(
     try:
         listed = await api.pages(path)
     except ForgeRefused as refused:
-        why = f"the token may not read who belongs to the repository ({refused}); name them in `landing.forge.people`"
+        why = f"the token may not read who belongs to the repository ({refused})"
+        why += "; name them in `landing.forge.people`, or in `people.forge`"
         raise ForgeUnauthorized(why) from refused
     pushing = {text(one, name).casefold() for one in listed if whole(one, "access_level") >= level}
     return heard(said, people | pushing)

@@ -513,7 +513,7 @@ class Settings(Document):
     labels: Labels = Labels()
     """The labels by which people and ashep talk to each other."""
     people: People | None = None
-    """Whose word counts; `null`: that of everybody whom the tracker shows to be neither ashep nor one of its agents."""
+    """Whose word counts; without it that of everybody who is, by the tracker, neither ashep nor one of its agents."""
     verification: VerificationSettings = VerificationSettings()
     """How checks are carried out."""
     redact: tuple[str, ...] = ()
