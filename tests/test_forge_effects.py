@@ -8,7 +8,7 @@ import pytest
 from ashep import connect
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery
-from ashep.core.policy.settings import ForgeSettings
+from ashep.core.policy.settings import ForgeSettings, People
 from ashep.core.state.world import World
 from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.redaction import Redaction
@@ -82,6 +82,19 @@ async def test_whatever_step_was_lost_there_is_one_pull_request_of_what_was_push
     assert world.git("rev-parse", BRANCH, cwd=there(world)) == second
     state = await effects.state(known.settings, pull.number)
     assert state.state == "open"
+    await effects.aclose()
+
+
+@pytest.mark.promise("P14")
+async def test_who_is_heard_follows_who_is_named_while_it_runs(world: GitLandingWorld, site: FakeForge) -> None:
+    effects, settings = effects_of(world, site)
+    pull = site.opens(BRANCH)
+    for by in ("anna", "olga"):
+        site.says(pull, "comment", by, "Why?")
+    config = CONFIG.model_copy(update={"landing": CONFIG.landing.model_copy(update={"forge": settings})})
+    for forge, heard in ((None, {"anna", "olga"}), (("OWNER",), {"olga"}), (("Anna",), {"anna"})):
+        named = config.model_copy(update={"people": People(tracker=("ann",), forge=forge)})
+        assert {one.by for one in (await effects.state(named, pull.number)).said} == heard
     await effects.aclose()
 
 
