@@ -17,7 +17,7 @@ from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.language import same_name
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
-from ashep.core.policy.settings import Budgets, Notify, QuietHours, Settings
+from ashep.core.policy.settings import Budgets, Notify, People, QuietHours, Settings
 from ashep.core.resources.notices import names
 from ashep.core.runs.choice import unfit
 from ashep.core.runs.takeover import reviewed_by
@@ -36,6 +36,7 @@ def check(
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
+        found += _findings(places, "config", _nobody(settings) if "config" in places.sources else ())
         found += _findings(places, "config", rules.tool_rules_of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
@@ -297,19 +298,19 @@ def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _quiet_hours(settings.worker.quiet_hours, "worker")
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)
-    yield from _people(settings)
+    yield from _people(settings.people, settings)
 
 
-def _people(settings: Settings) -> Iterator[Problem]:
+def _nobody(settings: Settings) -> Iterator[Problem]:
+    """A key that stands in the file without anything behind it would let everybody in."""
+    if settings.people is None and "people" in settings.model_fields_set:
+        yield "no-people", ("people",), "names nobody; add `tracker: [<name>]`, or remove the key"
+
+
+def _people(people: People | None, settings: Settings) -> Iterator[Problem]:
     """Names that can be nobody's, and a forge of which nothing, or two things, say who counts there."""
-    people, forge = settings.people, settings.landing.forge
+    forge = settings.landing.forge
     if people is None:
-        if "people" in settings.model_fields_set:
-            yield (
-                "no-people",
-                ("people",),
-                "names nobody; add `tracker: [<name>]`, or remove the key",
-            )
         return
     for index, name in enumerate(people.tracker):
         compared = same_name(name)

@@ -52,10 +52,8 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
     by = fact.by or "somebody"
     match fact.state:
         case "merged" if not _may_merge(world, fact.by):
-            why = (
-                f"{by} merged {pull.url} into {pull.base}, and is not named in `people.forge`: look at what it brought"
-            )
-            return park(flow, "landing_unnamed", f"{why}, and close the issue if it may stay")
+            why = f"{by} merged {pull.url} into {pull.base}, and is not named in `people.forge`"
+            return park(flow, "landing_unnamed", f"{why}: look at what it brought, and close the issue if it may stay")
         case "merged" if fact.head in pull.heads and fact.head != pull.head:
             return finish(world, flow, f"{by} merged {pull.url} without the work that was pushed since")
         case "merged":
