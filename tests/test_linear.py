@@ -177,6 +177,7 @@ WORST: Sequence[tuple[str, str, str]] = (
     ("", '{"result": ', ""), ("", "\x1b[0", ""), ("", "\x1b]", ""), ("", "password=", ""), ("", "://a:", "@"),
     ("", "-----BEGIN PRIVATE KEY-----", ""), ("", "public ", "("), ("", "def test_", "("), ("", "it.a", "("),
     ("", "<", ">"), ("", "A: b\n", "\x00"), ("x\n\n", "a-", ": b"), ("", '"\\', ""), ("", "'", ""), ("", "\u202e", ""),
+    ("", "\u200d", ""), ("", "\u2764\ufe0f\u200d", "x"), ("", "\U0001f3f4\U000e0067", ""),
     ("", "\x02\x03", ""), ("Mon, ", " GMT", "x"),
 )  # fmt: skip
 """What stands before, what is repeated, and what stands behind: found by hand, and by the law below."""

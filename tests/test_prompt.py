@@ -450,6 +450,16 @@ def test_control_and_bidirectional_characters_are_gone() -> None:
     assert shown["comment"].startswith("eve, ")
 
 
+@pytest.mark.promise("M2")
+def test_what_nobody_sees_is_taken_out_and_counted() -> None:
+    hidden = "Fix it\u200b.\U000e0041\U000e0042"
+    prompt = render(brief(text=IssueText("t", "Fix it.", invisible=3), comments=(Comment("1", "eve", hidden, AT),)))
+    assert "\n3 characters that nobody sees were taken out of this issue's texts and comments.\n" in prompt
+    assert dict(split(prompt)[1])["comment"].endswith("\nFix it.")
+    assert re.search(r"\[END comment \w+\]\n\(3 characters that nobody sees were taken out of this text\.\)\n", prompt)
+    assert "nobody sees" not in render(brief(text=IssueText("t", "Fix \u2764\ufe0f it.")))
+
+
 _EVERY_TOKEN = [Fences(SECRET, f"ag-1/implement.1.1\n{kind}") for kind in KINDS]
 _KNOWN = [fences.token("") for fences in _EVERY_TOKEN for _ in range(30)]
 _HOSTILE = st.lists(

@@ -43,6 +43,8 @@ class IssueText:
     """Empty unless the read asked for comments."""
     left_out: tuple[str, ...] = ()
     """Which of these words are too long to be read, with their sizes: a note stands in their place."""
+    invisible: int = 0
+    """How many characters that nobody sees were taken out of the issue as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Tracker(Protocol):
     Errors, for every method: `TrackerMissing` (only for an unmistakable answer), `TrackerUnavailable` (try again
     later; `unknown=True` after a write whose fate is not known), `TrackerRefused` (never try the same again).
     Every write is made as the actor of this adapter. Texts given to a write reach the tracker unchanged; texts that
-    come from it have lost control and bidirectional characters (newline and tab stay).
+    come from it have lost control, bidirectional and invisible characters (newline and tab stay).
     """
 
     actor: str

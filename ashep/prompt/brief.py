@@ -137,6 +137,7 @@ def view(brief: Brief) -> dict[str, object]:
         "acceptance": Foreign(text.acceptance, 16_000, rest=rest),
         "notes": Foreign(text.notes, 16_000, tail=True, rest=rest),
         "dependencies": _lines(text.dependencies, _dependency, rest),
+        "invisible": text.invisible,
         "reports": reports,
         "reports_left_out": left_out,
         "commits": _lines(brief.changes.commits, lambda commit: f"{commit.sha} {commit.subject}"),

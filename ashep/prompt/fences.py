@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ashep.core.text import clean
+from ashep.core.text import clean, invisible
 
 _OPEN, _CLOSE = "\x02", "\x03"
 """Stand at the edges of a fence until the prompt is finished; no foreign text holds them."""
@@ -78,6 +78,8 @@ class Fences:
             where = "before" if value.tail else "after"
             rest = f"; {value.rest}" if value.rest else ""
             end += f"\n({cut} characters {where} this part are not shown{rest}.)"
+        if unseen := invisible(value.text):
+            end += f"\n({unseen} characters that nobody sees were taken out of this text.)"
         return Fenced(f"{_OPEN}[BEGIN {label} {token}]\n{text}\n{end}{_CLOSE}")
 
 
@@ -89,5 +91,5 @@ def on_lines(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Give the text without control and bidirectional characters, with no line ends but newlines."""
+    """Give the text without control, bidirectional and invisible characters, with no line ends but newlines."""
     return clean(text.replace("\r\n", "\n").replace("\u2028", "\n").replace("\u2029", "\n"))

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from ashep.errors import ClaimLost
-from ashep.ports.tracker import ClaimRequest
+from ashep.ports.tracker import ClaimRequest, IssueText
 from ashep.testing.trackers import *  # noqa: F403 - its tests
-from ashep.testing.worlds import STAMP, shown
+from ashep.testing.worlds import STAMP, TrackerWorld, shown
 from tests.conformance.trackers import MemoryWorld
 
 # The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).
@@ -21,6 +21,18 @@ PROVES: dict[str, tuple[str, ...]] = {
     "test_a_heartbeat_renews_a_lease_and_is_refused_to_who_has_none": ("O1",),
     "test_nothing_is_written_under_the_beginning_of_an_id": ("E8",),
 }
+
+
+async def test_what_nobody_sees_of_an_issue_is_counted(world: TrackerWorld) -> None:
+    hidden = "all of it\u200b \U000e0041\U000e0042\x1b"
+    issue = world.add(
+        "Fix\u2060 it", text=IssueText(description=hidden, design=hidden, acceptance=hidden, notes=hidden)
+    )
+    world.person_comments(issue, "person", hidden)
+    text = (await shown(world.tracker, issue)).text
+    assert (text.title, text.description, text.notes) == ("Fix it", "all of it ", "all of it ")
+    assert text.invisible == 1 + 5 * 3
+    assert (await shown(world.tracker, world.add("\u2764\ufe0f plain"))).text.invisible == 0
 
 
 async def test_a_lease_that_ran_out_is_reclaimed_from_the_holder_that_was_named() -> None:

@@ -19,11 +19,12 @@ from pydantic import (
     JsonValue,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
 )
 
 from ashep.adapters.beads.rows import size
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue, Stamp
-from ashep.core.text import clean
+from ashep.core.text import clean, invisible
 from ashep.ports.tracker import Dependency, IssueText, Seen
 
 STAMP_KEY = "ashep"
@@ -39,7 +40,14 @@ def _none_is_empty(value: object) -> object:
     return [] if value is None else value
 
 
-Text = Annotated[str, AfterValidator(clean)]
+def _shown(text: str, info: ValidationInfo) -> str:
+    """Give it clean, and count what nobody sees of it where somebody counts."""
+    if info.context is not None:
+        info.context.append(invisible(text))
+    return clean(text)
+
+
+Text = Annotated[str, AfterValidator(_shown)]
 Time = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 
@@ -102,13 +110,16 @@ class Row(_Answer):
     ephemeral: bool = False
     left_out: tuple[str, ...] = ()
     """Not bd's: see `ashep.adapters.beads.rows`."""
+    invisible: int = 0
+    """Not bd's either: how many characters that nobody sees all its texts held."""
 
     @classmethod
     def read(cls, row: bytes, left_out: tuple[str, ...]) -> "Row":
         """Read a row of bd's; of what was left out of it the words of an issue are told."""
         told = tuple(one for one in left_out if one.partition(":")[0] in _WORDS)
-        read = cls.model_validate_json(row)
-        return read.model_copy(update={"left_out": told}) if told else read
+        counts = list[int]()
+        read = cls.model_validate_json(row, context=counts)
+        return read.model_copy(update={"left_out": told, "invisible": sum(counts)}) if told or any(counts) else read
 
 
 class Named(_Answer):
@@ -249,6 +260,7 @@ def seen(row: Row) -> Seen:
         dependencies=dependencies,
         comments=tuple(Comment(c.id, c.author, c.text, c.created_at) for c in row.comments),
         left_out=row.left_out,
+        invisible=row.invisible,
     )
     return Seen(issue, text, row.lease_expires_at)
 

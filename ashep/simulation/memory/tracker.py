@@ -16,7 +16,7 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue
-from ashep.core.text import clean
+from ashep.core.text import clean, invisible
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
 from ashep.ports.tracker import ClaimRequest, Creation, Dependency, IssueText, Look, Seen, TrackerInfo, Update
 
@@ -106,6 +106,8 @@ class Database:
     def seen(self, record: Record, *, comments: bool = False) -> Seen:
         """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
         issue, text = record.issue, record.text
+        said = tuple(one.text for one in record.comments) if comments else ()
+        words = (text.title, text.description, text.design, text.acceptance, text.notes, *said)
         dependencies = tuple(
             Dependency(one.on, one.type, clean(target.title), target.status)
             for one in text.dependencies
@@ -127,6 +129,7 @@ class Database:
                 notes=clean(text.notes),
                 dependencies=dependencies,
                 comments=tuple(replace(one, text=clean(one.text)) for one in record.comments) if comments else (),
+                invisible=sum(map(invisible, words)),
             ),
             record.lease if issue.status == "in_progress" else None,
         )
