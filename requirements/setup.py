@@ -2,13 +2,14 @@
 
     python3 requirements/setup.py python     the checkout's .venv, uv included, from the pinned requirements
     python3 requirements/setup.py opencode   the OpenCode server, from npm
-    python3 requirements/setup.py bd         Beads' `bd`, from npm, else built with Go (about 7 minutes, once per user)
+    python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
     python3 requirements/setup.py all        the three of them
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
 
 It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
 The tools go into a per-user cache outside the checkout (a second clone does not build again), under a lock, and each
-appears there whole or not at all. Indexes and proxies are those that pip, npm and Go are configured with.
+appears there whole or not at all. Indexes and proxies are those that pip, npm and Go are configured with: whatever they
+answer, what is fetched has the hash that stands here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ast
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -38,7 +40,6 @@ STAMP = VENV / ".ashep-setup"
 BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
 OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
 HEARTBEAT = 15.0
-NPM_BD_BOUND = 30.0
 
 
 class Failed(Exception):
@@ -348,7 +349,17 @@ def opencode() -> None:
             [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"],
             folder,
         )
-        _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai")
+        if strangers := unpinned(folder):
+            why = f"npm brought what package-lock.json has no hash of: {', '.join(strangers)}"
+            raise Failed(
+                "check opencode", why, f"put opencode {OPENCODE_VERSION} itself on PATH: nothing of it was run"
+            )
+        with tempfile.TemporaryDirectory(prefix="ashep-setup-") as shut:
+            # where the program of this platform is not there, or does not start, the script asks npm for another
+            Path(shut, "npm").write_text("#!/bin/sh\nexit 1\n")
+            Path(shut, "npm").chmod(0o755)
+            path = {"PATH": f"{shut}{os.pathsep}{os.environ.get('PATH', '')}"}
+            _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai", path)
         if version_of(folder / program, "--version") != numbers(OPENCODE_VERSION):
             raise Failed(
                 "try opencode",
@@ -358,8 +369,20 @@ def opencode() -> None:
         place(folder, target)
 
 
-def _must(step: str, argv: Sequence[str], folder: Path) -> None:
-    result = run(argv, cwd=folder, alive=ticking(step))
+def unpinned(folder: Path) -> list[str]:
+    """Name what npm installed without a hash of ours, or with another: for a platform that the lock lacks, say."""
+    pinned = json.loads((REQUIREMENTS / "opencode" / "package-lock.json").read_text())["packages"]
+    found = json.loads((folder / "node_modules" / ".package-lock.json").read_text())["packages"]
+    hashes = {name: entry.get("integrity") for name, entry in pinned.items()}
+    return sorted(
+        name
+        for name, entry in found.items()
+        if hashes.get(name) in (None, "") or entry.get("integrity") != hashes[name]
+    )
+
+
+def _must(step: str, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+    result = run(argv, cwd=folder, env=env, alive=ticking(step))
     if not result.ok:
         raise Failed(step, result.why(), "see the lines above; the registry is the one that npm is configured with")
 
@@ -368,7 +391,7 @@ def _must(step: str, argv: Sequence[str], folder: Path) -> None:
 
 
 def bd() -> None:
-    """Have a `bd` that is new enough: on PATH, in the cache, from npm, or built."""
+    """Have a `bd` that is new enough: on PATH, in the cache, or built."""
     target = tools_cache() / f"bd-{BD_VERSION}"
     if (target / "bd").is_file():
         return
@@ -383,37 +406,12 @@ def bd() -> None:
             say(f"bd: {on_path} is version {'.'.join(map(str, found or ['unknown']))}; {BD_VERSION} or later is needed")
         made = folder / "made"
         made.mkdir()
-        if not _bd_from_npm(folder / "npm", made / "bd"):
-            _bd_from_source(folder / "go", made / "bd")
+        _build_bd(folder / "go", made / "bd")
         place(made, target)
         say(f"bd: {target / 'bd'} is ready")
 
 
-def _bd_from_npm(folder: Path, program: Path) -> bool:
-    npm = shutil.which("npm")
-    if npm is None:
-        return False
-    say(f"bd: trying npm's @beads/bd@{BD_VERSION}, for {NPM_BD_BOUND:.0f} seconds at most")
-    folder.mkdir()
-    (folder / "package.json").write_text('{"private": true}\n')
-    package, until = folder / "node_modules" / "@beads" / "bd", time.monotonic() + NPM_BD_BOUND
-    result = run(
-        [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"@beads/bd@{BD_VERSION}"],
-        cwd=folder,
-        bound=NPM_BD_BOUND,
-    )
-    if result.ok:  # the install step downloads the program; asked for by name it runs whatever npm allows scripts to do
-        result = run([npm, "run", "postinstall"], cwd=package, bound=max(1.0, until - time.monotonic()))
-    binary = package / "bin" / "bd"
-    if result.ok and binary.is_file() and version_of(binary, "version", "--json") == numbers(BD_VERSION):
-        shutil.copy2(binary, program)
-        return True
-    last = [line for line in result.why().splitlines() if line.strip()]
-    say(f"bd: not available from npm here ({last[0]}); building it instead")
-    return False
-
-
-def _bd_from_source(folder: Path, program: Path) -> None:
+def _build_bd(folder: Path, program: Path) -> None:
     step = "build bd"
     go = need("go", step, f"install Go 1.26.5 or later, or put bd {BD_VERSION} or later on PATH")
     if not (shutil.which("gcc") or shutil.which("cc")):
@@ -425,11 +423,12 @@ def _bd_from_source(folder: Path, program: Path) -> None:
     folder.mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copy(REQUIREMENTS / "beads" / name, folder)
-    flags = ["-v", "-tags=gms_pure_go", "-ldflags", "-s -w", "-o", str(program)]
+    # -mod=readonly: what go.sum has no hash of is an error, whatever GOFLAGS says
+    flags = ["-v", "-mod=readonly", "-tags=gms_pure_go", "-ldflags", "-s -w", "-o", str(program)]
     result = run(
         [go, "build", *flags, "github.com/steveyegge/beads/cmd/bd"],
         cwd=folder,
-        env={"CGO_ENABLED": "1"},
+        env={"CGO_ENABLED": "1", "GOWORK": "off"},
         bound=3600.0,
         alive=lambda seconds, lines: (
             f"bd: building, {minutes(seconds)}, {lines} modules fetched and packages compiled so far"

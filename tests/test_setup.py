@@ -1,0 +1,106 @@
+"""What `requirements/setup.py` fetches has the hashes that stand in the repository; with fake npm, node and go."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements/opencode/package-lock.json"
+SETUP = ROOT / "requirements/setup.py"
+NPM = """#!/bin/sh
+mkdir -p node_modules/opencode-ai node_modules/.bin
+cp "$FAKE_LOCK" node_modules/.package-lock.json
+printf '#!/bin/sh\\necho 1.18.33\\n' > node_modules/.bin/opencode
+chmod +x node_modules/.bin/opencode
+"""
+NODE = """#!/bin/sh
+case "$*" in
+  --version) echo v20.1.0;;
+  *)
+    echo "$@" >> "$FAKE_LOG"
+    npm install --prefix elsewhere opencode-linux-x64-musl && echo fetched >> "$FAKE_LOG"
+    exit 0;;
+esac
+"""
+GO = """#!/bin/sh
+echo "GOWORK=$GOWORK $@" >> "$FAKE_LOG"
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\\necho 1.3.0\\n' > "$2"
+chmod +x "$2"
+"""
+
+
+class Machine:
+    """A machine on which neither tool is there, with programs that note how they were called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin, self.cache, self.log, self.lock = (folder / name for name in ("bin", "cache", "log", "lock.json"))
+        self.bin.mkdir()
+        self.log.touch()
+        for name in ("sh", "mkdir", "cp", "chmod"):
+            found = shutil.which(name)
+            assert found is not None
+            (self.bin / name).symlink_to(found)
+
+    def program(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def setup(self, step: str) -> "subprocess.CompletedProcess[str]":
+        environ = {**os.environ, "PATH": str(self.bin), "XDG_CACHE_HOME": str(self.cache)}
+        environ |= {"FAKE_LOG": str(self.log), "FAKE_LOCK": str(self.lock)}
+        argv = [sys.executable, str(SETUP), step]
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_every_package_of_the_lock_has_a_hash() -> None:
+    packages = json.loads(LOCK.read_text())["packages"]
+    assert {"node_modules/opencode-ai", "node_modules/opencode-linux-x64"} <= set(packages)
+    assert [name for name, one in packages.items() if name and not one.get("integrity", "").startswith("sha512-")] == []
+
+
+@pytest.mark.parametrize(("name", "integrity"), [
+    ("node_modules/opencode-linux-riscv", "sha512-abc="),  # a platform that the lock lacks
+    ("node_modules/opencode-linux-x64", "sha512-abc="),
+    ("node_modules/opencode-linux-x64", None),
+])  # fmt: skip
+def test_what_the_lock_has_no_hash_of_is_refused_before_it_runs(
+    machine: Machine, name: str, integrity: str | None
+) -> None:
+    machine.program("npm", NPM)
+    machine.program("node", NODE)
+    found = json.loads(LOCK.read_text())
+    del found["packages"][""]
+    machine.lock.write_text(json.dumps(found))
+    done = machine.setup("opencode")
+    assert (done.returncode, machine.log.read_text()) == (0, "postinstall.mjs\n"), done.stderr
+    shutil.rmtree(machine.cache)
+    machine.log.write_text("")
+    found["packages"][name] = {"version": "1.18.33", **({"integrity": integrity} if integrity else {})}
+    machine.lock.write_text(json.dumps(found))
+    done = machine.setup("opencode")
+    assert (done.returncode, machine.log.read_text()) == (1, "")
+    assert f"npm brought what package-lock.json has no hash of: {name}\n" in done.stderr
+    assert not [*machine.cache.rglob(".bin")]
+
+
+def test_bd_is_built_from_sources_that_are_pinned_and_never_fetched(machine: Machine) -> None:
+    machine.program("npm", 'echo npm >> "$FAKE_LOG"')
+    machine.program("gcc", "#!/bin/sh\n")
+    machine.program("go", GO)
+    done = machine.setup("bd")
+    assert done.returncode == 0, done.stderr
+    assert (machine.cache / "ashep/tools/bd-1.3.0/bd").is_file()
+    (called,) = machine.log.read_text().splitlines()
+    assert called.startswith("GOWORK=off build -v -mod=readonly ")
+    assert len((ROOT / "requirements/beads/go.sum").read_text().splitlines()) > 1000
