@@ -21,6 +21,7 @@ from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
+from ashep.core.impact.secrets import is_random
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
@@ -36,7 +37,7 @@ from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.prompt import files as prompt_files
 from ashep.prompt.files import Written
-from ashep.redaction import SHORTEST, Redaction
+from ashep.redaction import SHORTEST, Redaction, guessed
 from ashep.store.follow import Follower
 
 FOLDER = ".agent-shepherd"
@@ -145,14 +146,22 @@ async def stay_at_home(lock: Lock, every: float = FOLDER_CHECK) -> None:
 
 
 def secrets_of(settings: Settings, say: Say) -> Redaction:
-    """Collect what must not be written down: the values that `redact` names, and the passwords of servers."""
-    redaction = Redaction()
+    """Collect what must not be written down: the values of the variables that the settings take a secret from, and of
+    those that look as if they held one.
+    """
+    redaction = Redaction(tuple(guessed(os.environ)))
     for name in settings.redact:
         value = os.environ.get(name, "")
         redaction.add(value)
         if len(value) < SHORTEST:
             say(f"warning: redact: {name} is {'too short to be found in a text' if value else 'not set'}: not redacted")
+    for name in connect.secret_variables(settings):
+        for part in os.environ.get(name, "").split():
+            redaction.add_url(part)
     opencode = settings.runners.opencode
+    for name in (*settings.verification.environment, *opencode.environment):  # handed on to programs that may print it
+        if is_random(value := os.environ.get(name, "")):
+            redaction.add(value)
     redaction.add(os.environ.get(opencode.password_env))
     redaction.add(urlsplit(opencode.url or "").password)
     return redaction

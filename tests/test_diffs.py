@@ -9,6 +9,7 @@ from ashep.adapters import programs
 from ashep.adapters.git import diffs as module
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.impact.secrets import KNOWN, find_secrets
 from ashep.core.policy.settings import ImpactSettings
 from ashep.daemon.effects.work import assess
 from ashep.errors import AshepError
@@ -281,7 +282,8 @@ async def test_a_project_in_a_folder_below_the_top(repository: Repository) -> No
 async def test_secrets_of_this_process_are_not_passed_on(repository: Repository) -> None:
     repository.commit({"a.txt": "the password is hunter2hunter2\n"})
     diff = await GitDiffs(repository.folder, redaction=Redaction(("hunter2hunter2",))).read(repository.base, "HEAD")
-    assert diff.files[0].added_lines == ((1, "the password is [redacted]"),)
+    assert diff.files[0].added_lines == ((1, f"the password is {KNOWN}"),)
+    assert [leak.kind for leak in find_secrets("a.txt", diff.files[0].added_lines)] == ["secret of this machine"]
 
 
 # --- bounds -------------------------------------------------------------------------------------------------------

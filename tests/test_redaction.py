@@ -1,18 +1,29 @@
 """What must not be written down is not: it is taken out where it comes in."""
 
+import base64
 import json
 import sys
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.opencode.client import Address, Client
 from ashep.app import secrets_of
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import (
+    ForgeSettings,
+    LandingSettings,
+    Notify,
+    NotifyTarget,
+    Settings,
+    VerificationSettings,
+)
 from ashep.errors import TrackerUnavailable
-from ashep.redaction import MARK, SHORTEST, Redaction
+from ashep.redaction import MARK, SHORTEST, Redaction, guessed
 
 SECRET = 'p"ss\\w<rd>&ü\n!'
 """Whatever has another form inside of JSON."""
@@ -42,6 +53,83 @@ def test_what_is_short_is_no_secret() -> None:
     redaction.add(None)
     data = b"x" * 40
     assert redaction.data(data) is data
+
+
+@pytest.mark.promise("F5")
+@given(st.binary(max_size=7), st.text(min_size=SHORTEST, max_size=40), st.binary(max_size=7), st.integers(0, 20))
+def test_a_secret_is_found_in_the_encodings_that_programs_print(
+    before: bytes, secret: str, behind: bytes, many: int
+) -> None:
+    others = tuple(f"another secret, number {number} of those" for number in range(many))
+    redaction, raw = Redaction((*others, secret)), secret.encode()
+    within = before + raw + behind
+    for printed in (
+        base64.b64encode(within).decode(),
+        base64.urlsafe_b64encode(within).decode(),
+        within.hex(),
+        within.hex().upper(),
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        quote(secret, safe="").lower(),
+    ):
+        if printed != quote(secret, safe="").lower() or secret == secret.lower():
+            text = redaction.text(f"so: {printed}.")
+            assert MARK in text
+            assert redaction.data(f"so: {printed}.".encode()) == text.encode()
+    assert redaction.text(f"= {base64.b64encode(raw).decode()}") == f"= {MARK}"
+
+
+def test_a_text_that_is_like_a_secret_stays() -> None:
+    secrets = tuple(f"secret-{number:04}-of-this-machine" for number in range(40))
+    redaction = Redaction((*secrets, *(f"s{number:07}" for number in range(20))))
+    text = "secret-0041-of-this-machine s000001 " + base64.b64encode(b"secret-0041-of-this-machine").decode()
+    assert redaction.text(text * 50) == text * 50
+    assert all(redaction.text(f"{'x' * place}{one}") == "x" * place + MARK for place, one in enumerate(secrets))
+
+
+@pytest.mark.promise("F5")
+def test_variables_that_are_named_as_secrets_are_hold_some(tmp_path: Path) -> None:
+    key = "-----BEGIN KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEF\n" * 2 + "-----END KEY-----"
+    (tmp_path / "server.key").touch()
+    environ = {
+        "OPENAI_API_KEY": "sk-proj-0001", "npm_token": "npm_000002", "PGPASSWORD": "hunter2-3", "MYSQL_PWD": "pw-00004",
+        "AWS_ACCESS_KEY_ID": "AKIA0005", "TOKEN_2": "tok-0006", "AWS_SECRET_ACCESS_KEY": "/abc+def0007/",
+        "GOOGLE_CREDENTIALS": '{"key": 8}', "DEPLOY_KEY": key, "REDIS_URL": "redis://me:pass-0010@host/1",
+    }  # fmt: skip
+    found = [*guessed(environ)]
+    assert set(environ.values()) - set(found) == {environ["REDIS_URL"]}
+    assert {"pass-0010", "MIIEvQIBADANBgkqhkiG9w0BAQEF"} <= set(found)
+    lines = '{\n  "type": "service_account",\n  "version": 1\n}'  # which another file may hold, too
+    assert [*guessed({"GOOGLE_CREDENTIALS": lines})] == [lines]
+    none = {
+        "SSL_KEY": str(tmp_path / "server.key"), "TLS_KEY": str(tmp_path / "not-yet.key"), "A_SECRET": str(tmp_path),
+        "SORT_KEY": "priority", "DB_PASSWORD": "postgres", "STATE_KEY": "in_progress", "CACHE_KEY": "20260101-0000",
+        "USE_TOKEN": "true", "TOKENIZERS_PARALLELISM": "false-0001", "PATH": "/usr/bin:/bin", "MAX_TOKENS": "tok-0001",
+        "HOME_URL": "https://example.org/a@b", "ODD_URL": "http://[a@b",
+    }  # fmt: skip
+    assert [*filter(None, guessed(none))] == []
+
+
+@pytest.mark.promise("F5")
+def test_what_the_configuration_takes_a_secret_from_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = "slack://t0ken-a/b0t-tok3n/#night  json://ann:hunter2-hunter2@host/services/"
+    for name, value in (
+        ("WHERE", urls), ("FORGE", "tok-123456789"), ("CHECKED", "q8Zk2pLw91xTv5"), ("IMAGE", "python:3.11-slim"),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    settings = Settings(
+        notify=Notify(targets=(NotifyTarget(apprise_env="WHERE"),)),
+        landing=LandingSettings(
+            mode="pull_request", forge=ForgeSettings(type="github", repository="a/b", token_env="FORGE")
+        ),
+        verification=VerificationSettings(environment=("CHECKED", "IMAGE")),
+    )
+    redaction = secrets_of(settings, print)
+    for secret in (*urls.split(), "b0t-tok3n", "hunter2-hunter2", "tok-123456789", "q8Zk2pLw91xTv5"):
+        assert redaction.text(f"so {secret}.") == f"so {MARK}."
+    plain = "services in python:3.11-slim"
+    assert redaction.text(plain) == plain
 
 
 @pytest.mark.promise("F5")

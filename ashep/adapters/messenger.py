@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -21,7 +20,7 @@ from ashep.core.policy.settings import NotifyTarget
 from ashep.core.text import clean
 from ashep.errors import AshepError, NotSent
 from ashep.ports.notifier import TIMEOUT, Message
-from ashep.redaction import SHORTEST, Redaction
+from ashep.redaction import Redaction
 
 LONGEST = 300
 """Characters of what a target says of a failure."""
@@ -91,16 +90,8 @@ class Messenger:
         if not urls:
             raise NotSent(f"{where} holds no URL")
         for url in urls:
-            self._hide(url)
+            self._redaction.add_url(url)
         return urls
-
-    def _hide(self, url: str) -> None:
-        """Never write the URL down, nor a part of it that may be a secret."""
-        self._redaction.add(url)
-        parts = urlsplit(url)
-        for part in (parts.password, parts.username, *parts.path.split("/"), *parts.query.split("&")):
-            if part and len(part) >= SHORTEST:
-                self._redaction.add(part)
 
     async def _notify(self, urls: list[str], message: Message) -> None:
         failed = [

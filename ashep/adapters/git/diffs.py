@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.program import Git, commit_of
 from ashep.core.impact.changes import ChangedFile, Diff
-from ashep.core.impact.secrets import Line
+from ashep.core.impact.secrets import KNOWN, Line
 from ashep.core.text import clean
 from ashep.errors import AshepError, PrintedTooMuch
 from ashep.redaction import Redaction
@@ -117,7 +117,7 @@ class GitDiffs:
             raw, patches = await self._diff(base, head, form, paths)
         except PrintedTooMuch:  # a patch can be many times as long as what it changes
             return {}
-        return await anyio.to_thread.run_sync(_read, _entries(raw), self._redaction.data(patches), chosen)
+        return await anyio.to_thread.run_sync(_read, _entries(raw), self._redaction.data(patches, KNOWN), chosen)
 
 
 def _entries(raw: bytes) -> list[_Entry]:

@@ -40,6 +40,9 @@ def _rule(kind: str, words: str, pattern: str, entropy: float = 3.0, flags: int 
     return _Rule(kind, tuple(words.split()), re.compile(pattern, flags), entropy)
 
 
+KNOWN = f"[a secret {'of this machine'}]"
+"""What stands in a line in the place of a secret that is known: it is not shown, and must be found all the same."""
+
 _TOKENS = (
     _rule("AWS access key", "akia asia abia acca", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})\b"),
     _rule(
@@ -64,6 +67,7 @@ _TOKENS = (
     _rule("SendGrid key", "sg.", r"\b(SG\.[\w-]{22}\.[\w-]{43})(?![\w-])"),
     _rule("model provider's key", "sk-", r"\b(sk-(?:ant|proj|svcacct|admin|or)-[\w-]{40,300}+)"),
     _rule("age key", "age-secret-key-", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})\b"),
+    _rule("secret of this machine", "machine]", f"({re.escape(KNOWN)})", 0.0),
     _rule("password in a URL", "://", r"://[^\s/:@\"'`<>{}$%]{1,64}+:([^\s/:@\"'`<>{}$%]{8,128}+)@[\w\[]", 3.2),
 )
 
@@ -131,10 +135,10 @@ def _is_secret(rule: _Rule, match: re.Match[str]) -> bool:
     value = match[match.re.groups]
     if _MADE_UP.search(value) or entropy(value) < rule.entropy:
         return False
-    return rule not in (_QUOTED, _BARE) or _is_random(value)
+    return rule not in (_QUOTED, _BARE) or is_random(value)
 
 
-def _is_random(value: str) -> bool:
+def is_random(value: str) -> bool:
     """Tell a random value from a name, a path, a sentence, a hash of something public or a call."""
     if entropy(value) < 3.5 and not _HEX.fullmatch(value):  # sixteen digits alone cannot have more than 4
         return False

@@ -517,8 +517,10 @@ class Settings(Document):
     verification: VerificationSettings = VerificationSettings()
     """How checks are carried out."""
     redact: tuple[str, ...] = ()
-    """Names of environment variables whose values must not be written down: what tools and agents say loses them before
-    it is kept. A value has at least 8 characters. The agent server's password is always among them."""
+    """Names of more environment variables whose values must not be written down: what tools and agents say loses them
+    before it is kept. A value has at least 8 characters. Always among them are the agent server's password, what
+    `landing.forge` and `notify` take from variables, passwords in URLs, and variables whose names end like those of
+    secrets (`KEY`, `TOKEN`, `SECRET`, `PASSWORD`, `CREDENTIALS`), but for a number, a file or a few words."""
 
     @property
     def forge(self) -> ForgeSettings | None:
