@@ -98,6 +98,15 @@ async def test_who_is_heard_follows_who_is_named_while_it_runs(world: GitLanding
     await effects.aclose()
 
 
+@pytest.mark.promise("Z4")
+async def test_the_title_of_a_pull_request_calls_nobody(world: GitLandingWorld, site: FakeForge) -> None:
+    effects, settings = effects_of(world, site)
+    command, known = asked(world, settings, world.work(BRANCH, {"a": "1\n"}))
+    await effects.carry_out(replace(command, title="Ask @ann, @org/all, List<T> (t-1)"), known)
+    assert [pull.title for pull in site.pulls] == ["Ask @ ann, @ org/all, List<T> (t-1)"]
+    await effects.aclose()
+
+
 async def test_what_a_person_pushed_is_not_touched_and_nothing_is_opened(
     world: GitLandingWorld, site: FakeForge
 ) -> None:

@@ -1,13 +1,15 @@
 """Tells people through programs, or through apprise's many services.
 
 A program is the user's own, from their configuration; what it is told is data on its standard input and in its
-environment, never a part of its command line. apprise is imported only where a target names it; its URLs hold
-secrets, so that they come from the environment or a file, and no error repeats them.
+environment, never a part of its command line. Text, which may be handed on to a chat, calls nobody there, whatever
+issues and agents say; JSON is data, and holds every character. apprise is imported only where a target names it; its
+URLs hold secrets, so that they come from the environment or a file, and no error repeats them.
 """
 
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,16 @@ import anyio.to_thread
 
 from ashep.adapters import programs
 from ashep.core.policy.settings import NotifyTarget
-from ashep.core.text import clean
+from ashep.core.text import calling_nobody, clean
 from ashep.errors import AshepError, NotSent
 from ashep.ports.notifier import TIMEOUT, Message
 from ashep.redaction import Redaction
 
 LONGEST = 300
 """Characters of what a target says of a failure."""
+
+_ENTITY = re.compile(r"&(?=#?\w{1,10};)")
+_ANGLES = str.maketrans({"<": "\u2039", ">": "\u203a"})
 
 
 class Messenger:
@@ -56,7 +61,7 @@ class Messenger:
             raise NotSent(self._safe(str(error))) from error
 
     def _title(self, message: Message) -> str:
-        return f"ashep, {self._project.name}: {message.title}"
+        return _told(f"ashep, {self._project.name}: {message.title}")
 
     def _safe(self, text: str) -> str:
         return clean(" ".join(self._redaction.text(text).split()))[:LONGEST]
@@ -65,7 +70,7 @@ class Messenger:
 
     async def _run(self, argv: tuple[str, ...], message: Message) -> None:
         told = json.dumps(message.as_json(self._project.name), ensure_ascii=False).encode()
-        words = {"ASHEP_TITLE": self._title(message), "ASHEP_TEXT": message.text}
+        words = {"ASHEP_TITLE": self._title(message), "ASHEP_TEXT": _told(message.text)}
         done = await programs.run(
             argv, cwd=self._project, env={**self._environ, **words}, timeout=self._timeout, stdin=told
         )
@@ -113,6 +118,15 @@ class Messenger:
         with library.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:
             if not service.add(url):
                 return "apprise does not know such a URL"
-            if service.notify(title=self._title(message), body=message.text):
+            if service.notify(title=self._title(message), body=_told(message.text)):
                 return ""
             return str(said.getvalue()) or "the service did not take it"
+
+
+def _told(text: str) -> str:
+    """Give the text so that it calls nobody in any chat: `@all`, `<!channel>`, `<at>`, `&lt;@U1&gt;`.
+
+    It is the same for all of them: which one a program hands it on to is not known, and apprise makes a call of what
+    was escaped as Slack wants it.
+    """
+    return _ENTITY.sub("& ", calling_nobody(text)).translate(_ANGLES)

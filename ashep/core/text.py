@@ -61,6 +61,14 @@ def clean(text: str) -> str:
     return (_OF_ASCII if text.isascii() else _UNSHOWABLE).sub("", text)
 
 
+_CALL = re.compile(r"@(?=\S)")
+
+
+def calling_nobody(text: str) -> str:
+    """Give the text so that no forge and no chat reads the name of somebody in it who is to be called: `@all`."""
+    return _CALL.sub("@ ", text)
+
+
 def invisible(text: str) -> int:
     """Count what `clean` takes out of a text that nobody sees: all of it but control characters."""
     return 0 if text.isascii() else sum(one > "\x9f" for one in _UNSHOWABLE.findall(text))

@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import AsyncIterator
@@ -65,8 +66,7 @@ class Program:
         return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
 
     def texts(self) -> list[str]:
-        assert all(one["env"] == one["text"] for one in self.told())
-        return [one["text"] for one in self.told()]
+        return [one["env"] for one in self.told()]
 
     def breaks(self) -> None:
         self.script.write_text("import sys\nsys.exit('no route to host')\n")
@@ -133,6 +133,41 @@ async def test_a_message_arrives_whole(place: Place) -> None:
     await place.notifier.send(place.target, told)
     assert place.texts() == [told.text]
     assert told.text == "- t-7 waits for you: Fine? $(reboot) `reboot` 'x' \"y\" äöü\n- t-8 waits for you: And this?"
+
+
+CALLS = (
+    "@everyone", "@here", "@channel", "@all", "@ann", "mail@ann", "<!channel>", "<!here|here>", "!channel&gt;",
+    "&lt;@U123&gt;", "<@U123>", "<@&123>", "<@!123>", "<users/all>", "<at>ann</at>", "@**all**", "@room", "&#64;all",
+    "&commat;all",
+)  # fmt: skip
+"""How Slack, Discord, Teams, Google Chat, Mattermost, Matrix and Zulip call somebody, and what apprise makes so."""
+
+
+@pytest.mark.promise("N6")
+async def test_nobody_is_called_by_what_an_issue_says(place: Place) -> None:
+    told = message(*(f"t-7 ({call}) waits for you" for call in CALLS))
+    await place.notifier.send(place.target, told)
+    (text,) = place.texts()
+    if isinstance(place, InMemory):
+        return
+    assert [line for line in text.splitlines() if re.search(r"@\S|[<>]|&#?\w+;", line)] == []
+    assert "mail@ ann" in text
+    if isinstance(place, Program):
+        assert place.told()[0]["notices"][0]["text"] == "t-7 (@everyone) waits for you", "JSON is data"
+
+
+@pytest.mark.slow
+@OF_APPRISE
+async def test_apprise_makes_no_call_of_it(tmp_path: Path) -> None:
+    """Its plugins look for what might be a call, and write one for the service that they are for."""
+    discord = pytest.importorskip("apprise.plugins.discord", reason="apprise is not installed: run `make venv`")
+    slack = importlib.import_module("apprise.plugins.slack").NotifySlack
+    patterns = (discord.USER_ROLE_DETECTION_RE, slack._re_channel_support, slack._re_user_id_support)
+    place = Program(tmp_path)
+    await place.notifier.send(place.target, message(*CALLS))
+    (text,) = place.texts()
+    assert [bool(pattern.search("\n".join(CALLS))) for pattern in patterns] == [True] * 3
+    assert [found for pattern in patterns if (found := pattern.search(text))] == []
 
 
 async def test_each_message_arrives_once_and_in_order(place: Place) -> None:

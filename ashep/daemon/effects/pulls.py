@@ -13,7 +13,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
-from ashep.core.text import clean
+from ashep.core.text import calling_nobody, clean
 from ashep.daemon.effects.made import Made
 from ashep.daemon.failures import failed
 from ashep.errors import AshepError, ForgeError, ForgeRefused
@@ -59,7 +59,8 @@ class PullEffects:
             pushed = await pulls.remote.push(command.branch, head, base)
             if isinstance(pushed, NotPushed):
                 return [LandingRefused(issue, key, pushed.code, pushed.why)]
-            request = PullRequest(command.name, command.branch, base, command.title, _body(command, flow))
+            title = calling_nobody(command.title)  # of the body all that others wrote stands in fences
+            request = PullRequest(command.name, command.branch, base, title, _body(command, flow))
             opened = await pulls.forge.open(request)
         except ForgeError as error:
             return failed(command, error)
