@@ -8,7 +8,10 @@ import fcntl
 import os
 import resource
 import signal
+import socket
 import subprocess
+import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -70,6 +73,49 @@ def holders_of(mark: Mark) -> list[tuple[int, int]]:
                 if state not in "ZX":
                     found.append((pid, started))
     return sorted(found, key=lambda holder: (holder[1], holder[0]))
+
+
+def listeners(port: int) -> set[str] | None:
+    """The sockets that would take a connection to a port of 127.0.0.1, as links of `/proc/*/fd` name them.
+
+    None: it cannot be told, without /proc.
+    """
+    found = dict[str, set[str]]()
+    for table in ("tcp", "tcp6"):
+        with suppress(FileNotFoundError):
+            for line in (NETWORK / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                address, _, number = fields[1].partition(":")
+                if fields[3] == _LISTENS and int(number, 16) == port:
+                    found.setdefault(address, set()).add(f"socket:[{fields[9]}]")
+    if not (NETWORK / "tcp").exists():
+        return None
+    # who listens at the very address has the connection, and not who listens at all of them
+    exact, others = ({one for name in names for one in found.get(name, ())} for names in (_EXACT, _ALL))
+    return exact or others
+
+
+def _hexadecimal(family: socket.AddressFamily, address: str) -> str:
+    packed = socket.inet_pton(family, address)
+    words = (int.from_bytes(packed[at : at + 4], sys.byteorder) for at in range(0, len(packed), 4))
+    return "".join(f"{word:08X}" for word in words)
+
+
+NETWORK = Path("/proc/net")
+_LISTENS = "0A"  # TCP_LISTEN
+_EXACT = (_hexadecimal(socket.AF_INET, "127.0.0.1"), _hexadecimal(socket.AF_INET6, "::ffff:127.0.0.1"))
+_ALL = (_hexadecimal(socket.AF_INET, "0.0.0.0"), _hexadecimal(socket.AF_INET6, "::"))
+
+
+def have(pids: Iterable[int], sockets: set[str]) -> bool:
+    """Whether these processes have all of the sockets open."""
+    left = set(sockets)
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    left.discard(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return not left
 
 
 def inside(folder: Path) -> tuple[int, str] | None:

@@ -8,6 +8,8 @@ killed when. All of this happens under a lock file:
    environment holds the token: a pid that the system gave to somebody else is never touched, and a server that was
    started just before ashep died is found although no pid was written.
 3. Whatever holds the token is ended and seen dead before another server starts: the tools of a dead server too.
+4. The password goes to a port only once what listens there holds the token: whoever took the port before the server
+   did, another user of this machine, say, gets nothing, and the server begins on another one.
 
 The server has a process group of its own and writes to a file, so that it outlives ashep.
 """
@@ -43,6 +45,9 @@ _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy serv
 
 
 _LOCK = 120.0  # for another starter to be done
+
+
+_PORTS = 3  # that are tried where somebody else takes them
 
 
 LOG_LIMIT = 16 * 1024 * 1024
@@ -131,9 +136,13 @@ class ManagedServer:
             await self.ask_for_room()
             record = await _in_thread(self._recall)
             if record is not None:
-                if record.pid is not None and await self._answers(record, _REATTACH):
-                    return _address(record)
+                with suppress(_Taken):
+                    if record.pid is not None and await self._answers(record, _REATTACH):
+                        return _address(record)
                 await processes.end(record.mark, RunnerUnavailable)
+            for _ in range(_PORTS - 1):
+                with suppress(_Taken):
+                    return await self._start()
             return await self._start()
 
     async def living(self) -> Address:
@@ -142,6 +151,7 @@ class ManagedServer:
         found = await _in_thread(_leader, record) if record is not None else None
         if record is None or found is None:
             raise RunnerUnavailable("no managed agent server runs")
+        await _in_thread(self._listens, record)
         return _address(record.model_copy(update={"pid": found[0], "started": found[1]}))
 
     async def stop(self) -> bool:
@@ -193,13 +203,16 @@ class ManagedServer:
         return record
 
     async def _start(self) -> Address:
-        record = await _in_thread(self._launch)
-        if await self._answers(record, _START):
-            return _address(record)
+        record, taken = await _in_thread(self._launch), None
+        try:
+            if await self._answers(record, _START):
+                return _address(record)
+        except _Taken as error:
+            taken = error
         await processes.end(record.mark, RunnerUnavailable)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
-        raise ServerNotStarted(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
+        raise taken or ServerNotStarted(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
 
     def _launch(self) -> Record:
         """Record, start, record: in this order, so that no server is ever unknown."""
@@ -215,13 +228,16 @@ class ManagedServer:
         return record
 
     async def _answers(self, record: Record, bound: float) -> bool:
-        """Probe until it answers, the bound is over or the process has ended."""
+        """Probe until it answers, the bound is over or the process has ended; raises `_Taken`."""
         address, timeout = _address(record), PROBE
         deadline = anyio.current_time() + bound
         while (left := deadline - anyio.current_time()) > 0:
             try:
-                await probe(address.url, address.password, min(timeout, left))
-                return True
+                if await _in_thread(self._listens, record):
+                    await probe(address.url, address.password, min(timeout, left))
+                    return True
+            except _Taken:
+                raise
             except RunnerUnauthorized:
                 pass
             except RunnerUnavailable as error:
@@ -231,6 +247,21 @@ class ManagedServer:
                 return False
             await anyio.sleep(0.1)
         return False
+
+    def _listens(self, record: Record) -> bool:
+        """Whether the server, or what it started, listens at its port; False: nobody does yet. Raises `_Taken`."""
+        sockets = processes.listeners(record.port)
+        if sockets is None:  # only the server writes its log, and it writes its address there
+            return f":{record.port}" in self._log_file.read_text(errors="replace")
+        holders = {pid for pid, _ in processes.holders_of(record.mark)}
+        if not sockets or processes.have(holders, sockets):
+            return bool(sockets)
+        if processes.listeners(record.port) != sockets:
+            return False  # it ended just now
+        raise _Taken(
+            f"another process listens at port {record.port} of 127.0.0.1, which the OpenCode server was to have; "
+            "it was given no password"
+        )
 
     def _spawn(self, program: Path, record: Record) -> subprocess.Popen[bytes]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
@@ -344,6 +375,10 @@ class ManagedServer:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+
+class _Taken(ServerNotStarted):
+    """Somebody else listens at the server's port."""
 
 
 _in_thread = anyio.to_thread.run_sync
