@@ -1,5 +1,7 @@
 """A tracker and a runner of the user's own by dotted path: what is refused and how it is said, and a life with both."""
 
+import importlib
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -86,11 +88,10 @@ def project(tmp_path: Path) -> Iterator[Path]:
     for name, text in (("policies", POLICIES), ("agents", AGENTS), ("config", CONFIG)):
         (folder / f"{name}.yaml").write_text(text)
     (tmp_path / "own_parts.py").write_text(PARTS)
-    before, path = set(sys.modules), list(sys.path)
+    before = set(sys.modules)
     yield tmp_path
-    sys.path[:] = path
     for name in set(sys.modules) - before:
-        if name.split(".")[0] in ("own_parts", "deep", "broken"):
+        if name.split(".")[0] in ("own_parts", "own_help", "deep", "broken"):
             del sys.modules[name]
 
 
@@ -220,10 +221,97 @@ def test_a_class_that_cannot_be_made_says_why(project: Path) -> None:
         make(Nameless, "own_parts:Nameless", Tracker, context(project))
 
 
-def test_a_module_of_the_project_takes_the_place_of_none_that_is_installed(project: Path) -> None:
+# --- what agents write into the project -------------------------------------------------------------------------------
+
+LOADS = """
+import sys
+from pathlib import Path
+
+looked = []
+
+class Spy:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if path is None:
+            looked.append(name)
+
+sys.meta_path.append(Spy)
+from ashep.ports.guard import load
+from ashep.ports.tracker import Tracker
+
+load("own_parts:Issues", Tracker, Path(sys.argv[1]))
+import ashep.app, ashep.http, httpx
+
+httpx.Client().close()
+print(*dict.fromkeys(looked))
+"""
+
+
+def loads(project: Path) -> list[str]:
+    """Load a class of the project in a process of its own; what it and libraries looked for in vain then."""
+    argv = [sys.executable, "-P", "-c", LOADS, str(project)]
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.promise("F30")
+def test_nothing_that_an_agent_writes_into_the_project_becomes_a_part_of_the_daemon(project: Path) -> None:
+    names = {*loads(project), "yaml", "sitecustomize", "usercustomize", "pytest", "brotli", "socksio", "h2"}
+    names.remove("own_parts")
+    hostile = f"open({str(project / 'ran')!r}, 'a').write(__name__)\n"
+    for name in names:
+        (project / name).mkdir()
+        (project / name / "__init__.py").write_text(hostile)
+        (project / f"{name}.py").write_text(hostile)
+    again = loads(project)
+    assert not (project / "ran").exists(), (project / "ran").read_text()
+    assert len(again) > 2, "some are looked for in vain, or this tries nothing"
+    assert set(again) <= {*names, "own_parts"}
+
+
+@pytest.mark.promise("F30")
+@pytest.mark.skipif(sys.flags.safe_path, reason="nothing is looked for there")
+def test_it_is_called_in_a_project_as_a_module(project: Path) -> None:
+    for name in ("json", "anyio", "typer", "yaml", "pydantic"):
+        (project / f"{name}.py").write_text(f"open({str(project / 'ran')!r}, 'w').close()\n")
+    argv = [sys.executable, "-m", "ashep", "policy", "check"]
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, (project / "ran").exists()) == (0, False), done.stderr
+
+
+HELPED = """
+import importlib
+
+from deep.inside import Base
+
+
+class Issues(Base):
+    def later(self):
+        import broken
+
+        return broken.word, importlib.import_module("deep.more").word
+"""
+
+
+def test_a_module_of_the_project_imports_what_lies_beside_it(project: Path) -> None:
+    before = list(sys.path)
+    (project / "deep").mkdir()  # a package without __init__.py
+    (project / "deep" / "inside.py").write_text(
+        "from own_help import Base as Base\nfrom . import more\nimport yaml\nassert yaml.safe_load('1') == 1\n"
+    )
+    (project / "deep" / "more.py").write_text("import own_parts\nword = 'more'\n")
+    (project / "own_help.py").write_text(
+        "from ashep.simulation.memory.tracker import MemoryTracker\nclass Base(MemoryTracker): ...\n"
+    )
     (project / "yaml.py").write_text("raise RuntimeError")
-    load_class("own_parts:Issues", Tracker, project)
-    assert sys.path[-1] == str(project)
+    (project / "broken.py").write_text("word = 'late'\n")
+    (project / "own_parts.py").write_text(HELPED)
+    found: Any = load_class("own_parts:Issues", Tracker, project)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("broken")  # nobody but a module of the project gets it
+    assert found(lambda: T0, "me").later() == ("late", "more")
+    assert sys.path == before
 
 
 @pytest.mark.promise("F30")

@@ -1,7 +1,7 @@
 """A runner, tracker or type of checks of the user's own: a class by its dotted path, held against its port.
 
-The class is named in config.yaml as `package.module:Class`. Its module is imported as for a program of the user's: what
-is installed and PYTHONPATH go first, then the project's folder. Nothing is made before every method of the port is
+The class is named in config.yaml as `package.module:Class`. Its module is looked for among what is installed and on
+PYTHONPATH, then in the project's folder (`ashep.ports.projects`). Nothing is made before every method of the port is
 there and can be called as the port says; and what comes from it then is an answer of the port, or an error of it.
 """
 
@@ -27,6 +27,7 @@ from pydantic import JsonValue
 
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerError, TrackerMissing, TrackerUnavailable
 from ashep.ports.clock import Clock
+from ashep.ports.projects import PROJECTS
 from ashep.ports.tracker import Tracker
 
 __all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits", "source"]
@@ -64,8 +65,7 @@ class NotUsable(Exception):
 def load(dotted: str, port: type, project: Path) -> Callable[[Context], Any]:
     """Import a class and check it against its port; raises `NotUsable`."""
     name, _, attribute = dotted.partition(":")
-    if str(project) not in sys.path:
-        sys.path.append(str(project))  # last: no file of the project takes the place of what ashep itself imports
+    PROJECTS.name(name, project)
     module = _module(name, project)
     found = getattr(module, attribute, None)
     if found is None:

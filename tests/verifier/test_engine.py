@@ -1,6 +1,5 @@
 """What is verified once, what is flagged, where programs run, and types of checks of the user's own."""
 
-import importlib
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -127,13 +126,10 @@ async def test_what_was_found_holds_for_the_ground_that_it_was_found_on(
 
 
 @pytest.mark.promise("W1")
-async def test_what_a_type_of_ones_own_found_holds_for_its_class_options_and_files(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.path", [*sys.path])
+async def test_what_a_type_of_ones_own_found_holds_for_its_class_options_and_files(world: World) -> None:
     project = world.repository.folder
     keys = list[str]()
-    own = OWN.replace("return Found", "from helping_checks import word\n        return Found")
+    own = f"import helping_checks\n{OWN}"
     for word, options, helping, name in (
         ("1", "so ", "x", "first_checks"), ("1", "so ", "x", "first_checks"), ("1", "oh ", "x", "first_checks"),
         ("2", "so ", "x", "second_checks"), ("1", "so ", "y", "first_checks"),
@@ -143,9 +139,6 @@ async def test_what_a_type_of_ones_own_found_holds_for_its_class_options_and_fil
         )
         for module in ("first_checks", "second_checks", "helping_checks"):
             sys.modules.pop(module, None)  # as a new process begins
-        sys.path.append(str(project))
-        importlib.invalidate_caches()
-        importlib.import_module("helping_checks")
         types = {"fussy": OwnCheckType(type=f"{name}:Fussy", options={"word": options})}
         verifier = verifier_of(
             project, Settings(verification=VerificationSettings(types=types, sandbox="none")), world.keep
@@ -350,9 +343,8 @@ class Wrong:
 """
 
 
-async def test_a_type_is_a_class_that_the_settings_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_type_is_a_class_that_the_settings_name(world: World) -> None:
     project = world.repository.folder
-    monkeypatch.setattr("sys.path", [*sys.path])
     world.repository.write({"fussy_checks.py": OWN})
     own = {"fussy": OwnCheckType(type="fussy_checks:Fussy", options={"word": "so "})}
     settings = Settings(verification=VerificationSettings(types=own))
@@ -367,8 +359,7 @@ async def test_a_type_is_a_class_that_the_settings_name(world: World, monkeypatc
         verifier_of(project, Settings(verification=VerificationSettings(types=wrong)), world.keep)
 
 
-async def test_the_type_of_the_guide_works(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.path", [*sys.path])
+async def test_the_type_of_the_guide_works(world: World) -> None:
     blocks = dict(fences((ROOT / "docs" / "guides" / "verification.md").read_text()))
     world.repository.write({"word_count.py": blocks['python title="word_count.py"']})
     settings = read(Settings, blocks["yaml"], Path("config.yaml"))
