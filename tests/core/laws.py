@@ -185,9 +185,9 @@ class Laws:
 
 def _may_run(world: World, flow: Flow) -> None:
     labels = world.settings.labels
-    assert flow.issue.status != "closed", "a run of a closed issue"
+    put_back = flow.authors.undo is not None  # an agent closed it, or assigned it; the run begins after the write
+    assert flow.issue.status != "closed" or put_back, "a run of a closed issue"
     assert not {labels.excluded, labels.paused} & set(flow.issue.labels), "a run of an issue that people keep"
-    put_back = flow.authors.undo is not None  # an agent assigned it to somebody; the run begins after the write
     assert flow.issue.assignee in (None, world.actor) or put_back, "a run of somebody else's issue"
 
 
