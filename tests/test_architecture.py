@@ -75,11 +75,13 @@ def test_every_name_with_a_colon_is_looked_at() -> None:
 # --- the picture --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_picture_is_fresh() -> None:
     page = PAGE.read_text()
     assert rooms_page.redrawn(page) == page, "run `.venv/bin/python -m tools.rooms_page`"
 
 
+@pytest.mark.slow
 def test_the_picture_shows_every_room() -> None:
     picture = rooms_page.picture()
     for indent, folder in (("", "ashep"), ("    ", "ashep/core"), ("    /", "ashep/adapters")):

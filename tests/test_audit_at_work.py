@@ -60,6 +60,7 @@ async def idle(world: World) -> AsyncGenerator[Any]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.promise("A3")
 async def test_an_idle_day_without_findings_appends_nothing(tmp_path: Path) -> None:
     world = World(tmp_path)

@@ -25,6 +25,7 @@ from tests.docs_pages import Command, differs, steps
 from tests.places import living_in, sweep
 
 
+@pytest.mark.slow
 def test_the_simulation_closes_everything_and_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said = list[str]()

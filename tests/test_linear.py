@@ -231,6 +231,7 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.data(), st.lists(PIECES, max_size=3), st.lists(PIECES, min_size=1, max_size=5), st.lists(PIECES, max_size=3))
 def test_no_shape_of_text_makes_any_of_them_slow(
     data: st.DataObject, before: list[str], unit: list[str], behind: list[str]
@@ -244,5 +245,6 @@ def slow(text: str) -> object:
     return sum(text.find("x" * 20, place, place + 1) + len(text[place:]) for place in range(len(text)))
 
 
+@pytest.mark.slow
 def test_what_grows_with_the_square_is_found() -> None:
     assert grows_too_fast(slow, ("", "a", ""), [2048 << shift for shift in range(8)], FLOOR)

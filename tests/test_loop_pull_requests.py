@@ -137,6 +137,7 @@ def refusals(world: World) -> list[LandingRefused]:
     return [entry.body for entry in world.entries if isinstance(entry.body, LandingRefused)]
 
 
+@pytest.mark.slow
 async def test_one_that_nobody_looks_at_leaves_nothing_in_the_journal(folder: Path) -> None:
     world, site = forged(folder)
     async with world.living() as running:

@@ -37,6 +37,7 @@ def ashep(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
     return run
 
 
+@pytest.mark.slow
 def test_init_writes_the_table_and_the_schema_of_its_states(ashep: Any, tmp_path: Path) -> None:
     done = ashep("init", "--preset", PRESET)
     assert done.code == 0

@@ -205,6 +205,7 @@ def test_rules_that_decide_otherwise_are_found(mutant: Mutant) -> None:
         assert any(again(one)[1] for one in kept)
 
 
+@pytest.mark.slow
 def test_only_what_is_about_the_issue_is_compared() -> None:
     _, kept = lived(5)
     number, place = next(iter(decided(kept, issues.PhaseEntered)))

@@ -165,6 +165,7 @@ POLICIES = st.lists(PHASES, max_size=2) | st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(POLICIES)
 def test_the_schema_of_policies_and_the_loader_agree(policy: Any) -> None:
     document = {"version": 1, "policies": {"p": policy}}

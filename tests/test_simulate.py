@@ -208,6 +208,7 @@ def figures(found: Sequence[Life]) -> list[Any]:
     return [(life.issue, life.end, life.code, life.moves, life.time, life.visits) for life in found]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("F23")
 def test_no_life_depends_on_another() -> None:
     issues = [f"sim-{number}" for number in range(6)]

@@ -197,6 +197,7 @@ SERVERS = st.lists(
 FILES = st.sampled_from([starter("agents.yaml"), SMALL, "version: 1\nagents: [{id: a, capabilities: [x]}]\n"])
 
 
+@pytest.mark.slow
 @pytest.mark.promise("F4")
 @given(FILES, SERVERS, st.lists(st.builds(Model, TEXTS, TEXTS), max_size=3))
 def test_entries_are_only_added_and_the_second_time_nothing(

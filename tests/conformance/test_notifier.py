@@ -250,6 +250,7 @@ async def test_urls_are_never_written_down(tmp_path: Path) -> None:
         assert secret not in redaction.text(f"so {secret} said"), secret
 
 
+@pytest.mark.slow
 async def test_apprise_is_imported_by_a_target_of_its_only(tmp_path: Path) -> None:
     program = (
         "import sys, asyncio\nfrom pathlib import Path\nimport ashep.app\n"

@@ -147,6 +147,7 @@ def disturb(made: Compared, chance: random.Random, *, own: bool) -> None:
         chance.choice(acts)()
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10**9))
 def test_remembering_changes_nothing(seed: int) -> None:

@@ -30,6 +30,7 @@ LIVES = settings(max_examples=amount(20, 1000), deadline=None, suppress_health_c
 FEW = settings(LIVES, max_examples=amount(5, 100))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("G2", "G3", "G4", "D5", "R8", "P11", "E1", "K1", "B6", "U1", "X12", "H5")
 @LIVES
 @given(SEEDS)

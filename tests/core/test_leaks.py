@@ -206,6 +206,7 @@ def test_no_text_is_slow(pieces: list[str]) -> None:
     assert seconds(piece * (30_000 // len(piece))) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filling", ["a", "0-", " ", "=", "token"])
 def test_no_pattern_is_slow_behind_its_own_beginning(filling: str) -> None:
     for word in {word for rule in RULES for word in rule.words}:

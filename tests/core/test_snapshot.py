@@ -87,6 +87,7 @@ def test_parts_that_are_unknown_or_missing_are_no_error() -> None:
     assert load([("flows", later)]).flows == world.flows
 
 
+@pytest.mark.slow
 def test_a_part_is_small_and_one_line() -> None:
     world = World(flows=HashTrieMap({f"t-{n}\n\t": next(iter(live(1, 40).world.flows.values())) for n in range(120)}))
     parts = [data for name, data in dump(world) if name == "flows"]

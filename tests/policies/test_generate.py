@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import get_args
 
+import pytest
 from hypothesis import given, settings
 
 from ashep.config import Finding, check
@@ -43,6 +44,7 @@ def mistakes(case: Case) -> list[Finding]:
     return [one for one in found if one.severity == "error" and one.code not in get_args(Code)]
 
 
+@pytest.mark.slow
 def test_without_flaws_there_is_nothing_to_refuse() -> None:
     for seed in range(amount(60, 3000)):
         case = of_seed(seed)
