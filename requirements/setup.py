@@ -3,7 +3,8 @@
     python3 requirements/setup.py python     the checkout's .venv, uv included, from the pinned requirements
     python3 requirements/setup.py opencode   the OpenCode server, from npm
     python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
-    python3 requirements/setup.py all        the three of them
+    python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
+    python3 requirements/setup.py all        the four of them
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
 
 It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
@@ -40,6 +41,7 @@ STAMP = VENV / ".ashep-setup"
 BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
 OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
 HEARTBEAT = 15.0
+RETRY = 86_400.0  # seconds until bubblewrap is looked for again where there was none
 
 
 class Failed(Exception):
@@ -444,6 +446,50 @@ def _build_bd(folder: Path, program: Path) -> None:
         )
 
 
+# --- bubblewrap -------------------------------------------------------------------------------------------------------
+
+
+def bwrap() -> None:
+    """Have bubblewrap for sandboxes: on PATH, in the cache, or a copy from the system's package. All else goes without.
+
+    The package manager compares the bytes with what the distribution has signed.
+    """
+    target, missing = tools_cache() / "bubblewrap", tools_cache() / "bubblewrap.missing"
+    if not sys.platform.startswith("linux") or shutil.which("bwrap") or target.is_dir():
+        return
+    if missing.exists() and time.time() - missing.stat().st_mtime < RETRY:
+        return
+    with locked("bubblewrap"), workshop("bubblewrap") as folder:
+        if target.is_dir():
+            return
+        made, why = folder / "made", _bwrap_from_package(folder)
+        if not why and version_of(made / "usr" / "bin" / "bwrap", "--version"):
+            place(made, target)
+            say(f"bubblewrap: {target} is ready")
+            return
+        missing.touch()
+    said = why or "it does not start"
+    say(f"bubblewrap: none here ({said}), so no sandbox is tried out. Install the package bubblewrap")
+
+
+def _bwrap_from_package(folder: Path) -> str:
+    """Fetch and unpack the package; gives what went wrong."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        return "it is fetched by apt-get and dpkg-deb only"
+    (folder / "lists" / "partial").mkdir(parents=True)
+    own = ["-o", f"Dir::State::Lists={folder / 'lists'}", "-o", f"Dir::Cache={folder}"]
+    fetch = ["apt-get", "download", "bubblewrap"]
+    result = run(fetch, cwd=folder, bound=60.0)
+    if not result.ok:  # an image without lists of packages
+        updated = run(["apt-get", *own, "update"], cwd=folder, bound=120.0, alive=ticking("bubblewrap: apt-get update"))
+        result = run(["apt-get", *own, *fetch[1:]], cwd=folder, bound=60.0) if updated.ok else updated
+    packages = sorted(folder.glob("*.deb"))
+    if not result.ok or not packages:
+        return result.why().splitlines()[-1].strip()
+    unpacked = run(["dpkg-deb", "-x", packages[0], folder / "made"], cwd=folder, bound=60.0)
+    return "" if unpacked.ok else unpacked.why().splitlines()[-1].strip()
+
+
 # --- lock -------------------------------------------------------------------------------------------------------------
 
 
@@ -493,7 +539,8 @@ def main(arguments: list[str]) -> int:
         "python": [python],
         "opencode": [opencode],
         "bd": [bd],
-        "all": [python, opencode, bd],
+        "bwrap": [bwrap],
+        "all": [python, opencode, bd, bwrap],
         "lock": [lock],
     }
     if not arguments or arguments[0] not in steps:

@@ -18,6 +18,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 from xdist.remote import Producer
 
+from ashep.adapters import programs
 from tests import full, places, spread
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
         # hundreds of processes of ashep begin here: half of a short one's time is compiling what it imports
         os.environ["PYTHONDONTWRITEBYTECODE"] = ""
         os.environ |= places.QUICK
+        bubblewrap = programs.find("bwrap")
+        if bubblewrap is not None and shutil.which("bwrap") is None:  # a copy of ours: those in homes of their own, too
+            os.environ["PATH"] += f"{os.pathsep}{bubblewrap.parent}"
         # what databases and git bring onto a disk takes a sixteenth of all time; a container may have 64 MiB there
         if os.access(places.SHM, os.W_OK) and shutil.disk_usage(places.SHM).free > 4 * 1024**3:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(places.SHM))

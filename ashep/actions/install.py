@@ -171,7 +171,7 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     isolated, rest = found.lines
     if not found.unusable:
         return [Line("ok", "sandbox", isolated), Line("ok", "sandbox", rest)]
-    level: Level = "error" if found.refused else "warning"
+    level: Level = "error" if found.withheld == "all" else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
 

@@ -85,7 +85,8 @@ class Verified:
 
 async def verify(verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate) -> Verified:
     """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made."""
-    request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria)
+    strangers = frozenset(check.id for check in criteria.checks)
+    request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria, strangers=strangers)
     changed = await differ(candidate.repository, candidate.commit, candidate.base)
     return Verified(issue, criteria, candidate, await verify_against_base(verifier, request), changed)
 

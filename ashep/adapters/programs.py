@@ -33,6 +33,7 @@ TAKEN_LIMIT = 16 * OUTPUT_LIMIT
 
 _IN_CACHE = {
     "bd": Path(f"bd-{BD_VERSION}", "bd"),
+    "bwrap": Path("bubblewrap", "usr", "bin", "bwrap"),
     "opencode": Path(f"opencode-{OPENCODE_VERSION}", "node_modules", ".bin", "opencode"),
 }
 _CHUNK = 64 * 1024
@@ -100,12 +101,14 @@ async def run(
     stdin: bytes | None = None,
     patience: float = 0.0,
     take: Callable[[bytes], None] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> Finished:
     """Run a program to its end and give its exit code and output.
 
     `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then; one
     that ends what it has started itself gets SIGTERM first, and `patience` seconds for that. `take` gets what stands on
     standard output in pieces of at most 64 KiB, as they come and with others let run between; none of it is kept then.
+    `pass_fds`: open files that it inherits.
 
     Raises:
         ProgramMissing: there is no such program, or it may not be started.
@@ -115,7 +118,8 @@ async def run(
 
     """
     name = str(argv[0])
-    process = await _start(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
+    feed = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    process = await _start(argv, cwd=cwd, env=env, stdin=feed, pass_fds=pass_fds)
     outputs = _Output(OUTPUT_LIMIT if take is None else TAKEN_LIMIT, take), _Output(OUTPUT_LIMIT)
     finished = False
     try:
@@ -148,7 +152,12 @@ class _Output:
 
 
 async def _start(
-    argv: Sequence[str | Path], *, cwd: Path | None, env: Mapping[str, str] | None, stdin: int
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stdin: int,
+    pass_fds: Sequence[int],
 ) -> subprocess.Process:
     process = None
     try:
@@ -161,6 +170,7 @@ async def _start(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                pass_fds=tuple(pass_fds),
             )
     except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
         if cwd is not None and not await anyio.Path(cwd).is_dir():

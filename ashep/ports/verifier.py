@@ -26,6 +26,9 @@ class VerifyRequest:
     known: Verification | None = None
     """What was found before, in an earlier life too: on the same ground, the same tree and checks are not verified
     again."""
+    strangers: frozenset[str] = frozenset()
+    """Names of checks that stand in an issue's text: without a sandbox none of their programs runs, unless the user
+    chose to have none."""
     afresh: bool = False
     """Carry the checks out whatever is known: what failed may hold now, because a person put this machine in order."""
 

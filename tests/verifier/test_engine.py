@@ -225,6 +225,7 @@ def without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("git", "sh"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nor in the cache of tools
 
 
 @pytest.mark.promise("W3")
@@ -243,6 +244,27 @@ async def test_where_bubblewrap_is_missing_it_is_said_or_refused(world: World) -
     assert [one.status for one in found.results] == ["error", "passed"]
     assert found.results[0].message == "`verification.sandbox` is bwrap, and bubblewrap (bwrap) is not installed"
     assert found.isolated is None, "nothing ran"
+
+
+@pytest.mark.promise("W3")
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_what_an_issues_text_says_runs_in_a_sandbox_or_not_at_all(world: World) -> None:
+    criteria = criteria_of(
+        {"id": "theirs", "type": "test_pass", "verify": {"command": ["sh", "-c", "exit 0"]}},
+        {"id": "served", "type": "http_request", "verify": {"path": "/", "service": {"start": ["sh"]}}},
+        {"id": "looks", "type": "file_exists", "verify": {"path": "README.md"}},
+        {"id": "ours", "type": "test_pass", "verify": {"command": ["sh", "-c", "exit 0"]}},
+    )
+    request = VerifyRequest(
+        world.repository.folder, "HEAD", None, criteria, strangers=frozenset({"theirs", "served", "looks"})
+    )
+    world.set(sandbox="auto")
+    found = (await world.verifier.verify(request)).results
+    assert [one.status for one in found] == ["error", "error", "passed", "passed"]
+    assert "run in a sandbox alone, and bubblewrap (bwrap) is not installed" in found[0].message
+    world.set(sandbox="none")  # chosen by hand
+    found = (await world.verifier.verify(request)).results
+    assert found[0].status == "passed"
 
 
 @pytest.mark.promise("W3")

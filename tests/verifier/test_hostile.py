@@ -4,9 +4,11 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from pathlib import Path
@@ -215,7 +217,7 @@ async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: Wor
 @pytest.mark.promise("W3")
 async def test_in_a_sandbox_nothing_of_the_machine_is_reached(sandbox: World, marked: str) -> None:
     sandbox.hidden = [ROOT / "tests" / "golden", ROOT / "README.md", ROOT / "not there"]
-    sandbox.begin()
+    sandbox.set(paths=(str(ROOT),))
     kept = start("sleep", marked)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     try:
@@ -234,6 +236,73 @@ async def test_in_a_sandbox_nothing_of_the_machine_is_reached(sandbox: World, ma
     assert said.split()[:3] == ["0", "0", "0"], said
     assert "No such process" in said
     assert "Connection refused" in sandbox.output(dialled)
+
+
+TRIES = {
+    "a file of the home": "open(HOME + '/notes.txt').read()",
+    "a key of the home": "open(HOME + '/.ssh/id_key').read()",
+    "a key beside a toolchain": "open(HOME + '/.cargo/credentials.toml').read()",
+    "a socket of the home": "socket.socket(socket.AF_UNIX).connect(HOME + '/agent.sock')",
+    "the repository": "open(REPOSITORY + '/README.md').read()",
+    "settings of the repository": "open(REPOSITORY + '/.git/config').read()",
+    "a file of the machine's services": "open('/etc/shadow').read()",
+    "the machine's temporary files": "open(TEMPORARY).read()",
+    "a process outside": "open(f'/proc/{PID}/environ', 'rb').read()",
+    "the keyring": "call(KEYCTL, 0, -3, 1)",
+    "a key of the keyring": "call(KEYCTL - 2, b'user', b'name', b'value', 5, -3)",
+    "typing into a terminal": "call(IOCTL, 0, 0x5412, b'x')",
+    "the host of a virtual machine": "socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)",
+    "namespaces of its own": "call(UNSHARE, 0x10000000)",
+    "a device of the machine": "os.open('/dev/kmsg', os.O_RDONLY)",
+    "settings of the kernel": "print(SETTING, end='', file=open('/proc/sys/kernel/core_pattern', 'w'), flush=True)",
+}
+TRYING = """
+import ctypes, os, platform, socket
+libc = ctypes.CDLL(None, use_errno=True)
+KEYCTL, IOCTL, UNSHARE = {"x86_64": (250, 16, 272), "aarch64": (219, 29, 97)}[platform.machine()]
+def call(*words):
+    if libc.syscall(*words) < 0:
+        number = ctypes.get_errno()
+        assert number in (1, 28), f"{words}: {number}"  # EPERM; ENOSPC: no namespace is left
+        raise OSError(number)
+for name, code in TRIES.items():
+    try:
+        eval(code)
+        print(name)
+    except (OSError, IndexError):
+        pass
+print("all tried")
+"""
+
+
+@pytest.mark.promise("W3")
+async def test_in_a_sandbox_there_is_nothing_that_is_not_named(
+    sandbox: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    for name in ("notes.txt", ".ssh/id_key", ".cargo/credentials.toml", ".cargo/bin/tool"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("#!/bin/sh\necho a tool\n")
+    (home / ".cargo" / "bin" / "tool").chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    sandbox.environ["PATH"] = f"{home}/.cargo/bin:{home}:/:{sandbox.environ['PATH']}"
+    sandbox.set()
+    setting = Path("/proc/sys/kernel/core_pattern").read_text()
+    known = {
+        "SETTING": setting,
+        "HOME": str(home),
+        "REPOSITORY": str(sandbox.repository.folder),
+        "PID": os.getpid(),
+        "TRIES": TRIES,
+    }
+    with socket.socket(socket.AF_UNIX) as listener, tempfile.NamedTemporaryFile(dir="/tmp") as temporary:
+        script = "".join(f"{name} = {value!r}\n" for name, value in (known | {"TEMPORARY": temporary.name}).items())
+        listener.bind(str(home / "agent.sock"))
+        listener.listen()
+        found = await sandbox.one("test_pass", command=[sys.executable, "-c", script + TRYING])
+        tool = await sandbox.one("test_pass", command=["tool"])
+    assert sandbox.output(found) == "all tried\n"
+    assert sandbox.output(tool) == "a tool\n", "a toolchain is there"
 
 
 # --- files, links and patterns --------------------------------------------------------------------------------------

@@ -53,6 +53,8 @@ class Stage:
     """Bytes that the processes of a check may hold together."""
     service_url: str | None = None
     """The service that runs by itself, where a check starts none."""
+    strangers: frozenset[str] = frozenset()
+    """Checks that stand in an issue's text."""
     isolated: bool | None = None
     """Whether programs ran in a sandbox; None: none was run, as a check of the user's own may need none."""
 
@@ -65,8 +67,8 @@ class Stage:
         """Carry out a check that runs programs."""
         if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
             return await self._elsewhere(check.verify)
-        if self.isolation.refused:
-            return error(f"`verification.sandbox` is bwrap, and {self.isolation.unusable}")
+        if why := self.isolation.refused(stranger=check.id in self.strangers):
+            return error(why)
         if isinstance(check, checks.TestPassCheck):
             return await self._test_pass(check.verify)
         if isinstance(check, checks.HttpRequestCheck) and check.verify.service is not None:
@@ -140,11 +142,13 @@ class Stage:
         used = sandbox or self.isolation.sandbox
         if sandbox is None:  # what asks elsewhere runs nothing of the candidate's
             self.isolated = used.isolated
-        wrapped = await to_thread.run_sync(used.wrap, argv, self.checkout.folders)
+        env = self._env()
+        wrapped = await to_thread.run_sync(used.wrap, argv, self.checkout.folders, env["PATH"])
         return await run(
             wrapped,
             cwd=self.tree,
-            env=self._env(),
+            env=env,
+            sandboxed=used.isolated,
             timeout=timeout,
             redaction=self.redaction,
             stdin=stdin,

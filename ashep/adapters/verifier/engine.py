@@ -35,7 +35,7 @@ _Found = tuple[tuple[CheckResult, ...], bool | None]  # and whether their progra
 class LocalVerifier:
     """Carries checks out on this machine, in folders below `scratch`, which hold nothing between two calls.
 
-    `hidden`: places that a sandbox keeps from checks, beside credentials in the user's home. `types`: the user's own;
+    `hidden`: places that a sandbox keeps from checks, wherever they lie. `types`: the user's own;
     `sources`: what says of what each is made, so that what it found holds no longer once that is something else.
     """
 
@@ -91,7 +91,7 @@ class LocalVerifier:
         key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
             if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):
-                results, isolated = await self._carry_out(request.criteria.checks, commits)
+                results, isolated = await self._carry_out(request, commits)
                 made = Verification(commits.commit, *key, results, isolated)
                 self.remember([made])
                 return made
@@ -109,11 +109,12 @@ class LocalVerifier:
         named = {check.type for check in runs if isinstance(check, OwnCheck)} & {*self._sources}
         own = {name: await to_thread.run_sync(self._sources[name]) for name in sorted(named)}
         given = given_to(self._settings.environment, self._environ)
-        hidden = sorted(map(str, self._hidden)) if isolated else []
-        about = (__version__, isolated, self._settings.network, given, hidden, own)
+        seen = [sorted(map(str, self._hidden)), self._settings.paths] if isolated else []
+        about = (__version__, isolated, self._settings.network, given, seen, own)
         return json.dumps(about, sort_keys=True)
 
-    async def _carry_out(self, checks: tuple[Check, ...], commits: Commits) -> _Found:
+    async def _carry_out(self, request: VerifyRequest, commits: Commits) -> _Found:
+        checks = request.criteria.checks
         runs = [check for check in checks if not is_look(check)]
         isolation = await self.isolation() if runs else None
         async with Place(self._scratch) as place:
@@ -125,7 +126,7 @@ class LocalVerifier:
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
-                stage = self._stage(checkout, commits, isolation)
+                stage = self._stage(checkout, commits, isolation, request.strangers)
                 for number, check in enumerate(runs):
                     if number:
                         await checkout.restore()
@@ -133,11 +134,11 @@ class LocalVerifier:
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
-    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation) -> Stage:
+    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation, strangers: frozenset[str]) -> Stage:
         names, memory = self._settings.environment, self._settings.memory_limit
         return Stage(
             checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types, memory,
-            self._settings.service_url,
+            self._settings.service_url, strangers,
         )  # fmt: skip
 
     async def _result(self, check: Check, carrying_out: Awaitable[Found]) -> CheckResult:

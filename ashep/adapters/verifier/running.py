@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ashep.adapters import programs
+from ashep.adapters.bubblewrap import system_calls
+from ashep.adapters.verifier.sandbox import FILTER
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
@@ -62,16 +64,18 @@ async def run(
     stdin: str = "",
     report: bool = False,
     memory: int | None = None,
+    sandboxed: bool = False,
 ) -> Ran:
     """Run a program; whatever ends the call, nothing of what it started lives then. Raises `AshepError`.
 
-    `memory`: bytes that its processes may hold together.
+    `memory`: bytes that its processes may hold together. `sandboxed`: it is bubblewrap, and finds at `FILTER` what
+    system calls may be made.
     """
     order = {
         "argv": list(argv), "cwd": str(cwd), "env": dict(env), "timeout": timeout, "stdin": stdin, "report": report,
         "keep": KEPT + _MARGIN, "output": PRINTED, "processes": PROCESSES, "file_size": FILE_SIZE,
         "memory": memory and int(memory), "oom": OOM,
-        "parent": os.getpid(),
+        "parent": os.getpid(), "filter": (FILTER, system_calls()) if sandboxed else None,
     }  # fmt: skip
     done = await programs.run(
         [*python(), CHILDREN / "supervise.py"],

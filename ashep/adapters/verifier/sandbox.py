@@ -1,33 +1,16 @@
 """Where programs of checks run: what they see, and what they cannot reach."""
 
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import anyio
-from anyio import to_thread
-
-from ashep.adapters import programs
+from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, system_calls, try_out
 from ashep.core.policy.settings import VerificationSettings
-from ashep.core.text import clean
-from ashep.errors import AshepError
 
-PROGRAM = "bwrap"
-_PATH = "/usr/local/bin:/usr/bin:/bin"
-_PROBE = 20.0  # seconds for the sandbox to start `true`
-_NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-
-_KEPT_IN_RUN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")  # where NixOS has its programs
-
-SECRET = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
-    ".password-store", ".mozilla", ".config/gh", ".config/gcloud", ".config/git/credentials", ".config/opencode",
-    ".config/google-chrome", ".config/chromium", ".local/share/keyrings", ".local/share/opencode",
-    ".local/state/ashep",
-)  # fmt: skip
-"""Places in the user's home that no check sees."""
+FILTER = 4
+"""The file descriptor at which a program in the sandbox finds the system calls that it may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +34,7 @@ class Nothing:
 
     isolated = False
 
-    def wrap(self, argv: Sequence[str], folders: Folders) -> list[str]:
+    def wrap(self, argv: Sequence[str], folders: Folders, path: str) -> list[str]:
         """Give the command line as it is."""
         return list(argv)
 
@@ -60,48 +43,37 @@ class Nothing:
         return {"TMPDIR": str(folders.tmp)}
 
 
-class Bubblewrap:
-    """Namespaces of its own for each program: it sees the machine's files, and can change the checkout alone."""
+class Isolated:
+    """Namespaces of its own for each program: it sees the machine's programs and the checkout, and can change that."""
 
     isolated = True
 
-    def __init__(self, program: Path, network: bool, hidden: Sequence[Path]) -> None:
-        self._program, self._network, self._hidden = program, network, tuple(hidden)
+    def __init__(self, bubblewrap: Bubblewrap, network: bool, readable: Sequence[str], hidden: Sequence[Path]) -> None:
+        self._bubblewrap, self._network = bubblewrap, network
+        self._readable, self._hidden = tuple(Path(path).expanduser() for path in readable), tuple(hidden)
 
-    def wrap(self, argv: Sequence[str], folders: Folders) -> list[str]:
-        """Give the command line that runs a program in the sandbox. Blocks: it looks at what is to be hidden."""
-        return [str(self._program), *self._options(folders), "--", *argv]
+    def wrap(self, argv: Sequence[str], folders: Folders, path: str) -> list[str]:
+        """Give the command line that runs a program, looked for on `path`, in the sandbox. Blocks."""
+        scripts = folders.tree / SCRIPTS
+        ours = (folders.objects, Path(__file__).parent)
+        view = View(
+            at=folders.tree,
+            writable=(folders.tree, folders.home),
+            readable=self._readable,
+            hidden=self._hidden,
+            kept=(*ours, scripts) if scripts.is_dir() and not scripts.is_symlink() else ours,
+            tmp=folders.tmp,
+            path=path,
+            network=self._network,
+        )
+        return self._bubblewrap.wrap(view, argv, FILTER if system_calls() else None)
 
     def environment(self, folders: Folders) -> dict[str, str]:
         """Variables of the environment that depend on the place."""
         return {"TMPDIR": "/tmp"}
 
-    def _options(self, folders: Folders) -> Iterator[str]:
-        yield from ("--die-with-parent", *_NAMESPACES, *(() if self._network else ("--unshare-net",)))
-        yield from ("--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-        yield from ("--tmpfs", "/run")  # the sockets of the machine's services
-        for kept in (*_KEPT_IN_RUN, *(("/run/systemd/resolve",) if self._network else ())):
-            yield from ("--ro-bind-try", kept, kept)
-        for temporary in ("/tmp", "/var/tmp"):
-            if os.path.isdir(temporary) and not os.path.islink(temporary):
-                yield from ("--bind", str(folders.tmp), temporary)
-        for hidden in dict.fromkeys(path.resolve() for path in self._hidden):
-            if hidden.is_dir():
-                yield from ("--tmpfs", str(hidden))
-            elif hidden.exists():
-                yield from ("--ro-bind", os.devnull, str(hidden))
-        # what lies below a place that was covered just now
-        for needed in dict.fromkeys((sys.base_prefix, sys.prefix, str(Path(__file__).parent), str(folders.objects))):
-            yield from ("--ro-bind-try", needed, needed)
-        for own in (folders.tree, folders.home):
-            yield from ("--bind", str(own), str(own))
-        scripts = str(folders.tree / SCRIPTS)
-        if os.path.isdir(scripts) and not os.path.islink(scripts):
-            yield from ("--ro-bind", scripts, scripts)
-        yield from ("--chdir", str(folders.tree))
 
-
-Sandbox = Nothing | Bubblewrap
+Sandbox = Nothing | Isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,43 +83,35 @@ class Isolation:
     sandbox: Sandbox
     unusable: str
     """Why there is no sandbox although one was wished for; empty: there is, or none was."""
-    refused: bool
-    """The settings insist on one, so that no program may run."""
+    withheld: Literal["", "strangers", "all"]
+    """Whose programs may not run without one: those of checks that stand in an issue's text, or all."""
     lines: tuple[str, ...]
     """What is isolated and what is not, for people."""
+
+    def refused(self, *, stranger: bool) -> str:
+        """Say why no program of a check runs; empty: it does. `stranger`: the check stands in an issue's text."""
+        if self.withheld == "all":
+            return f"`verification.sandbox` is bwrap, and {self.unusable}"
+        if self.withheld == "strangers" and stranger:
+            return (
+                f"what an issue's text says is run in a sandbox alone, and {self.unusable}; install it, move the check "
+                "to policies.yaml, or set `verification.sandbox: none`, knowing that it runs with your rights then"
+            )
+        return ""
 
 
 async def probe(settings: VerificationSettings, hidden: Sequence[Path], scratch: Path) -> Isolation:
     """Find out what can be isolated here, by starting a shell in a sandbox.
 
-    `scratch`: an existing folder of ours; bubblewrap makes folders in it.
+    `hidden`: what no check sees, wherever it lies. `scratch`: an existing folder of ours.
     """
-    wish, network = settings.sandbox, settings.network
-    hidden = [*hidden, *(Path.home() / name for name in SECRET)]
-    if wish == "none":
-        return Isolation(Nothing(), "", False, _open("`verification.sandbox` is none"))
-    program = await to_thread.run_sync(programs.find, PROGRAM)
-    if program is None:
-        why = "bubblewrap (bwrap) is not installed"
-    else:
-        sandbox = Bubblewrap(program.absolute(), network, hidden)
-        why = await _tried(sandbox, scratch)
-        if not why:
-            return Isolation(sandbox, "", False, _closed(network))
-    return Isolation(Nothing(), why, wish == "bwrap", _open(why))
-
-
-async def _tried(sandbox: Bubblewrap, scratch: Path) -> str:
-    """Start a program in it; gives what went wrong."""
-    folder = (await anyio.Path(scratch).resolve()).as_posix()
-    folders = Folders(*(Path(folder),) * 5)
-    argv = await to_thread.run_sync(sandbox.wrap, ["/bin/sh", "-c", ":"], folders)
-    try:
-        done = await programs.run(argv, cwd=None, env={"PATH": os.environ.get("PATH", _PATH)}, timeout=_PROBE)
-    except AshepError as error:
-        return str(error)
-    said = " ".join(clean(done.stderr.decode(errors="replace")).split())[:200]
-    return f"bubblewrap cannot isolate here: {said}" if done.returncode else ""
+    if settings.sandbox == "none":
+        return Isolation(Nothing(), "", "", _open("`verification.sandbox` is none"))
+    found = await try_out(scratch)
+    if isinstance(found, Bubblewrap):
+        isolated = Isolated(found, settings.network, settings.paths, hidden)
+        return Isolation(isolated, "", "", _closed(settings.network))
+    return Isolation(Nothing(), found, "all" if settings.sandbox == "bwrap" else "strangers", _open(found))
 
 
 def _closed(network: bool) -> tuple[str, ...]:
@@ -155,8 +119,8 @@ def _closed(network: bool) -> tuple[str, ...]:
     return (
         f"checks run in bubblewrap: {reach}; they can write to their checkout alone, see no process of yours, "
         "and leave none",
-        "not isolated: they read what you can read, but for keys and credentials in the usual places of your home "
-        "and ashep's state; disk space and processor time have no bound but a check's time",
+        "they see the machine's programs, toolchains of your home, `verification.paths`, and no other file of yours; "
+        "not bounded: disk space and processor time, but by a check's time",
     )
 
 
@@ -182,7 +146,7 @@ def environment(folders: Folders, names: Sequence[str], environ: Mapping[str, st
 
 def given_to(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The part of a program's environment that comes from ours; the rest is the same for each."""
-    usual = {"PATH": environ.get("PATH", _PATH), "LANG": environ.get("LANG", "C.UTF-8")}
+    usual = {"PATH": environ.get("PATH", PATH), "LANG": environ.get("LANG", "C.UTF-8")}
     return usual | {name: environ[name] for name in names if name in environ}
 
 

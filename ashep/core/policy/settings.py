@@ -387,10 +387,13 @@ class VerificationSettings(Document):
 
     sandbox: Literal["auto", "bwrap", "none"] = "auto"
     """Where the programs of checks run. `bwrap`: in bubblewrap, and where that cannot be used no such check is carried
-    out. `auto`: in bubblewrap where it can be used, else without a sandbox; `ashep install` says what is not isolated.
-    `none`: without one."""
+    out. `auto`: in bubblewrap where it can be used; else those of policies.yaml without a sandbox, and those that stand
+    in an issue's text not at all. `none`: without one. `ashep install` says what is not isolated."""
     network: bool = False
     """Whether the programs of checks reach the network out of the sandbox. They always have a loopback."""
+    paths: Annotated[tuple[Annotated[str, Field(pattern=r"^[~/]", max_length=1000)], ...], Field(max_length=100)] = ()
+    """What the programs of checks may read in the sandbox beside the machine's programs and toolchains, as `/srv/data`
+    or `~/lib`. They run the work of agents: name no place of secrets here."""
     environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()
     """Environment variables that the programs of checks are given as ashep has them, beside `PATH` and `LANG`. They run
     the work of agents: name no secret here."""

@@ -221,9 +221,9 @@ class WorkEffects:
             facts.append(adopted)
             blob = adopted.blob
         own = await self._text(blob)
-        criteria = self._to_check(command, world, flow, own)
+        criteria, strangers = self._to_check(command, world, flow, own)
         known, afresh = found_before(flow)
-        request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, afresh)
+        request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, strangers, afresh)
         before = flow.work.own.base if flow.work.own is not None else ""
         found = await verify_against_base(means.verifier, request, before or command.base)
         changes = await _changes(means.diffs, flow, world.settings, command)
@@ -235,13 +235,16 @@ class WorkEffects:
         )  # fmt: skip
         return [*facts, verified]
 
-    def _to_check(self, command: VerifyWork, world: World, flow: Flow, own: str) -> Criteria:
+    def _to_check(self, command: VerifyWork, world: World, flow: Flow, own: str) -> tuple[Criteria, frozenset[str]]:
+        """Give what is checked, and which of it stands in the issue's text."""
         policy = world.policy(flow)
         if policy is None and not command.run:  # without its checks anything would land
             raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
         phases = [one for one in policy.phases if command.phase in ("", one.name)] if policy is not None else []
         issues = _CRITERIA.validate_json(own).checks if own else ()
-        return Criteria(checks=tuple(_apart([*(check for phase in phases for check in phase.checks), *issues])))
+        own_checks = [check for phase in phases for check in phase.checks]
+        checks = tuple(_apart([*own_checks, *issues]))
+        return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
 
     async def _text(self, blob: str) -> str:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""

@@ -158,12 +158,19 @@ def _restrain(order: "Order") -> None:
         _limit(resource.RLIMIT_NPROC, int(file.read().split()[3].split("/")[1]) + _THREADS)
 
 
+def _file(data: bytes) -> int:
+    """Give an open file in memory, to be read."""
+    file = os.memfd_create("input")
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
 def _start(order: "Order", out: int, report: int | None) -> tuple[int, int]:
     """Start the program in a session of its own; gives its id and 0, or an errno where it could not be started."""
-    stdin = os.memfd_create("input") if order["stdin"] else os.open(os.devnull, os.O_RDONLY)
-    if order["stdin"]:
-        os.write(stdin, order["stdin"].encode())
-        os.lseek(stdin, 0, os.SEEK_SET)
+    stdin = _file(order["stdin"].encode()) if order["stdin"] else os.open(os.devnull, os.O_RDONLY)
+    at, calls = order["filter"] or (0, b"")
+    forbidding = _file(calls) if calls else None
     failed, failing = os.pipe()  # both close by themselves when the program starts
     pid = os.fork()
     if pid == 0:
@@ -178,6 +185,8 @@ def _start(order: "Order", out: int, report: int | None) -> tuple[int, int]:
             os.dup2(out, 2)
             if report is not None:
                 os.dup2(report, REPORT)
+            if forbidding is not None:
+                os.dup2(forbidding, at)
             os.chdir(order["cwd"])
             os.execvpe(order["argv"][0], order["argv"], order["env"])
         except OSError as error:

@@ -1,0 +1,299 @@
+"""Namespaces for a program (bubblewrap): it sees the machine's programs, what it is given, and nothing else.
+
+What is there is named; what is not named is not there: no home, no socket of a service, no key, nobody else's process.
+"""
+
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from anyio import to_thread
+
+from ashep.adapters import programs
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+PROGRAM = "bwrap"
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where programs are looked for if nobody says so."""
+_TRIAL = 20.0  # seconds for the sandbox to start a shell
+
+_NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_NO_MORE_OF_THEM = "--disable-userns"
+"""No namespaces within: since bubblewrap 0.8."""
+
+_TOP = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap")
+_ETC = (
+    "alternatives", "bash.bashrc", "bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
+    "debian_version", "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release", "magic", "mime.types",
+    "networks", "nix", "nsswitch.conf", "os-release", "passwd", "perl", "pki/ca-trust", "pki/java", "pki/tls/cert.pem",
+    "pki/tls/certs", "profile", "profile.d", "protocols", "redhat-release", "resolv.conf", "rpc", "services", "shells",
+    "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "static", "system-release", "terminfo", "timezone",
+)  # fmt: skip
+_ETC_KINDS = ("java*", "php*", "python*", "R", "ruby*")
+_BESIDE = (
+    "/run/current-system", "/run/wrappers", "/run/opengl-driver",  # where NixOS has its programs
+    "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",  # a JVM counts processors there
+    "/var/lib/ca-certificates", "/home/linuxbrew/.linuxbrew",
+)  # fmt: skip
+_RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
+
+TOOLCHAINS = (
+    ".asdf", ".bun", ".cabal/bin", ".cabal/store", ".cargo/bin", ".deno/bin", ".dotnet", ".elan", ".fnm", ".gem/ruby",
+    ".ghcup", ".goenv", ".gvm", ".jenv", ".julia/juliaup", ".juliaup", ".linuxbrew", ".local/bin", ".local/lib",
+    ".local/pipx", ".local/share/fnm", ".local/share/mise", ".local/share/pipx", ".local/share/pnpm",
+    ".local/share/uv", ".local/share/virtualenvs", ".local/state/nix", ".nix-profile", ".nodenv", ".npm-global", ".nvm",
+    ".opam", ".proto", ".pyenv", ".rbenv", ".rustup", ".rvm", ".sdkman", ".swiftly", ".volta", ".yarn/bin", "anaconda3",
+    "go/bin", "mambaforge", "miniconda3", "miniforge3",
+)  # fmt: skip
+"""Places in the user's home that hold programs, and nobody's keys: they are there, read-only."""
+
+
+KEYS = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
+    ".password-store", ".mozilla", ".config/gh", ".config/gcloud", ".config/git/credentials", ".config/opencode",
+    ".config/google-chrome", ".config/chromium", ".local/share/keyrings", ".local/share/opencode",
+    ".local/state/ashep",
+)  # fmt: skip
+"""Places in the user's home that are covered where something wider is to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a program sees beside the machine's programs."""
+
+    at: Path
+    """The folder that it starts in."""
+    writable: tuple[Path, ...]
+    """Files and folders that it may change; each is where it is outside."""
+    readable: tuple[Path, ...] = ()
+    """What it may read; each is where it is outside, and what is not there is left out."""
+    hidden: tuple[Path, ...] = ()
+    """What is covered where it lies below something that is there. What is writable or kept lies over it."""
+    kept: tuple[Path, ...] = ()
+    """What may be read although it lies below something that is hidden, or that is writable."""
+    tmp: Path | None = None
+    """The folder that stands at /tmp; None: one in memory."""
+    path: str = PATH
+    """Where its programs are looked for: folders of programs elsewhere are there, read-only."""
+    network: bool = False
+    """Whether it reaches what the machine reaches, the machine itself included; else it has a loopback of its own."""
+    lasting: bool = False
+    """Whether it may outlive the thread that starts it; else it ends with that."""
+
+
+class Bubblewrap:
+    """The `bwrap` of a machine, as a trial has shown what it can do."""
+
+    def __init__(self, program: Path, *, disables: bool = True) -> None:
+        """`disables`: it can forbid namespaces within."""
+        self.program, self.disables = program, disables
+
+    def wrap(self, view: View, argv: Sequence[str], filter_at: int | None) -> list[str]:
+        """Give the command line that runs a program in the sandbox. Blocks: it looks at what is there.
+
+        `filter_at`: the file descriptor from which `system_calls()` are read; None: there is none for this machine.
+        """
+        forbidding = ("--seccomp", str(filter_at)) if filter_at is not None else ()
+        return [str(self.program), *self._options(view), *forbidding, "--", *argv]
+
+    def _options(self, view: View) -> Iterator[str]:
+        yield from (*_NAMESPACES, *(() if view.network else ("--unshare-net",)))
+        if self.disables:
+            yield _NO_MORE_OF_THEM
+        if not view.lasting:
+            yield "--die-with-parent"
+        yield from ("--cap-drop", "ALL", *_system(str(Path.home())))
+        for found in _RESOLVERS if view.network else ():
+            yield from ("--ro-bind-try", found, found)
+        if view.tmp is not None:
+            for temporary in ("/tmp", "/var/tmp"):
+                yield from ("--bind", str(view.tmp), temporary)
+        else:
+            yield from ("--tmpfs", "/tmp", "--tmpfs", "/var/tmp")
+        there = [*_programs(view.path), *view.readable, Path(sys.base_prefix), Path(sys.prefix)]
+        yield from _read_only(there)
+        for hidden in _below((*view.hidden, *(Path.home() / name for name in KEYS)), there):
+            if hidden.is_dir():
+                yield from ("--tmpfs", str(hidden))
+            elif hidden.exists():
+                yield from ("--ro-bind", os.devnull, str(hidden))
+        for own in view.writable:
+            yield from ("--bind", str(own), str(own))
+        yield from _read_only(view.kept)
+        yield from ("--chdir", str(view.at))
+
+
+def _below(paths: Iterable[Path], wide: Iterable[Path]) -> list[Path]:
+    """Those of the paths that lie in something wide."""
+    tops = [path.resolve() for path in wide]
+    found = dict.fromkeys(path.resolve() for path in paths)
+    return [path for path in found if any(path.is_relative_to(top) for top in tops)]
+
+
+def _read_only(paths: Iterable[Path]) -> Iterator[str]:
+    for path in dict.fromkeys(map(str, paths)):
+        yield from ("--ro-bind-try", path, path)
+
+
+@cache
+def _system(home: str) -> tuple[str, ...]:
+    """The machine's programs and what they need to run: the same for each call."""
+    made = list[str]()
+    for path in _TOP:
+        if os.path.islink(path):
+            made += ("--symlink", os.readlink(path), path)
+        real = os.path.realpath(path)
+        if not real.startswith("/usr/"):
+            made += ("--ro-bind-try", real, real)
+    kinds = [os.path.basename(found) for kind in _ETC_KINDS for found in sorted(glob(f"/etc/{kind}"))]
+    below = [f"/etc/{name}" for name in (*_ETC, *kinds)]
+    toolchains = [os.path.join(home, name) for name in TOOLCHAINS]
+    for path in (*below, *_BESIDE, *toolchains):
+        made += ("--ro-bind-try", path, path)
+    made += ("--dev", "/dev", "--proc", "/proc")
+    # bubblewrap leaves these to the kernel, which asks for no capability: to root outside they are root's inside
+    for name in ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger"):
+        made += ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+    for name in ("kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list"):
+        made += ("--ro-bind", os.devnull, f"/proc/{name}") if os.path.exists(f"/proc/{name}") else ()
+    return tuple(made)
+
+
+def _programs(path: str) -> Iterator[Path]:
+    """Give the folders on a PATH, and where one belongs to a whole, as an environment of Python's, the whole.
+
+    None that the home, or anything as wide, lies in.
+    """
+    home = Path.home().resolve()
+    wide = {home, home / ".local", home / ".config", *home.parents}
+    for entry in dict.fromkeys(path.split(os.pathsep)):
+        folder = Path(entry)
+        if not folder.is_absolute() or folder.resolve() in wide or _covered(folder):
+            continue
+        whole = folder.parent
+        parts = ("pyvenv.cfg", "conda-meta", "lib/node_modules")
+        if whole.resolve() not in wide and any((whole / part).exists() for part in parts):
+            folder = whole
+        yield from dict.fromkeys((folder, folder.resolve()))
+
+
+def _covered(folder: Path) -> bool:
+    return any(folder.is_relative_to(top) for top in ("/usr", "/opt", "/nix", "/bin", "/sbin"))
+
+
+# --- system calls -----------------------------------------------------------------------------------------------------
+
+
+class _Machine(NamedTuple):
+    """The numbers of system calls on one kind of machine (<asm/unistd.h>), and the kind's own (<linux/audit.h>)."""
+
+    kind: int
+    refused: tuple[int, ...]
+    """add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd."""
+    ioctl: int
+    socket: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, (248, 249, 250, 298, 321, 323), 16, 41),
+    "aarch64": _Machine(0xC00000B7, (217, 218, 219, 241, 280, 282), 29, 198),
+}
+_TYPING = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into the terminal of somebody else
+_VSOCK = (40,)  # a virtual machine's line to its host, which no namespace closes
+_X32 = 0x40000000
+_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW; with EPERM; with ENOSYS
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24  # <linux/seccomp.h>: struct seccomp_data
+
+
+@cache
+def system_calls(machine: str = platform.machine()) -> bytes:
+    """Give the filter (seccomp) that keeps a program from the kernel's keyring, from typing into terminals, and from
+    its host: no namespace does. Empty: none is known for such a machine. Programs of another architecture cannot run.
+    """
+    if (numbers := _MACHINES.get(machine)) is None or sys.byteorder != "little":
+        return b""
+    done = [(_LOAD, 0, 0, _ARCHITECTURE_AT), (_EQUAL, 1, 0, numbers.kind), (_RETURN, 0, 0, _UNKNOWN)]
+    done += [(_LOAD, 0, 0, _NUMBER_AT)]
+    if machine == "x86_64":
+        done += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _UNKNOWN)]
+    for number in numbers.refused:
+        done += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE)]
+    for call, at, values in ((numbers.ioctl, _SECOND_AT, _TYPING), (numbers.socket, _FIRST_AT, _VSOCK)):
+        inner = [(_LOAD, 0, 0, at)]
+        for value in values:
+            inner += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE)]
+        done += [(_EQUAL, 0, len(inner) + 1, call), *inner, (_RETURN, 0, 0, _ALLOW)]
+    done += [(_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("=HBBI", *one) for one in done)
+
+
+def filter_file() -> int | None:
+    """Give an open file that holds `system_calls()`, to be read once; None: there are none."""
+    if not (data := system_calls()):
+        return None
+    file = os.memfd_create("system calls")
+    os.write(file, data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+# --- whether it can be used -------------------------------------------------------------------------------------------
+
+
+async def try_out(scratch: Path) -> Bubblewrap | str:
+    """Give the bubblewrap of this machine, or why there is none: a shell is started in a sandbox.
+
+    `scratch`: an existing folder of ours, which the shell is given.
+    """
+    found = await to_thread.run_sync(programs.find, PROGRAM)
+    if found is None:
+        return "bubblewrap (bwrap) is not installed"
+    folder = await to_thread.run_sync(scratch.resolve)
+    why = ""
+    for disables in (True, False):
+        tried = Bubblewrap(found.absolute(), disables=disables)
+        said = await _tried(tried, View(folder, (folder,)))
+        if not said:
+            return tried
+        why = why or said
+    return why
+
+
+async def _tried(bubblewrap: Bubblewrap, view: View) -> str:
+    """Start a shell in it; gives what went wrong."""
+    try:
+        done = await run(bubblewrap, view, ["/bin/sh", "-c", ":"], env={"PATH": PATH}, timeout=_TRIAL)
+    except AshepError as error:
+        return str(error)
+    said = " ".join(clean(done.stderr.decode(errors="replace")).split())[:200]
+    return f"bubblewrap cannot isolate here: {said}" if done.returncode else ""
+
+
+async def run(
+    bubblewrap: Bubblewrap,
+    view: View,
+    argv: Sequence[str],
+    *,
+    env: dict[str, str],
+    timeout: float,
+    stdin: bytes | None = None,
+) -> programs.Finished:
+    """Run a program in the sandbox to its end; errors as those of `programs.run`."""
+    forbidding = await to_thread.run_sync(filter_file)
+    try:
+        wrapped = await to_thread.run_sync(bubblewrap.wrap, view, argv, forbidding)
+        passed = () if forbidding is None else (forbidding,)
+        return await programs.run(wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, pass_fds=passed)
+    finally:
+        if forbidding is not None:
+            os.close(forbidding)
