@@ -66,6 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(places.SHM))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests of the sandbox could not run: a machine without one passes, and does not pass for one with."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if left := [one for one in skipped if "bubblewrap" in str(getattr(one, "longrepr", ""))]:
+        terminalreporter.write_line(f"{len(left)} tests of the sandbox could not run here: no usable bubblewrap")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what tests left, also those whose worker died; whoever looks at the log sees that there was something."""

@@ -15,7 +15,7 @@ from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, outcome_text, settle, verdict_asked
 from tests.conformance.trackers import Beads
 from tests.docs_pages import File, Terminal, environment, steps
-from tests.places import sweep
+from tests.places import checked, has_bubblewrap, sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -69,7 +69,10 @@ def with_issue(folder: Path) -> Terminal:
     beads = Beads.make(folder.parent / "beads")
     terminal = Terminal(beads.copy(folder / "shop"), environment(folder / "home", BIN, beads.program.parent))
     put(terminal, "README.md", "A shop.\n")
-    did(terminal, "git checkout -q -b main && ashep init && git add . && git commit -qm 'A shop'")
+    did(terminal, "git checkout -q -b main && ashep init")
+    with (terminal.folder / FOLDER / "config.yaml").open("a") as config:
+        config.write(checked())
+    did(terminal, "git add . && git commit -qm 'A shop'")
     did(terminal, "git config --global user.name Ann && git config --global user.email ann@example.org")
     did(terminal, "bd create --id t-1 -t task 'Greet by name' -d 'greet.sh says hello to whom it is told.' --silent")
     return terminal
@@ -79,7 +82,7 @@ def with_issue(folder: Path) -> Terminal:
 def greeted(folder: Path) -> Iterator[Terminal]:
     """The branch of t-1 holds a documented command and a test."""
     terminal = with_issue(folder)
-    if shutil.which("bwrap") is None:
+    if not has_bubblewrap():
         terminal.machine = ("ashep: the checks ran without a sandbox: see `ashep install`",)
     did(terminal, "git checkout -q -b ashep/t-1 && mkdir tests")
     put(terminal, "README.md", "A shop.\n\n    tool greet --name Ann\n")
@@ -117,7 +120,9 @@ def worked_on(folder: Path) -> Iterator[Terminal]:
     terminal.environ = {**terminal.environ, "PYTHONPATH": str(library)}
     command = [sys.executable, str(library / "agent.py")]
     runner = {"type": "command_runner:CommandRunner", "options": {"command": command}}
-    config = {"version": 1, "tracker": {"poll_every": "1s"}, "runners": {"program": runner}}
+    config: dict[str, object] = {"version": 1, "tracker": {"poll_every": "1s"}, "runners": {"program": runner}}
+    if checked():
+        config["verification"] = {"sandbox": "none"}
     put(terminal, f"{FOLDER}/config.yaml", json.dumps(config))
     agents = (terminal.folder / FOLDER / "agents.yaml").read_text()
     agents = re.sub(r"runner:(?: \{.*|\n(?:      .*\n)+)", "runner: {type: program}\n", agents)

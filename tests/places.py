@@ -4,8 +4,10 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 RUN = "ASHEP_TESTS_RUN"
@@ -36,6 +38,18 @@ def free_port() -> int:
     """A port of loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
+
+
+@cache
+def has_bubblewrap() -> bool:
+    """Whether bubblewrap is there, and may make namespaces."""
+    argv = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]
+    return shutil.which("bwrap") is not None and subprocess.run(argv, capture_output=True).returncode == 0
+
+
+def checked() -> str:
+    """What config.yaml says so that what an issue's text names is run: nothing where there is a sandbox for it."""
+    return "" if has_bubblewrap() else "verification: {sandbox: none}\n"
 
 
 def living_in(*folders: Path, run: str | None = None) -> list[int]:

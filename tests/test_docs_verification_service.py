@@ -15,7 +15,7 @@ import pytest
 
 from ashep.config import write_starter
 from tests.conformance.trackers import Beads, BeadsWorld
-from tests.places import free_port
+from tests.places import checked, free_port
 from tests.service.worlds import git
 from tests.test_docs import DOCS, fences
 
@@ -28,6 +28,8 @@ def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> BeadsWo
     world = BeadsWorld(Beads.make(tmp_path_factory.getbasetemp() / "beads"), tmp_path / "project")
     folder = world.project
     write_starter(folder / ".agent-shepherd")
+    with (folder / ".agent-shepherd" / "config.yaml").open("a") as config:
+        config.write(checked())
     for name, value in (("user.name", "Ann"), ("user.email", "ann@example.org")):
         git(folder, "config", name, value)
     git(folder, "checkout", "-q", "-b", "main")

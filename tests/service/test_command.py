@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import write_starter
+from tests.places import checked, has_bubblewrap
 from tests.service.worlds import git, repository
 from tests.test_cli import ASHEP
 from tests.test_docs import firsts
@@ -41,7 +42,9 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = repository(folder)
         write_starter(folder / ".agent-shepherd")
-        (folder / ".agent-shepherd" / "config.yaml").write_text('version: 1\ntracker: {type: "told:Told"}\n')
+        (folder / ".agent-shepherd" / "config.yaml").write_text(
+            f'version: 1\ntracker: {{type: "told:Told"}}\n{checked()}'
+        )
         (folder / "told.py").write_text(TRACKER)
 
     def checks(self, *lines: str) -> None:
@@ -141,7 +144,9 @@ def test_a_type_of_the_users_is_known_once_it_is_registered(project: Project) ->
     project.checks("{id: a, type: coverage, description: d, verify: {least: 80}}")
     assert project.ashep("criteria", "t-1")[0] == 1
     config = project.folder / ".agent-shepherd" / "config.yaml"
-    config.write_text(config.read_text() + 'verification: {types: {coverage: {type: "coverage_check:Coverage"}}}\n')
+    types = 'types: {coverage: {type: "coverage_check:Coverage"}}'
+    text = config.read_text().removesuffix(checked())
+    config.write_text(f"{text}verification: {{{types}{'' if has_bubblewrap() else ', sandbox: none'}}}\n")
     code, out, said = project.ashep("criteria", "t-1")
     assert code == 0, said
     assert "least: 80" in out

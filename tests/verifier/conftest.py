@@ -1,12 +1,10 @@
 """A repository and a verifier for each test."""
 
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.places import has_bubblewrap
 from tests.verifier.place import World, repository
 
 
@@ -16,13 +14,6 @@ def world(folder: Path) -> World:
     made = World(repository(folder.parent / "repository"), folder.parent / "scratch")
     made.repository.commit({"README.md": "Read me.\n", "src/main.py": "print('hello')\n"})
     return made
-
-
-@cache
-def has_bubblewrap() -> bool:
-    """Whether bubblewrap is there, and may make namespaces."""
-    argv = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all", "true"]
-    return shutil.which("bwrap") is not None and subprocess.run(argv, capture_output=True).returncode == 0
 
 
 @pytest.fixture
