@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.places import Places
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
@@ -92,13 +92,15 @@ def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations
 
 def worktrees_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, base_branch: str | None = None
-) -> Worktrees:
+) -> Places:
     """Make what gives issues work trees of their own. `base_branch`: None is what the user's checkout has as HEAD."""
     worker = settings.worker
-    place = Path(worker.trees).expanduser() if worker.trees else Path(FOLDER, "state", "trees")
-    return Worktrees(
+    own = Path(worker.trees).expanduser() if worker.trees else None
+    return Places(
         project,
-        project / place,
+        project / (own or Path(FOLDER, "places")),
+        linked=project / (own or Path(FOLDER, "state", "trees")),
+        anew=worker.workspace == "place",
         setup=worker.setup,
         disk_floor=worker.disk_floor or 0,
         base_branch=base_branch,

@@ -396,7 +396,7 @@ def _is_loopback(url: str) -> bool:
 
 async def git(project: Path, settings: Settings) -> list[Line]:
     """Look for git and a repository, by which ashep sees what agents changed, and where issues have work trees."""
-    own = settings.worker.workspace == "worktree"
+    own = settings.worker.workspace != "shared"
     remedy = "without git ashep does not see what agents change, and starts runs on a tree that is not clean"
     if await to_thread.run_sync(programs.find, "git") is None:
         return [Line("warning", "git", "git is not on PATH", remedy)]

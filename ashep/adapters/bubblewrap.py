@@ -7,7 +7,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
@@ -284,16 +284,20 @@ async def run(
     view: View,
     argv: Sequence[str],
     *,
-    env: dict[str, str],
+    env: Mapping[str, str],
     timeout: float,
     stdin: bytes | None = None,
+    take: Callable[[bytes], None] | None = None,
+    patience: float = 0.0,
 ) -> programs.Finished:
-    """Run a program in the sandbox to its end; errors as those of `programs.run`."""
+    """Run a program in the sandbox to its end, as `programs.run` does; what it started ends with it."""
     forbidding = await to_thread.run_sync(filter_file)
     try:
         wrapped = await to_thread.run_sync(bubblewrap.wrap, view, argv, forbidding)
         passed = () if forbidding is None else (forbidding,)
-        return await programs.run(wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, pass_fds=passed)
+        return await programs.run(
+            wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, take=take, patience=patience, pass_fds=passed
+        )
     finally:
         if forbidding is not None:
             os.close(forbidding)

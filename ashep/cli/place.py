@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ashep import __version__
 from ashep.cli.screen import note
@@ -48,10 +49,16 @@ def _project_of_tree(folder: Path) -> Path | None:
     """Give the project whose issue is worked on in a work tree; None: this is no such tree's top."""
     with suppress(OSError, UnicodeDecodeError):
         link = folder / ".git"
+        notes = list[Path]()
         if link.is_file():
-            notes = Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep" / "project"
-            project = Path(notes.read_text().rstrip("\n"))
-            return project if (project / FOLDER).is_dir() else None
+            notes = [Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep"]
+        elif link.is_dir():  # a place: our notes are beside all of them
+            below = ((above, quote(folder.relative_to(above).as_posix(), safe="")) for above in folder.parents)
+            notes = [above / ".notes" / name for above, name in below]
+        for one in notes:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                project = Path((one / "project").read_text().rstrip("\n"))
+                return project if (project / FOLDER).is_dir() else None
     return None
 
 

@@ -5,20 +5,32 @@ from pathlib import Path
 
 import pytest
 
+from ashep.adapters.bubblewrap import try_out
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed
-from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, WorkspacesWorld
+from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, PlacesWorld, WorkspacesWorld
 
 pytestmark = pytest.mark.usefixtures("git_alone")
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
 
 
-@pytest.fixture(params=["memory", "git"])
-def world(request: pytest.FixtureRequest, folder: Path) -> WorkspacesWorld:
+@pytest.fixture(params=["memory", "git", "places", "sandbox"])
+async def world(request: pytest.FixtureRequest, folder: Path) -> WorkspacesWorld:
     """A repository of each kind, with one commit of one file."""
-    return MemoryWorkspacesWorld() if request.param == "memory" else GitWorkspacesWorld(folder.parent)
+    match request.param:
+        case "memory":
+            return MemoryWorkspacesWorld()
+        case "git":
+            return GitWorkspacesWorld(folder.parent)
+        case "places":
+            return PlacesWorld(folder.parent)
+        case _:
+            sandbox = await try_out(folder.parent)
+            if isinstance(sandbox, str):
+                pytest.skip(f"the sandbox: {sandbox}")
+            return PlacesWorld(folder.parent, sandbox=sandbox)
 
 
 @pytest.mark.promise("I1")

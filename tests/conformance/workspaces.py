@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
+from ashep.adapters.bubblewrap import Bubblewrap
+from ashep.adapters.git.places import Places
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.ports.trees import Prepared, Workspaces
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
@@ -52,6 +54,8 @@ class MemoryWorkspacesWorld:
 class GitWorkspacesWorld:
     """A repository of the real git."""
 
+    kind: type[Worktrees] = Worktrees
+
     def __init__(self, folder: Path, **options: object) -> None:
         self.top, self.place = folder / "top", folder / "trees"
         self.top.mkdir(parents=True)
@@ -59,7 +63,14 @@ class GitWorkspacesWorld:
         self.git("config", "user.name", "person")
         self.git("config", "user.email", "person@example.invalid")
         self.person_commits("a.txt", "a\n")
-        self.spaces = Worktrees(self.top, self.place, **options)  # pyright: ignore[reportArgumentType] - as given
+        self.spaces = self.kind(self.top, self.place, **options)  # pyright: ignore[reportArgumentType] - as given
+
+    @classmethod
+    def of(cls, top: Path, place: Path) -> "GitWorkspacesWorld":
+        """Trees elsewhere, of a repository that is there."""
+        world = cls.__new__(cls)
+        world.top, world.place, world.spaces = top, place, Worktrees(top, place)
+        return world
 
     def git(self, *arguments: str, at: str | None = None, check: bool = True, stdin: bytes | None = None) -> str:
         done = subprocess.run(
@@ -91,7 +102,7 @@ class GitWorkspacesWorld:
         return {
             path.relative_to(top).as_posix(): path.read_text()
             for path in sorted(top.rglob("*"))
-            if path.is_file() and path != top / ".git"
+            if path.is_file() and path.relative_to(top).parts[0] != ".git"
         }
 
     def base(self) -> str:
@@ -102,3 +113,21 @@ class GitWorkspacesWorld:
         self.git("add", "--all")
         self.git("commit", "-q", "-m", "Edit")
         return self.base()
+
+
+class PlacesWorld(GitWorkspacesWorld):
+    """A repository whose branches have places of their own."""
+
+    kind = Places
+
+    def __init__(self, folder: Path, sandbox: Bubblewrap | None = None) -> None:
+        super().__init__(folder, sandbox=sandbox)
+        self.canary, self._sandbox = folder / "canary", sandbox
+
+    @property
+    def sandboxed(self) -> bool:
+        return self._sandbox is not None
+
+    def again(self, top: Path | None = None, linked: Path | None = None) -> Places:
+        """Places of this or another repository, as another life has them."""
+        return Places(top or self.top, self.place, linked=linked, sandbox=self._sandbox)

@@ -18,8 +18,8 @@ def main() -> int:
     from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitLanding
+    from ashep.adapters.git.places import Places
     from ashep.adapters.git.work_tree import GitTree
-    from ashep.adapters.git.worktrees import Worktrees
     from ashep.adapters.opencode import OpencodeRunner
     from ashep.adapters.verifier import LocalVerifier
     from ashep.cli import main as ashep
@@ -34,7 +34,7 @@ def main() -> int:
 
     connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
-    connect.Worktrees = lambda *words, **named: Through("trees", Worktrees(*words, **named), points)
+    connect.Places = lambda *words, **named: Through("trees", Places(*words, **named), points)
     connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
     connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
     connect.OpencodeRunner = Runners

@@ -57,7 +57,7 @@ class Content:
 
 async def look(repository: Repository, place: Place) -> Content:
     """Read what is in a tree and in its index."""
-    files = await anyio.to_thread.run_sync(walk, place.path)
+    files = await anyio.to_thread.run_sync(files_of, place)
     listed = await repository.inside(place, "ls-files", "--stage", "-v", "-z")
     entries = tuple(_entry(line) for line in listed.split(b"\0") if line)
     changed, ignored = b"", b""
@@ -87,8 +87,16 @@ async def look(repository: Repository, place: Place) -> Content:
     )
 
 
-def walk(top: Path) -> dict[bytes, Stat]:
-    """List every file and link below a folder, but not the `.git` by which git knows a work tree."""
+def files_of(place: Place) -> dict[bytes, Stat]:
+    """List every file and link of a tree, but not git's own."""
+    return walk(place.path, b".git" if place.whole else None)
+
+
+def walk(top: Path, unseen: bytes | None = None) -> dict[bytes, Stat]:
+    """List every file and link below a folder, but not the `.git` by which git knows a work tree.
+
+    `unseen`: a folder in it that is left out.
+    """
     found, left = dict[bytes, Stat](), [b""]
     root = os.fsencode(top)
     while left:
@@ -106,7 +114,7 @@ def walk(top: Path) -> dict[bytes, Stat]:
             except FileNotFoundError:
                 continue
             if stat.S_ISDIR(about.st_mode):
-                left.append(path)
+                left += [path] if path != unseen else []
             elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and path != b".git":
                 found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     return found

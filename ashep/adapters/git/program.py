@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 import anyio
 import anyio.to_thread
@@ -123,8 +123,36 @@ ELSEWHERE = Profile(
 """To fetch a repository that somebody names, and look into it: its address starts no program, and no question is asked
 of a person who is not there. Not flushed: it can be fetched again. A person's own remotes may do both (LANDING)."""
 
+PLACE = Profile(
+    (
+        *(setting for setting in WORK_TREE.settings if not setting.startswith("core.fsync=")),
+        "core.fsync=none",
+        # a repository within starts programs of its own settings when git looks into it
+        "diff.ignoreSubmodules=all",
+    )
+)
+"""To seal and save the place of a branch, whose git folder an agent has written to: as in WORK_TREE, but nothing is
+flushed there, since what lasts is what comes out of it. Always with a `Call` that keeps what the agent's settings start
+from everything else."""
+
 UNFLUSHED = ("-c", "core.fsync=none")
 """Before a command: what it makes can be made again, or the whole disk is flushed after it."""
+
+
+class Call(Protocol):
+    """How a git is started that must not be started here: in the sandbox of whoever wrote its settings."""
+
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        timeout: float,
+        stdin: bytes | None,
+        take: Callable[[bytes], None] | None,
+    ) -> Finished:
+        """Run it to its end, with this environment beside its own; errors as those of `programs.run`."""
+        ...
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -143,12 +171,13 @@ async def failed(command: str, code: int, said: str, at: Path) -> AshepError:
 
 
 class How(TypedDict, total=False):
-    """Where git is called, and what it is given."""
+    """Where git is called, what it is given, and who takes what it prints as it comes."""
 
     cwd: Path
     env: Mapping[str, str]
     stdin: bytes | None
     timeout: float
+    take: Callable[[bytes], None] | None
 
 
 class Git:
@@ -159,8 +188,15 @@ class Git:
     """
 
     def __init__(
-        self, at: Path, profile: Profile = READING, timeout: float = 30.0, redaction: Redaction | None = None
+        self,
+        at: Path,
+        profile: Profile = READING,
+        timeout: float = 30.0,
+        redaction: Redaction | None = None,
+        call: Call | None = None,
+        common: Path | None = None,
     ) -> None:
+        """`call`: how it is started; None: as a program of ours. `common`: the repository's folder, if it is known."""
         self.settings = (*_SETTINGS, *profile.settings)
         self.mark = processes.Mark(profile.mark, str(at))
         """What tells these calls from all other processes, where the profile has a mark."""
@@ -169,7 +205,8 @@ class Git:
         self._at, self._timeout, self._redaction = at, timeout, redaction or Redaction()
         self._variables = {**profile.variables, **({profile.mark: str(at)} if profile.mark else {})}
         self._program: str | None = None
-        self._common: Path | None = None
+        self._call = call
+        self._common = common
         self._main: tuple[Path | None] | None = None
 
     async def run(
@@ -186,15 +223,15 @@ class Git:
             self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
         where = how.get("cwd", self._at)
         before = ("--no-pager", *(part for setting in self.settings for part in ("-c", setting)))
-        call = partial(
-            programs.run,
-            [self._program, *before, *arguments],
-            cwd=where,
-            env=environment({**self._variables, **how.get("env", {})}),
-            timeout=how.get("timeout", self._timeout),
-            stdin=how.get("stdin"),
-            patience=programs.TO_CLEAN_UP,
-        )
+        argv, limit, stdin = [self._program, *before, *arguments], how.get("timeout", self._timeout), how.get("stdin")
+        more, take = {**self._variables, **how.get("env", {})}, how.get("take")
+        if self._call is not None:
+            call = partial(self._call, argv, env=_OURS | more, timeout=limit, stdin=stdin, take=take)
+        else:
+            call = partial(
+                programs.run, argv, cwd=where, env=environment(more), timeout=limit, stdin=stdin, take=take,
+                patience=programs.TO_CLEAN_UP,
+            )  # fmt: skip
         done = await locks.past_locks(call, where, self.told)
         if accepted is None or done.returncode in accepted:
             return done

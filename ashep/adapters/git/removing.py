@@ -1,7 +1,7 @@
 """Take trees away: at once, and those of issues that landed, where nothing that they hold is lost by that."""
 
 import os
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -32,7 +32,10 @@ async def take_away(repository: Repository, root: Path, place: Place) -> None:
     def move() -> None:
         if os.path.lexists(place.path):
             _discard(place.path, trash)
-        _discard(place.admin, common / "ashep" / "removing")  # `git worktree prune` takes those of others too
+        if not place.whole:
+            _discard(place.admin, common / "ashep" / "removing")  # `git worktree prune` takes those of others too
+        if place.beside is not None and place.beside.exists():
+            _discard(place.beside, trash)
         _trim(place.path.parent, root)
 
     try:
@@ -70,9 +73,18 @@ class _Base:
 
 
 async def retire(
-    repository: Repository, root: Path, place: Place | None, landed: Landed, base: str | None, quiet: timedelta
+    repository: Repository,
+    root: Path,
+    place: Place | None,
+    landed: Landed,
+    base: str | None,
+    quiet: timedelta,
+    inner: Repository | None = None,
+    save: Callable[[dict[bytes, contents.Stat]], Awaitable[tuple[str, ...]]] | None = None,
 ) -> Removed:
     """Take a tree and its branch away, and what lies beside it; whoever calls it holds the branch.
+
+    `inner`: the repository that the tree has for itself, and `save`: what saves it, all but files that are known.
 
     The order is: look at everything, save what no ref holds, take the folders away, then the refs, all or none, each
     only where it is still what was looked at, and the base, too. Whatever a kill leaves out, another call does.
@@ -91,15 +103,20 @@ async def retire(
     known, freed, beside = dict[bytes, contents.Stat](), 0, left_of(top / branch)
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
     if place is not None and await anyio.Path(place.path).is_dir():
-        known = await _unused(repository, place, ref, quiet)
+        known = await _unused(inner or repository, place, ref, quiet)
     if lies_beside:
         await anyio.to_thread.run_sync(_quiet, beside, await anyio.to_thread.run_sync(contents.walk, beside), quiet)
     saved = await _save_beside(repository, beside, branch) if lies_beside else ()
     if place is None:
         saved += await saving.save_commits(repository, branch, there, proven)
     else:
-        saved += await saving.save(repository, place, branch, dropped=there, reached=proven, ignored=True, known=known)
-        freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
+        if save is None:
+            saved += await saving.save(
+                repository, place, branch, dropped=there, reached=proven, ignored=True, known=known
+            )
+        else:
+            saved += (*await save(known), *await saving.save_commits(repository, branch, there, proven))
+        freed = await anyio.to_thread.run_sync(size_of, place.path, *(() if place.whole else (place.admin,)))
         await take_away(repository, root, place)
     if lies_beside:
         freed += await anyio.to_thread.run_sync(size_of, beside)

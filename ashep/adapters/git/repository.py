@@ -64,11 +64,18 @@ class Place:
     """It is locked and not there: on a disk that comes back, say."""
     unknown: bool = False
     """Nothing tells where its files are; `path` is git's own folder then."""
+    beside: Path | None = None
+    """Our own folder for it, where that is not among git's files."""
 
     @property
     def notes(self) -> Path:
-        """Our own folder beside git's files: what was set up, when it was used. It goes when the tree goes."""
-        return self.admin / "ashep"
+        """Our own folder for it: what was set up, when it was used. It goes when the tree goes."""
+        return self.beside or self.admin / "ashep"
+
+    @property
+    def whole(self) -> bool:
+        """It has a repository of its own."""
+        return self.admin == self.path / ".git"
 
     @property
     def env(self) -> dict[str, str]:
@@ -94,9 +101,12 @@ class Repository:
     Errors: `ProgramMissing` without git, `ProgramTimedOut`, and `AshepError` with git's words.
     """
 
-    def __init__(self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None) -> None:
+    def __init__(
+        self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None, git: Git | None = None
+    ) -> None:
+        """`git`: how it is called; None: as for a repository of the user's."""
         self.project, self.redaction = project, redaction or Redaction()
-        self.git = Git(project, WORK_TREE, timeout, redaction)
+        self.git = git or Git(project, WORK_TREE, timeout, redaction)
         self._folders: Folders | None = None
 
     async def folders(self) -> Folders:
@@ -190,7 +200,7 @@ class Repository:
 
     async def main_ref(self) -> str | None:
         """Give the branch that the main work tree is on, as a full ref."""
-        return _ref_in(await anyio.Path((await self.folders()).common, "HEAD").read_text())
+        return ref_in(await anyio.Path((await self.folders()).common, "HEAD").read_text())
 
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none: lines of `git update-ref --stdin`. A symbolic one is changed, and not followed."""
@@ -277,10 +287,10 @@ def _unwritten(branch: str, error: OSError) -> AshepError:
 def _places(common: Path) -> Iterator[Place]:
     for admin, top in linked(common):
         with suppress(OSError, UnicodeDecodeError):
-            yield Place(top, admin, _ref_in((admin / "HEAD").read_text()))
+            yield Place(top, admin, ref_in((admin / "HEAD").read_text()))
 
 
-def _ref_in(head: str) -> str | None:
+def ref_in(head: str) -> str | None:
     """Give the full ref that a file HEAD names; None: it is detached."""
     said = head.strip()
     return said.removeprefix("ref: ") if said.startswith("ref: ") else None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, git_files, look, parents, walk
+from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, files_of, git_files, look, parents
 from ashep.adapters.git.objects import quoted
 from ashep.adapters.git.program import UNFLUSHED
 from ashep.adapters.git.repository import Place, Repository
@@ -29,6 +29,8 @@ SAVED = "refs/ashep/saved/"
 MOST_IGNORED = 256 * 1024**2
 """Bytes of ignored files that are saved; with more of them a tree is not removed until a person says so."""
 
+_NO_IDS = ("ashep", "hooks", "lfs", "modules", "objects")
+"""Folders of git's in which no commit is named."""
 _TRIES = 3
 _SYNC = 64  # with more files than this the whole disk is flushed once, instead of each file
 _AUTHOR = {
@@ -120,7 +122,7 @@ async def save(
         await _save_files(repository, place, content, spared, kept)
         await _save_commits(repository, place, branch, dropped, kept, reached)
         same = before == await anyio.to_thread.run_sync(git_files, place)
-        if same and content.files == await anyio.to_thread.run_sync(walk, place.path):
+        if same and content.files == await anyio.to_thread.run_sync(files_of, place):
             return await _name(repository, branch, kept)
     raise AshepError(f"{place.path}: something writes there all the time; end it and try again. Nothing was removed.")
 
@@ -310,7 +312,7 @@ def _named(place: Place, common: Path, branch: str) -> list[str]:
     """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
     found = dict[bytes, None]()
     for path, folders, files in os.walk(place.admin):
-        folders[:] = [name for name in folders if not (path == str(place.admin) and name in ("ashep", "modules"))]
+        folders[:] = [name for name in folders if not (path == str(place.admin) and name in _NO_IDS)]
         for name in files:
             if not name.startswith(("index", "sharedindex")):
                 found.update(dict.fromkeys(_OBJECT.findall(_read(Path(path, name)))))
@@ -333,7 +335,7 @@ def _stash(place: Place, common: Path, branch: str) -> set[str]:
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
     except OSError:
         return b""
 

@@ -39,6 +39,8 @@ async def mend(place: Place, told: Told) -> None:
 
     A repository that an agent made there is moved beside the tree.
     """
+    if place.whole:  # whoever made it looks after it
+        return
     link = anyio.Path(place.path, ".git")
     wanted = f"gitdir: {place.admin}\n"
     if await link.is_dir() or await link.is_symlink():
@@ -150,6 +152,13 @@ async def _back(repository: Repository, place: Place, branch: str) -> None:
     await repository.inside(place, "reset", "--quiet", "--hard")
 
 
+async def set_back(repository: Repository, place: Place, branch: str, commit: str) -> None:
+    """Set branch and tree to a commit; what git ignores stays. Everything else must be saved."""
+    await repository.inside(place, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    await repository.inside(place, "reset", "--quiet", "--hard", commit)
+    await repository.inside(place, "clean", "-ffdq", "-e", ".beads", "-e", ".agent-shepherd/state")
+
+
 # --- committing ---
 
 
@@ -172,7 +181,7 @@ async def _commit(
         trailer = f"{program.TRAILER}: {clean(run)}".replace("\n", " ")
         # no words by standard input: git would commit without them where ashep is killed before it has written them
         arguments = ("commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=whitespace", f"--message={words}")
-        env = await _identity(repository, place)
+        env = await identity(repository, place)
         await repository.inside(place, *arguments, f"--trailer={trailer}", env=env)
     if concluding in ("cherry-pick", "revert"):
         await repository.ask(place, concluding, "--quit")
@@ -268,7 +277,7 @@ async def _repositories_within(repository: Repository, place: Place) -> list[str
     return [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]
 
 
-async def _identity(repository: Repository, place: Place) -> dict[str, str]:
+async def identity(repository: Repository, place: Place) -> dict[str, str]:
     """Give what git needs to know beside the user's own name and address: ours, where it has none."""
     missing = dict[str, str]()
     for role in ("AUTHOR", "COMMITTER"):
@@ -302,7 +311,7 @@ async def _gather(
         return
     words = f"Merge what was worked on {clean(where)}"
     trailer = f"--trailer={program.TRAILER}: {clean(run)}".replace("\n", " ")
-    env = await _identity(repository, place)
+    env = await identity(repository, place)
     done = await repository.ask(place, "merge", "--quiet", "--no-verify", "--no-ff", "--no-commit", head, env=env)
     if done.returncode:
         await end(repository, place, "merge")

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters import programs
-from ashep.adapters.git.contents import Stat, walk
+from ashep.adapters.git.contents import Stat, files_of
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
@@ -68,7 +68,7 @@ async def _made(repository: Repository, place: Place, link: str | None) -> dict[
     """List the files that the set-up made: those that git ignores now, and the link to the database."""
     listed = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
-    files = await anyio.to_thread.run_sync(walk, place.path)
+    files = await anyio.to_thread.run_sync(files_of, place)
     return {path: about for path, about in files.items() if path in names}
 
 

@@ -61,7 +61,7 @@ class Worktrees:
             folder = place.path / (await self._repository.folders()).prefix
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
             await set_up(self._repository, place, self._setup, folder, slot)
-            await anyio.to_thread.run_sync(_use, place, self._repository.project)
+            await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
@@ -74,21 +74,24 @@ class Worktrees:
             if place is not None:
                 await sealing.seal(self._repository, place, branch, tip, run, message, told)
             told.words += [*own, *self._repository.told()]
-            head = await self._tip(branch)
-            if before is not None and not await self._repository.contains(head, before):
-                told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
-                told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
-            await self._repository.keep(head)
-            ref = f"refs/heads/{branch}"
-            await self._repository.update_refs([f"update {SEALED}{branch} {head}", f"verify {ref} {head}"])
-            base = await self._base_of(branch, head)
             if place is not None:
-                await anyio.to_thread.run_sync(_use, place)
-            tree = await self._repository.shared("rev-parse", f"{head}^{{tree}}")
-            commits = (await self.changes(branch, base)).commits if head != base else ()
-            lacking = tuple(told.lacking)
-            names = await self._repository.unwritable(base, head) if head != base else ()
-            return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
+                await anyio.to_thread.run_sync(use, place)
+            return await self._sealed(branch, before, told)
+
+    async def _sealed(self, branch: str, before: str | None, told: sealing.Told) -> Sealed:
+        """Note what the branch has now as what was sealed, instead of what was `before`, and say it."""
+        repository, head = self._repository, await self._tip(branch)
+        if before is not None and not await repository.contains(head, before):
+            told.saved += await save_commits(repository, branch, (f"{SEALED}{branch}",))
+            told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
+        await repository.keep(head)
+        await repository.update_refs([f"update {SEALED}{branch} {head}", f"verify refs/heads/{branch} {head}"])
+        base = await self._base_of(branch, head)
+        tree = await repository.shared("rev-parse", f"{head}^{{tree}}")
+        commits = (await self.changes(branch, base)).commits if head != base else ()
+        lacking = tuple(told.lacking)
+        names = await repository.unwritable(base, head) if head != base else ()
+        return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
@@ -118,11 +121,13 @@ class Worktrees:
             state, _ = await under_way(place)
             if state is not None:
                 await sealing.end(repository, place, state)
-            await repository.inside(place, "symbolic-ref", "HEAD", mine[0])
-            await repository.inside(place, "reset", "--quiet", "--hard", commit)
-            await repository.inside(place, "clean", "-ffdq", "-e", ".beads", "-e", ".agent-shepherd/state")
+            await sealing.set_back(repository, place, branch, commit)
             await repository.update_refs([f"update {mine[1]} {commit}"])
             return saved
+
+    async def stands(self, branch: str) -> bool:
+        """Say whether git knows a tree of the branch here, whether its folder is there or not."""
+        return await self._found(branch) is not None
 
     async def knows(self, branch: str) -> bool:
         """Say whether there is such a branch, or a tree of it."""
@@ -170,7 +175,7 @@ class Worktrees:
         repository = self._repository
         refs = await repository.refs("refs/heads/", BASES)
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        places = [place for place in await repository.places() if place.path.is_relative_to(root)]
+        places = await self._all(root)
         merged = set[str]()
         if (onto := await self._base_commit(None)) is not None:
             listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={onto}", "refs/heads/")
@@ -185,8 +190,9 @@ class Worktrees:
                 branch = place.path.relative_to(root).as_posix()
                 ref = f"refs/heads/{branch}"
                 words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
-                status = await repository.ask(place, *words, *await sealing.not_ours(repository))
-                size = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
+                within = await self._inside(place)
+                status = await within.ask(place, *words, *await sealing.not_ours(within))
+                size = await anyio.to_thread.run_sync(size_of, place.path, *(() if place.whole else (place.admin,)))
                 used = await anyio.to_thread.run_sync(_used, place)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
                 dirty = bool(status.returncode or status.stdout) or place.ref != ref
@@ -200,6 +206,14 @@ class Worktrees:
         return tuple(sorted(found, key=lambda standing: standing.branch))
 
     # --- where a tree is ---
+
+    async def _all(self, root: Path) -> Sequence[Place]:
+        """Give every tree that git knows below the folder for them."""
+        return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
+
+    async def _inside(self, place: Place) -> Repository:
+        """Give the repository by which git is called in a tree."""
+        return self._repository
 
     async def _found(self, branch: str) -> Place | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
@@ -340,7 +354,7 @@ class Worktrees:
         return common or head
 
 
-def _use(place: Place, project: Path | None = None) -> None:
+def use(place: Place, project: Path | None = None) -> None:
     """Note that a tree is used now, and whose it is: a command that is called in it is meant for that project."""
     place.notes.mkdir(mode=0o700, exist_ok=True)
     (place.notes / "used").touch()

@@ -118,11 +118,12 @@ class WorkerSettings(Document):
 
     max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
     """Runs at one time."""
-    workspace: Annotated[Literal["worktree", "shared"], Field(json_schema_extra=_without_default)] = "shared"
+    workspace: Annotated[Literal["worktree", "place", "shared"], Field(json_schema_extra=_without_default)] = "shared"
     """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
-    its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. An issue that has a
-    tree of its own goes on in it, whatever is set here. Where nothing is set it is `worktree` in a git repository with
-    a commit, and `shared` elsewhere, and wherever `lock_work_tree` is set."""
+    its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. `place`: the same with
+    a git of its own, in which nothing leads to the repository's; work comes out of it when its run has ended. An issue
+    that has a tree or a place of its own goes on in it, whatever is set here. Where nothing is set it is `worktree` in
+    a git repository with a commit, and `shared` elsewhere, and wherever `lock_work_tree` is set."""
     lock_work_tree: bool = True
     """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
     that closes, parks or waits for a person. Who sets it means a shared work tree, where `workspace` does not say
@@ -131,7 +132,7 @@ class WorkerSettings(Document):
     """Start write runs in the shared work tree although tracked files carry changes that ashep's runs did not make."""
     trees: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     """The folder for the work trees of issues; a relative one counts from the project's folder, `~` is your own.
-    `null`: `.agent-shepherd/state/trees`."""
+    `null`: `.agent-shepherd/state/trees`, and for places `.agent-shepherd/places`."""
     setup: Annotated[tuple[SetupStep, ...], Field(max_length=50)] = ()
     """How a new work tree of an issue is set up, step by step, once for each tree."""
     disk_floor: Size | None = Bytes(1024**3)

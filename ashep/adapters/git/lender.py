@@ -1,0 +1,124 @@
+"""The lender: a repository of ours that holds the history of the base and nothing else; places borrow its objects.
+
+The user's own repository lends nothing: whoever reads its objects reads what was saved of other issues, secrets with
+it. The lender is never collected, so that what a place borrows stays there whatever the user prunes.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.git.program import LONG, WORK_TREE, Git
+from ashep.adapters.git.repository import Repository
+from ashep.errors import AshepError
+
+PINS = "refs/pins/"
+"""Below it, by branch: the commit that it began from, which the base branch need not have any more."""
+
+_LENT = ("refs/tags/", "refs/remotes/origin/")
+_PROMISED = r"^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$"
+_PARTIAL = (
+    "this is a partial clone, which does not hold every file of its history: make it whole with `git config --unset "
+    "remote.origin.partialCloneFilter` and `git fetch --refetch`, or set worker.workspace to shared"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What a place is given of the repository beside its own branch."""
+
+    objects: Path
+    """The folder that its objects are borrowed from."""
+    refs: dict[str, str]
+    """The base branch, the tags, and the branches of `origin`, with their objects."""
+    shallow: bytes
+    """Where the history of a shallow clone ends, as git writes it; empty: it is whole."""
+    kind: str
+    """The format of objects, `sha1` or `sha256`."""
+
+    @property
+    def tips(self) -> list[str]:
+        """Objects that a place has, with all that they reach."""
+        return sorted({*self.refs.values()})
+
+
+class Lender:
+    """Keeps a lender in a folder, for a repository. Errors as those of `Repository`."""
+
+    def __init__(self, repository: Repository, folder: Path) -> None:
+        self._repository, self.folder = repository, folder
+        self._git = Git(folder, WORK_TREE, LONG, common=folder)
+
+    async def lend(self, branch: str, begun: str, base: str | None) -> Lent:
+        """Bring the lender to hold what the repository has now, and where a branch began; give what is lent.
+
+        `base`: the base branch; None: HEAD is on none.
+        """
+        repository = self._repository
+        async with repository.hold(".lender"):
+            if await repository.shared("config", "--get-regexp", _PROMISED, absent=re.compile("^$")):
+                raise AshepError(_PARTIAL)
+            kind = await repository.shared("rev-parse", "--show-object-format")
+            if not await anyio.Path(self.folder, "HEAD").exists():
+                await self._make(kind)
+            own = (f"refs/heads/{base}",) if base else ()
+            lent = await repository.refs(*_LENT, *own)
+            lent = {ref: sha for ref, sha in lent.items() if ref.startswith(_LENT) or ref in own}
+            wanted = lent | {f"{PINS}{quote(branch, safe='')}": begun}
+            there = await self._there()
+            if {**there, **wanted} != there or {ref for ref in there if not ref.startswith(PINS)} != {*lent}:
+                await self._bring(wanted, there)
+            shallow = await anyio.to_thread.run_sync(self._shallow, (await repository.folders()).common)
+            return Lent(self.folder / "objects", {**lent}, shallow, kind)
+
+    async def _make(self, kind: str) -> None:
+        await anyio.Path(self.folder.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
+        words = ("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", str(self.folder))
+        await self._git.raw(*words, cwd=self.folder.parent)
+
+    async def _there(self) -> dict[str, str]:
+        done = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
+        return dict(line.split("\0") for line in os.fsdecode(done.stdout).splitlines())
+
+    async def _bring(self, wanted: dict[str, str], there: dict[str, str]) -> None:
+        """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names."""
+        known = {*there.values()}
+        if new := {*wanted.values()} - known:
+            has = await held(self._repository, known)
+            await pack(self._repository, new, has, self.folder / "objects" / "pack")
+        gone = [ref for ref in there if ref not in wanted and not ref.startswith(PINS)]
+        changed = [(ref, sha) for ref, sha in wanted.items() if there.get(ref) != sha]
+        for lines in ([f"delete {ref}" for ref in gone], [f"update {ref} {sha}" for ref, sha in changed]):
+            if lines:  # one after the other: a branch may stand where a folder of branches was
+                await self._git.bare("update-ref", "--stdin", stdin=os.fsencode("".join(f"{one}\n" for one in lines)))
+
+    def _shallow(self, common: Path) -> bytes:
+        file, own = common / "shallow", self.folder / "shallow"
+        said = file.read_bytes() if file.exists() else b""
+        if said != (own.read_bytes() if own.exists() else b""):
+            own.write_bytes(said)
+        return said
+
+
+async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
+    """Give those of the objects that the repository has."""
+    asked = "".join(f"{one}\n" for one in objects)
+    said = await repository.shared("cat-file", "--batch-check=%(objectname)", "--buffer", stdin=asked.encode())
+    return {line for line in said.splitlines() if not line.endswith(" missing")}
+
+
+def listed(new: Iterable[str], known: Iterable[str]) -> bytes:
+    """Say what git is to pack or list: what is reached from these objects and not from those."""
+    return "".join([*(f"{one}\n" for one in new), *(f"^{one}\n" for one in known)]).encode()
+
+
+async def pack(repository: Repository, new: Iterable[str], known: Iterable[str], folder: Path) -> None:
+    """Write what is reached from objects of the user's, and not from known ones, into a folder of packs of ours."""
+    words = ("pack-objects", "--revs", "--quiet", "--delta-base-offset", str(folder / "pack"))
+    await repository.git.bare(*words, stdin=listed(new, known), timeout=LONG)

@@ -1,0 +1,308 @@
+"""Places of branches over the real git: what an agent does to its place reaches nothing else, and nothing is lost."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ashep.adapters.bubblewrap import try_out
+from ashep.core.state.branches import branch_of
+from ashep.errors import AshepError, TreeRefused
+from ashep.ports.trees import Landed
+from tests.conformance.test_workspaces import NOW
+from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
+
+pytestmark = pytest.mark.usefixtures("git_alone")
+
+ONE, TWO = branch_of("t-1"), branch_of("t-2")
+RUN = "t-1/implement.1.1"
+
+
+@pytest.fixture(params=["none", "bwrap"])
+async def world(request: pytest.FixtureRequest, folder: Path) -> PlacesWorld:
+    """A repository whose branches have places, looked into with a sandbox and without."""
+    sandbox = await try_out(folder.parent) if request.param == "bwrap" else None
+    if isinstance(sandbox, str):
+        pytest.skip(f"no usable bubblewrap: {sandbox}")
+    return PlacesWorld(folder.parent, sandbox=sandbox)
+
+
+def objects(world: PlacesWorld, branch: str) -> set[str]:
+    """Every object that can be read in a place, borrowed ones included."""
+    words = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    return {*world.git(*words, at=branch).split()}
+
+
+async def test_a_place_shows_the_bases_history_and_nothing_else_of_the_repository(world: PlacesWorld) -> None:
+    secret = world.git("hash-object", "-w", "--stdin", stdin=b"KEY=1\n")
+    tree = world.git("mktree", stdin=f"100644 blob {secret}\tsecret.env\n".encode())
+    saved = world.git("commit-tree", tree, "-m", "Saved")
+    world.git("update-ref", "refs/ashep/saved/ashep/t-9/1/files", saved)
+    world.git("tag", "-a", "v1", "-m", "One")
+    world.git("update-ref", "refs/remotes/origin/topic", world.person_commits("b.txt", "b\n"))
+    await world.begun(TWO, {"theirs.txt": "t\n"})
+    theirs = (await world.spaces.seal(TWO, "t-2/implement.1.1", "Theirs")).head
+    await world.begun(ONE, {})
+    there = objects(world, ONE)
+    assert not {secret, tree, saved, theirs} & there
+    assert {world.base(), world.git("rev-parse", "v1")} <= there
+    refs = world.git("for-each-ref", "--format=%(refname)", at=ONE).split()
+    assert refs == ["refs/heads/ashep/t-1", "refs/heads/main", "refs/remotes/origin/topic", "refs/tags/v1"]
+    assert world.git("worktree", "list").count("\n") == 0
+    assert str(world.top) not in (world.place / ONE / ".git" / "config").read_text()
+
+
+async def test_the_base_is_there_as_it_is_now_and_what_the_agent_fetched_stays(world: PlacesWorld) -> None:
+    world.git("update-ref", "refs/remotes/origin/main", world.base())
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    fetched = world.git("commit-tree", "main^{tree}", "-p", "main", "-m", "Fetched", at=ONE)
+    world.git("update-ref", "refs/remotes/origin/main", fetched, at=ONE)
+    moved = world.person_commits("b.txt", "b\n")
+    world.git("gc", "-q", "--prune=now")
+    await world.spaces.prepare(ONE, None, 0)
+    assert world.git("rev-parse", "main", "origin/main", at=ONE).split() == [moved, fetched]
+    world.git("add", "-A", at=ONE)
+    world.git("commit", "-qm", "Mine", at=ONE)
+    world.git("merge", "-q", "main", at=ONE)
+    sealed = await world.spaces.seal(ONE, RUN, "No")
+    assert world.git("ls-tree", "--name-only", sealed.head).split() == ["a.txt", "b.txt", "mine.txt"]
+    assert sealed.told == ()
+
+
+async def test_what_others_brought_to_the_branch_is_there_or_is_merged(world: PlacesWorld) -> None:
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    first = await world.spaces.seal(ONE, RUN, "Mine")
+
+    def brought(name: str, on: str) -> str:
+        world.git("worktree", "add", "-q", "--detach", str(world.top.parent / name), on)
+        (world.top.parent / name / name).write_text(name)
+        for words in (("add", "-A"), ("commit", "-qm", name)):
+            world.git("-C", str(world.top.parent / name), *words)
+        made = world.git("-C", str(world.top.parent / name), "rev-parse", "HEAD")
+        world.git("update-ref", f"refs/heads/{ONE}", made, on)
+        return made
+
+    second = brought("second", first.head)
+    assert (await world.spaces.prepare(ONE, None, 0)).head == second
+    assert world.read(ONE)["second"] == "second"
+    third = brought("third", second)
+    world.edit(ONE, "more.txt", "m\n")
+    sealed = await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    assert {"second", "third", "more.txt", "mine.txt"} < {*world.git("ls-tree", "--name-only", sealed.head).split()}
+    assert third in world.git("rev-list", sealed.head).split()
+
+
+async def test_a_branch_that_a_person_has_checked_out_is_not_changed_under_them(world: PlacesWorld) -> None:
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    world.git("checkout", "-q", ONE)
+    for call in (world.spaces.seal(ONE, RUN, "Mine"), world.spaces.prepare(ONE, None, 0)):
+        with pytest.raises(AshepError, match="is checked out at"):
+            await call
+    assert world.git("status", "--porcelain", "-uno") == ""
+    world.git("checkout", "-q", "main")
+    assert [one.subject for one in (await world.spaces.seal(ONE, RUN, "Mine")).commits] == ["Mine"]
+
+
+# --- what an agent may try --------------------------------------------------------------------------------------------
+
+
+def names_a_file_of_others(world: PlacesWorld) -> None:
+    """Name a file of the user's by its hash, so that it stands on the branch once the commit came out."""
+    secret = world.git("hash-object", "-w", "--stdin", stdin=b"KEY=1\n")
+    listed = f"{world.git('ls-tree', 'HEAD', at=ONE)}\n100644 blob {secret}\tmine.txt\n".encode()
+    tree = world.git("mktree", "--missing", at=ONE, stdin=listed)
+    commit = world.git("commit-tree", tree, "-p", "HEAD", "-m", "Mine", at=ONE)
+    world.git("update-ref", f"refs/heads/{ONE}", commit, at=ONE)
+    world.git("read-tree", commit, at=ONE, check=False)
+    world.git("update-index", "--skip-worktree", "mine.txt", at=ONE, check=False)
+
+
+def makes_an_odd_tree(world: PlacesWorld) -> None:
+    """Commit a tree that git would check out over its own files."""
+    blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"evil\n")
+    tree = world.git("mktree", at=ONE, stdin=f"100644 blob {blob}\tconfig\n".encode())
+    odd = bytes.fromhex(tree)
+    body = b"40000 .GIT\0" + odd
+    made = world.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", at=ONE, stdin=body)
+    commit = world.git("commit-tree", made, "-p", "HEAD", "-m", "Mine", at=ONE)
+    world.git("update-ref", f"refs/heads/{ONE}", commit, at=ONE)
+
+
+@pytest.mark.parametrize("attempt", [names_a_file_of_others, makes_an_odd_tree])
+async def test_what_is_not_whole_stays_where_it_is(world: PlacesWorld, attempt: Callable[[PlacesWorld], None]) -> None:
+    await world.begun(ONE, {"a.txt": "mine\n"})
+    sealed = await world.spaces.seal(ONE, RUN, "Mine")
+    attempt(world)
+    before = world.git("for-each-ref"), world.git("count-objects", "-v")
+    with pytest.raises(TreeRefused):
+        await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    assert (world.git("for-each-ref"), world.git("count-objects", "-v")) == before
+    assert [*(world.top / ".git" / "ashep").glob("taking-*")] == []
+    world.git("symbolic-ref", "HEAD", f"refs/heads/{ONE}", at=ONE)
+    world.git("reset", "-q", "--hard", sealed.head, at=ONE)
+    assert (await world.spaces.seal(ONE, "t-1/implement.1.3", "No")).head == sealed.head, "a writer can put it right"
+
+
+def filters(world: PlacesWorld) -> None:
+    (world.place / ONE / ".gitattributes").write_text("*.txt filter=evil\n")
+    world.git("config", "filter.evil.clean", f"sh -c 'echo evil >>{world.canary}; cat'", at=ONE)
+
+
+def monitors(world: PlacesWorld) -> None:
+    program = world.place / ONE / "monitor.sh"
+    program.write_text(f"#!/bin/sh\necho evil >>{world.canary}\n")
+    program.chmod(0o755)
+    world.git("config", "core.fsmonitor", str(program), at=ONE)
+    world.git("config", "core.sshCommand", str(program), at=ONE)
+    world.git("config", "diff.external", str(program), at=ONE)
+
+
+def borrows(world: PlacesWorld) -> None:
+    alternates = world.place / ONE / ".git" / "objects" / "info" / "alternates"
+    alternates.write_text(f"{alternates.read_text()}{world.top}/.git/objects\n")
+
+
+def links_to_the_users_git(world: PlacesWorld) -> None:
+    git = world.place / ONE / ".git"
+    git.rename(git.with_name("kept"))
+    git.symlink_to(world.top / ".git")
+
+
+def links_its_refs(world: PlacesWorld) -> None:
+    heads = world.place / ONE / ".git" / "refs" / "heads"
+    world.git("pack-refs", "--all", at=ONE)
+    for name in ("ashep", ""):
+        if (heads / name).exists():
+            (heads / name).rmdir()
+    heads.symlink_to(world.top / ".git" / "refs" / "heads")
+
+
+def leaves_a_pipe(world: PlacesWorld) -> None:
+    os.mkfifo(world.place / ONE / ".git" / "ORIG_HEAD")
+    os.mkfifo(world.place / ONE / ".git" / "logs" / "pipe")
+
+
+def nests(world: PlacesWorld) -> None:
+    inner = world.place / ONE / "inner"
+    inner.mkdir()
+    for words in (("init", "-q"), ("-c", "user.name=a", "-c", "user.email=a@x", "commit", "-qm", "x", "--allow-empty")):
+        subprocess.run(["git", *words], cwd=inner, check=True)
+    world.git("update-index", "--add", "--cacheinfo", "160000", "1" * 40, "inner", at=ONE)
+    program = inner / "monitor.sh"
+    program.write_text(f"#!/bin/sh\necho evil >>{world.canary}\n")
+    program.chmod(0o755)
+    subprocess.run(["git", "config", "core.fsmonitor", str(program)], cwd=inner, check=True)
+
+
+@pytest.mark.parametrize(
+    "attempt", [filters, monitors, borrows, links_to_the_users_git, links_its_refs, leaves_a_pipe, nests]
+)
+async def test_nothing_that_stands_in_a_place_reaches_anything_else(
+    world: PlacesWorld, attempt: Callable[[PlacesWorld], None]
+) -> None:
+    await world.begun(ONE, {"a.txt": "mine\n"})
+    await world.spaces.seal(ONE, RUN, "Mine")
+    before = world.git("for-each-ref", "refs/heads/main"), world.git("config", "--list", "--local")
+    attempt(world)
+    world.edit(ONE, "b.txt", "b\n")
+    sealed = await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    assert "b.txt" in world.git("ls-tree", "--name-only", sealed.head).split()
+    await world.spaces.prepare(ONE, None, 0)
+    await world.spaces.list()
+    await world.spaces.remove(ONE)
+    assert (world.git("for-each-ref", "refs/heads/main"), world.git("config", "--list", "--local")) == before
+    assert world.git("fsck", "--connectivity-only") == ""
+    if world.sandboxed or attempt not in (filters,):
+        assert not world.canary.exists(), "it ran outside"
+
+
+async def test_what_never_came_out_of_a_place_is_saved_with_it(world: PlacesWorld) -> None:
+    await world.begun(ONE, {"a.txt": "mine\n"})
+    world.git("add", "-A", at=ONE)
+    world.git("commit", "-qm", "Never sealed", at=ONE)
+    with pytest.raises(AshepError, match="commits that the base branch does not hold"):
+        await world.spaces.retire(Landed(ONE, world.base()), NOW)
+    world.git("stash", "-q", at=ONE, check=False)
+    world.edit(ONE, ".env", "KEY=1\n")
+    removed = await world.spaces.remove(ONE)
+    assert {world.git("log", "-1", "--format=%s", ref) for ref in removed.saved} >= {"Never sealed"}
+    files = next(ref for ref in removed.saved if ref.endswith("/files"))
+    assert world.git("show", f"{files}:.env") == "KEY=1"
+    assert sorted(path.name for path in world.place.iterdir()) == [
+        ".git-config", ".gitignore", ".lender", ".notes", ".removing",
+    ]  # fmt: skip
+
+
+# --- repositories of all kinds ----------------------------------------------------------------------------------------
+
+
+async def test_a_linked_tree_of_before_goes_on_where_it_is(world: PlacesWorld, folder: Path) -> None:
+    before = GitWorkspacesWorld.of(world.top, folder.parent / "linked")
+    await before.spaces.prepare(TWO, None, 0)
+    before.edit(TWO, "b.txt", "b\n")
+    spaces = world.again(linked=folder.parent / "linked")
+    assert (await spaces.prepare(TWO, None, 0)).path == str(folder.parent / "linked" / TWO)
+    assert [one.subject for one in (await spaces.seal(TWO, "t-2/implement.1.1", "B")).commits] == ["B"]
+    await spaces.prepare(ONE, None, 0)
+    assert [one.branch for one in await spaces.list()] == [ONE, TWO]
+    await spaces.remove(TWO)
+    assert (await spaces.prepare(TWO, None, 0)).path == str(world.place / TWO), "the next one is a place"
+
+
+@pytest.mark.parametrize("kind", ["shallow", "sha256", "sparse", "submodule"])
+async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: str) -> None:
+    world.person_commits("b.txt", "b\n")
+    top = world.top.parent / kind
+    if kind == "sha256":
+        world.git("init", "-q", "-b", "main", "--object-format=sha256", str(top))
+        (top / "b.txt").write_text("b\n")
+        world.git("-C", str(top), "add", "-A")
+        world.git("-C", str(top), "-c", "user.name=p", "-c", "user.email=p@x", "commit", "-qm", "b")
+    elif kind == "shallow":
+        world.git("clone", "-q", "--depth", "1", f"file://{world.top}", str(top))
+    else:
+        world.git("clone", "-q", str(world.top), str(top))
+    if kind == "sparse":
+        world.git("-C", str(top), "sparse-checkout", "set", "--no-cone", "/b.txt")
+    if kind == "submodule":
+        add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.top), "sub")
+        world.git("-C", str(top), *add)
+        world.git("-C", str(top), "-c", "user.name=p", "-c", "user.email=p@x", "commit", "-qm", "sub")
+    spaces = world.again(top)
+    await spaces.prepare(ONE, None, 0)
+    assert "a.txt" not in world.read(ONE) or kind != "sparse"
+    more = {"shallow": 0, "sha256": 0, "sparse": 1, "submodule": 2}[kind]
+    assert world.git("log", "--oneline", at=ONE).count("\n") == more
+    world.edit(ONE, "c.txt", "c\n")
+    sealed = await spaces.seal(ONE, RUN, "C")
+    assert world.git("-C", str(top), "show", f"{sealed.head}:c.txt") == "c"
+    assert world.git("-C", str(top), "fsck", "--connectivity-only") == ""
+
+
+async def test_a_partial_clone_is_refused_with_what_to_do(world: PlacesWorld) -> None:
+    top = world.top.parent / "partial"
+    world.git("config", "uploadpack.allowFilter", "true")
+    world.git("clone", "-q", "--filter=blob:none", f"file://{world.top}", str(top))
+    with pytest.raises(AshepError, match=r"partial clone.*--refetch"):
+        await world.again(top).prepare(ONE, None, 0)
+
+
+async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
+    world: PlacesWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.git("config", "filter.upper.clean", "tr a-z A-Z")
+    world.git("config", "filter.upper.smudge", "tr A-Z a-z")
+    world.git("config", "remote.origin.url", "https://ann:secret-token@example.org/shop.git")
+    world.git("config", "http.extraHeader", "Authorization: Basic secret-token")
+    world.person_commits(".gitattributes", "*.up filter=upper\n")
+    world.person_commits("a.up", "words\n")
+    await world.begun(ONE, {"b.up": "more\n"})
+    assert world.read(ONE)["a.up"] == "words\n"
+    sealed = await world.spaces.seal(ONE, RUN, "More")
+    assert world.git("show", f"{sealed.head}:b.up") == "MORE"
+    assert world.git("log", "-1", "--format=%an", sealed.head) == "person"
+    for file in (world.place / ONE / ".git" / "config", world.place / ".git-config" / "config"):
+        assert "secret-token" not in file.read_text()
+    assert world.git("config", "remote.origin.url", at=ONE) == "https://example.org/shop.git"
