@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.bubblewrap import Bubblewrap
 from ashep.adapters.git.places import Places
 from ashep.adapters.git.worktrees import Worktrees
 from ashep.ports.trees import Prepared, Workspaces
@@ -120,14 +119,10 @@ class PlacesWorld(GitWorkspacesWorld):
 
     kind = Places
 
-    def __init__(self, folder: Path, sandbox: Bubblewrap | None = None) -> None:
+    def __init__(self, folder: Path, *, sandbox: bool = True) -> None:
         super().__init__(folder, sandbox=sandbox)
-        self.canary, self._sandbox = folder / "canary", sandbox
-
-    @property
-    def sandboxed(self) -> bool:
-        return self._sandbox is not None
+        self.canary, self.sandboxed = folder / "canary", sandbox
 
     def again(self, top: Path | None = None, linked: Path | None = None) -> Places:
         """Places of this or another repository, as another life has them."""
-        return Places(top or self.top, self.place, linked=linked, sandbox=self._sandbox)
+        return Places(top or self.top, self.place, linked=linked, sandbox=self.sandboxed)

@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import bubblewrap, programs
-from ashep.adapters.bubblewrap import Bubblewrap, View
+from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
 from ashep.adapters.git import removing, saving, sealing
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.lender import Lender, Lent, held, listed, pack
@@ -87,7 +87,7 @@ class PlaceRepository(Repository):
 class Places(Worktrees):
     """Places below the folder `place`; what is under way in a linked tree of an earlier release ends there.
 
-    `sandbox`: in which our git looks into a place; None: it does without.
+    `sandbox`: our git looks into a place in one, where the machine has it.
     """
 
     def __init__(
@@ -97,13 +97,14 @@ class Places(Worktrees):
         *,
         linked: Path | None = None,
         anew: bool = True,
-        sandbox: Bubblewrap | None = None,
+        sandbox: bool = True,
         **options: Any,
     ) -> None:
         """`linked`: where linked trees stand; `anew`: what is made is a place. `options`: those of `Worktrees`."""
         super().__init__(project, place, **options)
         self._linked, self._anew = Worktrees(project, linked or place, **options), anew
-        self._sandbox = sandbox
+        self._sandbox: Bubblewrap | str | None = None if sandbox else "it is not wished for"
+        self._trying = anyio.Lock()
         self._lender = Lender(self._repository, place / LENDER)
 
     async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
@@ -535,6 +536,14 @@ class Places(Worktrees):
         git = Git(place.path, PLACE, LONG, redaction, call=await self._call(place), common=place.admin)
         return PlaceRepository(place, (await self._repository.folders()).prefix, redaction, git)
 
+    async def _tried(self) -> Bubblewrap | str:
+        """Give bubblewrap, or why there is none: it is tried out once."""
+        async with self._trying:
+            if self._sandbox is None:
+                async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+                    self._sandbox = await try_out(Path(scratch))
+        return self._sandbox
+
     async def _call(self, place: Place) -> Call:
         root = await anyio.to_thread.run_sync(self._place.resolve)
         settings, path = root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
@@ -551,12 +560,13 @@ class Places(Worktrees):
             take: Callable[[bytes], None] | None,
         ) -> Finished:
             given, patience = usual | dict(env), programs.TO_CLEAN_UP
-            if self._sandbox is None:
+            sandbox = await self._tried()
+            if isinstance(sandbox, str):
                 return await programs.run(
                     argv, cwd=place.path, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
                 )
             return await bubblewrap.run(
-                self._sandbox, view, argv, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
+                sandbox, view, argv, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
             )
 
         return call
