@@ -14,18 +14,16 @@ from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
 from tests.places import has_bubblewrap
 
-pytestmark = pytest.mark.usefixtures("git_alone")
+pytestmark = [pytest.mark.usefixtures("git_alone"), pytest.mark.promise("I6")]
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
 RUN = "t-1/implement.1.1"
 
 
-@pytest.fixture(params=["none", "bwrap"])
+@pytest.fixture
 def world(request: pytest.FixtureRequest, folder: Path) -> PlacesWorld:
-    """A repository whose branches have places, looked into with a sandbox and without."""
-    if request.param == "bwrap" and not has_bubblewrap():
-        pytest.skip("bubblewrap is not there, or may not make namespaces")
-    return PlacesWorld(folder.parent, sandbox=request.param == "bwrap")
+    """A repository whose branches have places, looked into in a sandbox where there is one; `none`: without."""
+    return PlacesWorld(folder.parent, sandbox=has_bubblewrap() and getattr(request, "param", "") != "none")
 
 
 def objects(world: PlacesWorld, branch: str) -> set[str]:
@@ -129,6 +127,7 @@ def makes_an_odd_tree(world: PlacesWorld) -> None:
     world.git("update-ref", f"refs/heads/{ONE}", commit, at=ONE)
 
 
+@pytest.mark.parametrize("world", ["none", "bwrap"], indirect=True)
 @pytest.mark.parametrize("attempt", [names_a_file_of_others, makes_an_odd_tree])
 async def test_what_is_not_whole_stays_where_it_is(world: PlacesWorld, attempt: Callable[[PlacesWorld], None]) -> None:
     await world.begun(ONE, {"a.txt": "mine\n"})
@@ -195,9 +194,11 @@ def nests(world: PlacesWorld) -> None:
     subprocess.run(["git", "config", "core.fsmonitor", str(program)], cwd=inner, check=True)
 
 
-@pytest.mark.parametrize(
-    "attempt", [filters, monitors, borrows, links_to_the_users_git, links_its_refs, leaves_a_pipe, nests]
-)
+LINKS = (monitors, links_to_the_users_git, links_its_refs)
+ATTEMPTS = [("bwrap", one) for one in (*LINKS, filters, borrows, leaves_a_pipe, nests)]
+
+
+@pytest.mark.parametrize(("world", "attempt"), [*ATTEMPTS, *(("none", one) for one in LINKS)], indirect=["world"])
 async def test_nothing_that_stands_in_a_place_reaches_anything_else(
     world: PlacesWorld, attempt: Callable[[PlacesWorld], None]
 ) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from ashep.adapters.git.places import Places
 from ashep.adapters.git.worktrees import Worktrees
 from tests.conformance.trackers import Beads
 
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("where", ["below the project", "elsewhere"])
+@pytest.mark.parametrize("where", ["below the project", "elsewhere", "a place"])
 @pytest.mark.parametrize("project", [".", "sub"])
 def test_bd_finds_the_database_from_a_tree(
     where: str, project: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -35,7 +36,8 @@ def test_bd_finds_the_database_from_a_tree(
     run("git", "-c", "user.name=p", "-c", "user.email=p@example.invalid", "commit", "-qm", "First")
     run(str(beads.program), "create", "--id", "t-1", "Work", at=folder)
     place = folder / ".agent-shepherd/state/trees" if where == "below the project" else tmp_path / "trees"
-    prepared = anyio.run(Worktrees(folder, place).prepare, "ashep/t-1", None, 0)
+    kind = Places if where == "a place" else Worktrees
+    prepared = anyio.run(kind(folder, place).prepare, "ashep/t-1", None, 0)
     run(str(beads.program), "comment", "t-1", "from the tree", at=Path(prepared.path))
     assert "from the tree" in run(str(beads.program), "show", "t-1", "--include-comments", "--json", at=folder)
-    assert anyio.run(Worktrees(folder, place).list)[0].dirty is False
+    assert anyio.run(kind(folder, place).list)[0].dirty is False

@@ -26,9 +26,9 @@ def writing(line: str, drip: float = 0.0) -> Callable[[Ask], Reply]:
     return behave
 
 
-@pytest.fixture
-def own_trees(site: Site) -> Iterator[Site]:
-    site.config("worker: {workspace: worktree, max_concurrent_runs: 2}\nlanding: {mode: branch}")
+@pytest.fixture(params=["worktree"])
+def own_trees(site: Site, request: pytest.FixtureRequest) -> Iterator[Site]:
+    site.config(f"worker: {{workspace: {request.param}, max_concurrent_runs: 2}}\nlanding: {{mode: branch}}")
     yield site
     site.config("")
 
@@ -58,6 +58,8 @@ def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_tre
     assert {f"ashep/{issue}" for issue in issues} <= {one["branch"] for one in listed}
 
 
+@pytest.mark.promise("I5")
+@pytest.mark.parametrize("own_trees", ["worktree", "place"], indirect=True)
 def test_killed_in_the_middle_of_a_run_it_goes_on_in_the_same_tree_and_seals_once(own_trees: Site) -> None:
     site = own_trees
     issue = site.add("kill me in my tree", behaves=writing("kept", drip=0.2))

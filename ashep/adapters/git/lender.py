@@ -53,6 +53,7 @@ class Lender:
 
     def __init__(self, repository: Repository, folder: Path) -> None:
         self._repository, self.folder = repository, folder
+        self._kind: str | None = None
         self._git = Git(folder, WORK_TREE, LONG, common=folder)
 
     async def lend(self, branch: str, begun: str, base: str | None) -> Lent:
@@ -62,20 +63,23 @@ class Lender:
         """
         repository = self._repository
         async with repository.hold(".lender"):
-            if await repository.shared("config", "--get-regexp", _PROMISED, absent=re.compile("^$")):
-                raise AshepError(_PARTIAL)
-            kind = await repository.shared("rev-parse", "--show-object-format")
+            if self._kind is None:
+                if await repository.shared("config", "--get-regexp", _PROMISED, absent=re.compile("^$")):
+                    raise AshepError(_PARTIAL)
+                self._kind = await repository.shared("rev-parse", "--show-object-format")
             if not await anyio.Path(self.folder, "HEAD").exists():
-                await self._make(kind)
+                await self._make(self._kind)
             own = (f"refs/heads/{base}",) if base else ()
             lent = await repository.refs(*_LENT, *own)
             lent = {ref: sha for ref, sha in lent.items() if ref.startswith(_LENT) or ref in own}
-            wanted = lent | {f"{PINS}{quote(branch, safe='')}": begun}
             there = await self._there()
-            if {**there, **wanted} != there or {ref for ref in there if not ref.startswith(PINS)} != {*lent}:
-                await self._bring(wanted, there)
+            pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
+            if begun not in {*lent.values(), *pins.values()}:
+                pins[f"{PINS}{quote(branch, safe='')}"] = begun
+            if lent | pins != there:
+                await self._bring(lent | pins, there)
             shallow = await anyio.to_thread.run_sync(self._shallow, (await repository.folders()).common)
-            return Lent(self.folder / "objects", {**lent}, shallow, kind)
+            return Lent(self.folder / "objects", lent, shallow, self._kind)
 
     async def _make(self, kind: str) -> None:
         await anyio.Path(self.folder.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +96,7 @@ class Lender:
         if new := {*wanted.values()} - known:
             has = await held(self._repository, known)
             await pack(self._repository, new, has, self.folder / "objects" / "pack")
-        gone = [ref for ref in there if ref not in wanted and not ref.startswith(PINS)]
+        gone = [ref for ref in there if ref not in wanted]
         changed = [(ref, sha) for ref, sha in wanted.items() if there.get(ref) != sha]
         for lines in ([f"delete {ref}" for ref in gone], [f"update {ref} {sha}" for ref, sha in changed]):
             if lines:  # one after the other: a branch may stand where a folder of branches was

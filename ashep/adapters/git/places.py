@@ -105,6 +105,7 @@ class Places(Worktrees):
         self._linked, self._anew = Worktrees(project, linked or place, **options), anew
         self._sandbox: Bubblewrap | str | None = None if sandbox else "it is not wished for"
         self._trying = anyio.Lock()
+        self._told: Sequence[tuple[str, str]] = ()
         self._lender = Lender(self._repository, place / LENDER)
 
     async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
@@ -248,19 +249,22 @@ class Places(Worktrees):
 
     async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
         """Give where the branch began and what it has; it is made where there is none."""
-        repository, ref = self._repository, f"refs/heads/{branch}"
-        if (head := (await repository.refs(ref)).get(ref)) is None and f"{SEALED}{branch}" in await repository.refs(
-            f"{SEALED}{branch}"
-        ):
-            head = await self._tip(branch)  # an agent deleted it, or a person did
-        if head is not None:
-            return await self._base_of(branch, head), head
+        repository, ref, sealed, begun = (
+            self._repository,
+            f"refs/heads/{branch}",
+            f"{SEALED}{branch}",
+            f"{BASES}{branch}",
+        )
+        there = await repository.refs(ref, sealed, begun)
+        if ref in there or sealed in there:
+            head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
+            return there.get(begun) or await self._base_of(branch, head), head
         await anyio.to_thread.run_sync(self._room)
         await anyio.to_thread.run_sync(self._free, branch)
         head = await self._base_commit(base)
         if head is None:
             raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
-        await repository.update_refs([f"update {BASES}{branch} {head}", f"create {ref} {head}"])
+        await repository.update_refs([f"update {begun} {head}", f"create {ref} {head}"])
         return head, head
 
     async def _base_name(self) -> str | None:
@@ -306,7 +310,7 @@ class Places(Worktrees):
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
         repository = self._repository
         common, prefix = (await repository.folders()).common, "remote.origin."
-        said = await self._settings(repository.git)
+        said = self._told or await self._settings(repository.git)
         settings = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
         settings += [(key, value) for key, value in said if key.startswith("core.sparse") or _SETTINGS.fullmatch(key)]
         if url := dict(said).get(f"{prefix}url"):
@@ -336,8 +340,8 @@ class Places(Worktrees):
                     shutil.copy(hook, place.admin / "hooks" / hook.name)
 
         await anyio.to_thread.run_sync(write)
-        known = await held(repository, lent.tips)
-        if head not in known:
+        if head not in lent.tips:
+            known = await held(repository, lent.tips)
             await pack(repository, [head], known, place.admin / "objects" / "pack")
 
     async def _refresh(self, place: Place, branch: str, head: str, lent: Lent) -> None:
@@ -591,7 +595,7 @@ class Places(Worktrees):
 
     async def _write_settings(self) -> None:
         """Write down what git is told in places, and by agents there, of the user's settings."""
-        said = await self._settings(self._repository.git)
+        said = self._told = await self._settings(self._repository.git)
         kept = [(key, value) for key, value in said if _SETTINGS.fullmatch(key.lower())]
         folder = (await anyio.to_thread.run_sync(self._place.resolve)) / CONFIG
         home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"

@@ -53,10 +53,11 @@ async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> 
     """Let bd find the project's database from the tree; give the path of what was written for that.
 
     By itself bd looks in the folders above, and at the top of the checkout that a linked tree belongs to: so it misses
-    a project in a folder of its repository, where the tree stands elsewhere or has files of `.beads` of its own.
+    a project in a folder of its repository, where the tree stands elsewhere or has files of `.beads` of its own; and
+    every project from a place, which belongs to no checkout.
     """
     prefix, database = (await repository.folders()).prefix, repository.project / ".beads"
-    if not prefix or not await anyio.Path(database).is_dir():
+    if not (prefix or place.whole) or not await anyio.Path(database).is_dir():
         return None
     link = anyio.Path(folder, ".beads", "redirect")
     await link.parent.mkdir(exist_ok=True)
