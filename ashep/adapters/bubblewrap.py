@@ -5,9 +5,11 @@ What is there is named; what is not named is not there: no home, no socket of a 
 
 import os
 import platform
+import pwd
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
@@ -44,6 +46,7 @@ _BESIDE = (
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",  # a JVM counts processors there
     "/var/lib/ca-certificates", "/home/linuxbrew/.linuxbrew",
 )  # fmt: skip
+_OF_A_WHOLE = ("pyvenv.cfg", "conda-meta", "lib/node_modules", "libexec")
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 
 TOOLCHAINS = (
@@ -111,7 +114,7 @@ class Bubblewrap:
             yield _NO_MORE_OF_THEM
         if not view.lasting:
             yield "--die-with-parent"
-        yield from ("--cap-drop", "ALL", *_system(str(Path.home())))
+        yield from ("--cap-drop", "ALL", *_system(_homes()))
         for found in _RESOLVERS if view.network else ():
             yield from ("--ro-bind-try", found, found)
         if view.tmp is not None:
@@ -121,7 +124,7 @@ class Bubblewrap:
             yield from ("--tmpfs", "/tmp", "--tmpfs", "/var/tmp")
         there = [*_programs(view.path), *view.readable, Path(sys.base_prefix), Path(sys.prefix)]
         yield from _read_only(there)
-        for hidden in _below((*view.hidden, *(Path.home() / name for name in KEYS)), there):
+        for hidden in _below((*view.hidden, *(home / name for home in _homes() for name in KEYS)), there):
             if hidden.is_dir():
                 yield from ("--tmpfs", str(hidden))
             elif hidden.exists():
@@ -145,7 +148,7 @@ def _read_only(paths: Iterable[Path]) -> Iterator[str]:
 
 
 @cache
-def _system(home: str) -> tuple[str, ...]:
+def _system(homes: tuple[Path, ...]) -> tuple[str, ...]:
     """The machine's programs and what they need to run: the same for each call."""
     made = list[str]()
     for path in _TOP:
@@ -156,7 +159,7 @@ def _system(home: str) -> tuple[str, ...]:
             made += ("--ro-bind-try", real, real)
     kinds = [os.path.basename(found) for kind in _ETC_KINDS for found in sorted(glob(f"/etc/{kind}"))]
     below = [f"/etc/{name}" for name in (*_ETC, *kinds)]
-    toolchains = [os.path.join(home, name) for name in TOOLCHAINS]
+    toolchains = [str(home / name) for home in homes for name in TOOLCHAINS]
     for path in (*below, *_BESIDE, *toolchains):
         made += ("--ro-bind-try", path, path)
     made += ("--dev", "/dev", "--proc", "/proc")
@@ -168,20 +171,27 @@ def _system(home: str) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _programs(path: str) -> Iterator[Path]:
-    """Give the folders on a PATH, and where one belongs to a whole, as an environment of Python's, the whole.
+def _homes() -> tuple[Path, ...]:
+    """Give the user's home, and the one that is named: where they differ toolchains are in the first as a rule."""
+    with suppress(KeyError):  # a user whom the machine does not know by name
+        return (*dict.fromkeys((Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir))),)
+    return (Path.home(),)
 
-    None that the home, or anything as wide, lies in.
+
+def _programs(path: str) -> Iterator[Path]:
+    """Give the folders on a PATH, and where one belongs to a whole, as an environment of Python's or a manager of
+    versions, the whole. None that a home, or anything as wide, lies in.
     """
-    home = Path.home().resolve()
-    wide = {home, home / ".local", home / ".config", *home.parents}
+    homes = [home.resolve() for home in _homes()]
+    wide = {one for home in homes for one in (home, home / ".local", home / ".config", *home.parents)}
     for entry in dict.fromkeys(path.split(os.pathsep)):
         folder = Path(entry)
         if not folder.is_absolute() or folder.resolve() in wide or _covered(folder):
             continue
         whole = folder.parent
-        parts = ("pyvenv.cfg", "conda-meta", "lib/node_modules")
-        if whole.resolve() not in wide and any((whole / part).exists() for part in parts):
+        if whole.resolve() not in wide and (
+            folder.name == "shims" or any((whole / part).exists() for part in _OF_A_WHOLE)
+        ):
             folder = whole
         yield from dict.fromkeys((folder, folder.resolve()))
 

@@ -301,6 +301,14 @@ async def test_in_a_sandbox_there_is_nothing_that_is_not_named(
         listener.listen()
         found = await sandbox.one("test_pass", command=[sys.executable, "-c", script + TRYING])
         tool = await sandbox.one("test_pass", command=["tool"])
+    manager = tmp_path / "versions"  # its shims lead to what lies beside them
+    for name, line in (("shims/shim", f"exec {manager}/libexec/real"), ("libexec/real", "echo behind a shim")):
+        (manager / name).parent.mkdir(parents=True)
+        (manager / name).write_text(f"#!/bin/sh\n{line}\n")
+        (manager / name).chmod(0o755)
+    sandbox.environ["PATH"] += f":{manager}/shims"
+    sandbox.set()
+    assert sandbox.output(await sandbox.one("test_pass", command=["shim"])) == "behind a shim\n"
     assert sandbox.output(found) == "all tried\n"
     assert sandbox.output(tool) == "a tool\n", "a toolchain is there"
 
