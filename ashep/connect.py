@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.places import Places
+from ashep.adapters.git.trees.places import Places
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes

@@ -17,7 +17,7 @@ import anyio
 from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitLanding
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.core.facts.tracker import Stamp
 from ashep.demo.model import opencode_config

@@ -8,7 +8,7 @@ import pytest
 
 from ashep.adapters.git import GitLanding, restore
 from ashep.adapters.git.program import LANDING, Git
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut

@@ -13,8 +13,8 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.git.work_tree import GitTree
-from ashep.adapters.git.worktrees import Worktrees
 from ashep.core.facts.delivery import WorkLanded
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.state.branches import branch_of

@@ -13,7 +13,7 @@ import anyio.from_thread
 import pytest
 
 from ashep.adapters import control_socket
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.cli import main
 from ashep.config.starter import write_starter
 from ashep.core.facts.delivery import WorkLanded
@@ -114,7 +114,7 @@ def test_remove_says_what_it_would_do_and_what_it_saved(world: GitWorkspacesWorl
 def test_ignored_files_beyond_the_limit_are_a_persons_decision(
     world: GitWorkspacesWorld, ashep: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.git.saving.MOST_IGNORED", 1000)
+    monkeypatch.setattr("ashep.adapters.git.trees.saving.MOST_IGNORED", 1000)
     prepare(world, "t-1")
     world.edit("ashep/t-1", ".gitignore", "built/\n")
     world.edit("ashep/t-1", "built/a", "x" * 2000)

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from ashep.adapters import mounts, processes
-from ashep.adapters.git import removing
+from ashep.adapters.git.trees import removing
 from ashep.core.state.branches import BASES
 from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from ashep.adapters.git import saving
+from ashep.adapters.git.trees import saving
 from ashep.errors import AshepError
 from tests.tree_states import ACTS, BRANCH, NAMES, Place, place
 

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.git import saving
 from ashep.adapters.git.repository import Repository
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees import saving
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.core.policy.settings import SetupStep
 from ashep.errors import AshepError
 from tests.conformance.workspaces import GitWorkspacesWorld

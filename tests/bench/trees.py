@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees.worktrees import Worktrees
 from tests.bench.figures import Figure, times
 from tests.bench.place import say
 

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git.places import Places
-from ashep.adapters.git.worktrees import Worktrees
+from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.ports.trees import Prepared, Workspaces
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 

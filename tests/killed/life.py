@@ -18,7 +18,7 @@ def main() -> int:
     from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitLanding
-    from ashep.adapters.git.places import Places
+    from ashep.adapters.git.trees.places import Places
     from ashep.adapters.git.work_tree import GitTree
     from ashep.adapters.opencode import OpencodeRunner
     from ashep.adapters.verifier import LocalVerifier

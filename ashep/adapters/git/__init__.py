@@ -1,4 +1,4 @@
-"""Git: trees of issues, landing (`ashep.ports.landing`), and what is read of a repository.
+"""Git: trees of issues (`trees`), landing (`ashep.ports.landing`), and what is read of a repository.
 
 Everything here calls one program, git. Never: which branch lands when.
 """

@@ -13,7 +13,7 @@ import typer
 
 from ashep.actions.replay import recorded
 from ashep.adapters.control_socket import NotListening, ask
-from ashep.adapters.git.places import Places
+from ashep.adapters.git.trees.places import Places
 from ashep.cli import screen
 from ashep.cli.commands import Issue, Json, example, group, project_of
 from ashep.cli.place import configured, now, picture

@@ -10,7 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -21,67 +21,26 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import bubblewrap, programs
-from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
-from ashep.adapters.git import removing, saving, sealing
 from ashep.adapters.git.contents import Stat
-from ashep.adapters.git.lender import Lender, Lent, held, listed, pack
-from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Call, Git
-from ashep.adapters.git.repository import SEALED, Folders, Place, Repository, aside, delete, ref_in, size_of, under_way
-from ashep.adapters.git.set_up import made_by_set_up, set_up
-from ashep.adapters.git.worktrees import Worktrees, use
-from ashep.adapters.programs import Finished
+from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
+from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in, size_of, under_way
+from ashep.adapters.git.trees import removing, saving, sealing, settings
+from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
+from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, listed, pack
+from ashep.adapters.git.trees.set_up import made_by_set_up, set_up
+from ashep.adapters.git.trees.worktrees import Worktrees, use
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
 from ashep.ports.trees import Landed, Prepared, Removed, Sealed, Standing
-from ashep.redaction import Redaction
 
-NOTES, LENDER, CONFIG = ".notes", ".lender", ".git-config"
-"""Beside the places: what we note of each, what they borrow from, and what of the user's settings their git is told."""
-
-MOST_BROUGHT = 256 * 1024**2
-"""Bytes of a pack that is taken out of a place at once."""
+NOTES = ".notes"
+"""Beside the places: what we note of each."""
 
 _NOTHING = re.compile("^$")
-_GIVEN = ("PATH", "LANG", "TZ")
-_SETTINGS = re.compile(
-    r"user\.(?:name|email|useconfigonly)|(?:author|committer)\.(?:name|email)"
-    r"|core\.(?:autocrlf|eol|safecrlf|whitespace|hookspath)|filter\..+\.(?:clean|smudge|process|required)"
-    r"|merge\.(?:conflictstyle|renames|directoryrenames)|merge\..+\.(?:name|driver|recursive)|pull\.(?:rebase|ff)"
-    r"|init\.defaultbranch|commit\.cleanup|i18n\..+|rebase\.\w+|diff\.(?:algorithm|renames)|lfs\.(?:fetch\w+|con\w+)"
-)
-"""Of the user's settings those that say how files and commits are made: none that says a password, or where one is."""
-_PASSWORD = re.compile(r"(://)[^/@]*@")
 _FETCHED = "+refs/heads/*:refs/remotes/origin/*"
+_PASSWORD = re.compile(r"(://)[^/@]*@")
 _SAVED = re.compile(r"(?P<number>\d+)/(?P<name>[a-z]+(?:-\d+)?)")
-
-
-class PlaceRepository(Repository):
-    """The repository of a place, as sealing and saving see it."""
-
-    def __init__(self, place: Place, prefix: str, redaction: Redaction, git: Git) -> None:
-        super().__init__(place.path / prefix, redaction=redaction, git=git)
-        self._folders = Folders(place.path, prefix, place.admin)
-
-    async def update_refs(self, lines: Iterable[str]) -> None:
-        """Change refs, all or none; they last no longer than the place."""
-        if words := "".join(f"{line}\n" for line in lines):
-            await self.shared("update-ref", "--no-deref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
-
-    async def keep(self, *commits: str) -> None:
-        """Do nothing: what lasts is what comes out of the place."""
-
-    async def unname(self, branch: str) -> tuple[str, ...]:
-        """See to it that a branch is no symbolic ref, by git alone: who wrote its files may have made links of them."""
-        ref = f"refs/heads/{branch}"
-        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=_NOTHING)):
-            return ()
-        commit = await self.commit_of(ref)
-        await self.shared("symbolic-ref", "--delete", ref)
-        if commit is not None:
-            await self.update_refs([f"update {ref} {commit}"])
-        return (f"{branch} had become a symbolic ref to {clean(target)}; it is a branch again",)
 
 
 class Places(Worktrees):
@@ -103,8 +62,8 @@ class Places(Worktrees):
         """`linked`: where linked trees stand; `anew`: what is made is a place. `options`: those of `Worktrees`."""
         super().__init__(project, place, **options)
         self._linked, self._anew = Worktrees(project, linked or place, **options), anew
-        self._sandbox: Bubblewrap | str | None = None if sandbox else "it is not wished for"
-        self._trying = anyio.Lock()
+        self._sandboxed = sandbox
+        self._calls: Inside | None = None
         self._told: Sequence[tuple[str, str]] = ()
         self._lender = Lender(self._repository, place / LENDER)
 
@@ -117,7 +76,8 @@ class Places(Worktrees):
             await self._refuse_elsewhere(branch, None)
             begun, head = await self._begin(branch, base)
             lent = await self._lent(branch, begun)
-            await self._write_settings()
+            self._told = await settings.read(self._repository.git)
+            await settings.write_down(self._told, await anyio.to_thread.run_sync(self._place.resolve))
             place = await self._standing_place(branch, head, lent)
             if place is None:
                 await anyio.to_thread.run_sync(self._room)
@@ -310,22 +270,22 @@ class Places(Worktrees):
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
         repository = self._repository
         common, prefix = (await repository.folders()).common, "remote.origin."
-        said = self._told or await self._settings(repository.git)
-        settings = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
-        settings += [(key, value) for key, value in said if key.startswith("core.sparse") or _SETTINGS.fullmatch(key)]
+        said = self._told or await settings.read(repository.git)
+        made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
+        made += [(key, value) for key, value in said if key.startswith("core.sparse")] + settings.kept(said)
         if url := dict(said).get(f"{prefix}url"):
-            settings += [
+            made += [
                 (f"{prefix}url", _PASSWORD.sub(r"\1", url)),
                 (f"{prefix}fetch", "+refs/heads/*:refs/remotes/origin/*"),
             ]
         if lent.kind != "sha1":
-            settings += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
+            made += [("core.repositoryformatversion", "1"), ("extensions.objectformat", lent.kind)]
 
         def write() -> None:
             for name in ("objects/info", "objects/pack", "refs/heads", "info", "hooks"):
                 (place.admin / name).mkdir(parents=True)
             (place.admin / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
-            (place.admin / "config").write_bytes(written(settings))
+            (place.admin / "config").write_bytes(settings.written(made))
             (place.admin / "objects" / "info" / "alternates").write_bytes(os.fsencode(lent.objects) + b"\n")
             refs = {**lent.refs, f"refs/heads/{branch}": head}
             lines = [f"{sha} {ref}\n" for ref, sha in sorted(refs.items())]
@@ -406,7 +366,7 @@ class Places(Worktrees):
             if wrong := [sha for sha in new if not SHA.fullmatch(sha)]:
                 raise TreeRefused(f"{place.path}: git named {clean(wrong[0])[:60]!r} there, which is no commit")
             known = await held(repository, [tip, *lent.tips])
-            await self._bring(inner, place, new, await held(inner, known) & known)
+            await bring(repository, inner, place, new, await held(inner, known) & known)
         last = max((int(ref.removeprefix(prefix).split("/")[0]) for ref in await repository.refs(prefix)), default=0)
         numbers = {
             number: last + at for at, number in enumerate(dict.fromkeys(match["number"] for match, _ in fresh), 1)
@@ -416,52 +376,6 @@ class Places(Worktrees):
         lines = [f"create {ref} {sha}" for ref, sha in refs.items()]
         await repository.update_refs([*lines, *([f"update {ours} {head} {tip}"] if head != tip else [])])
         return tuple(refs)
-
-    async def _bring(self, inner: PlaceRepository, place: Place, new: Collection[str], known: Collection[str]) -> None:
-        """Take objects out of a place that the repository lacks. Raises `TreeRefused`, and none is taken then."""
-        brought, too_much = bytearray(), False
-
-        def take(piece: bytes) -> None:
-            nonlocal too_much
-            too_much = too_much or len(brought) + len(piece) > MOST_BROUGHT
-            if not too_much:
-                brought.extend(piece)
-
-        words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
-        done = await inner.git.run(*words, env=place.env, stdin=listed(new, known), take=take, timeout=LONG)
-        if too_much:
-            raise TreeRefused(
-                f"{place.path}: what was committed there is more than {MOST_BROUGHT // 1024**2} MiB; take out of the "
-                "commits what does not belong there"
-            )
-        if done.returncode:
-            raise TreeRefused(f"{place.path}: git cannot pack what is there: {inner.git.said(done)[:300]}")
-        repository, common = self._repository, (await self._repository.folders()).common
-        await anyio.Path(common, "ashep").mkdir(mode=0o700, exist_ok=True)
-        folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="taking-", dir=common / "ashep")))
-        try:
-            beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
-            beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
-            # not thin, so that no object of ours is made a part of theirs
-            words = ("index-pack", "--stdin", "--fsck-objects")
-            done = await repository.git.run(*words, cwd=common, env=beside, stdin=bytes(brought), timeout=LONG)
-            if done.returncode:
-                raise TreeRefused(
-                    f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}"
-                )
-            words = ("rev-list", "--objects", "--no-object-names", "--stdin")
-            reached = await repository.git.run(*words, cwd=common, env=beside, stdin=listed(new, known), timeout=LONG)
-            said = "" if not reached.returncode else repository.git.said(reached)[:300]
-            index = await anyio.to_thread.run_sync(lambda: next((folder / "pack").glob("*.idx")).read_bytes())
-            held = await repository.git.raw("show-index", cwd=common, env=beside, stdin=index) or b""
-            foreign = {*reached.stdout.split()} - {line.split()[1] for line in held.splitlines()}
-            if said or foreign:
-                words = said or f"{min(foreign).decode()} is named there, and was never in it"
-                raise TreeRefused(f"{place.path}: what was committed there is not whole: {words}")
-            await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
     async def _save(self, place: Place, branch: str, known: Mapping[bytes, Stat], *, ignored: bool) -> tuple[str, ...]:
         """Save all that a place holds and the repository does not; give the refs."""
@@ -536,44 +450,9 @@ class Places(Worktrees):
 
     async def _inside(self, place: Place) -> PlaceRepository:
         """Give the repository of a place, in which git is called where its settings do no harm."""
-        redaction = self._repository.redaction
-        git = Git(place.path, PLACE, LONG, redaction, call=await self._call(place), common=place.admin)
-        return PlaceRepository(place, (await self._repository.folders()).prefix, redaction, git)
-
-    async def _tried(self) -> Bubblewrap | str:
-        """Give bubblewrap, or why there is none: it is tried out once."""
-        async with self._trying:
-            if self._sandbox is None:
-                async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-                    self._sandbox = await try_out(Path(scratch))
-        return self._sandbox
-
-    async def _call(self, place: Place) -> Call:
-        root = await anyio.to_thread.run_sync(self._place.resolve)
-        settings, path = root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
-        view = View(place.path, (place.path,), (root / LENDER / "objects", settings), path=path)
-        usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
-        usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
-
-        async def call(
-            argv: Sequence[str],
-            *,
-            env: Mapping[str, str],
-            timeout: float,
-            stdin: bytes | None,
-            take: Callable[[bytes], None] | None,
-        ) -> Finished:
-            given, patience = usual | dict(env), programs.TO_CLEAN_UP
-            sandbox = await self._tried()
-            if isinstance(sandbox, str):
-                return await programs.run(
-                    argv, cwd=place.path, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
-                )
-            return await bubblewrap.run(
-                sandbox, view, argv, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
-            )
-
-        return call
+        if self._calls is None:
+            self._calls = Inside(await anyio.to_thread.run_sync(self._place.resolve), sandbox=self._sandboxed)
+        return self._calls.of(place, (await self._repository.folders()).prefix, self._repository.redaction)
 
     async def _all(self, root: Path) -> Sequence[Place]:
         """Give every place."""
@@ -584,54 +463,6 @@ class Places(Worktrees):
 
         own = [await self._stands_as(branch) for branch in await anyio.to_thread.run_sync(names)]
         return [place for place in own if place is not None]
-
-    # --- the user's settings ---
-
-    async def _settings(self, git: Git) -> Sequence[tuple[str, str]]:
-        """Give the settings of git that hold for the user in the repository."""
-        listed = await git.raw("config", "--includes", "-z", "--list", absent=_NOTHING)
-        lines = [line.partition("\n") for line in os.fsdecode(listed or b"").split("\0") if line]
-        return [(key, value) for key, _, value in lines]
-
-    async def _write_settings(self) -> None:
-        """Write down what git is told in places, and by agents there, of the user's settings."""
-        said = self._told = await self._settings(self._repository.git)
-        kept = [(key, value) for key, value in said if _SETTINGS.fullmatch(key.lower())]
-        folder = (await anyio.to_thread.run_sync(self._place.resolve)) / CONFIG
-        home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
-        files = {"ignore": dict(said).get("core.excludesfile"), "attributes": dict(said).get("core.attributesfile")}
-
-        def write() -> None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            wanted = {"config": b""}
-            settings = list(kept)
-            for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
-                file = Path(files[name] or home / name).expanduser()
-                with suppress(OSError):
-                    wanted[name] = file.read_bytes()
-                    settings.append((key, str(folder / name)))
-            wanted["config"] = written(settings)
-            for name, content in wanted.items():
-                target = folder / name
-                if not target.exists() or target.read_bytes() != content:
-                    draft = target.with_suffix(".new")
-                    draft.write_bytes(content)
-                    draft.replace(target)
-
-        await anyio.to_thread.run_sync(write)
-
-
-def written(settings: Iterable[tuple[str, str]]) -> bytes:
-    """Write settings as git reads them."""
-    lines = list[str]()
-    for key, value in settings:
-        section, _, rest = key.partition(".")
-        below, _, name = rest.rpartition(".")
-        escaped = below.replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'[{section} "{escaped}"]' if below else f"[{section}]")
-        word = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        lines.append(f'\t{name} = "{word}"')
-    return os.fsencode("".join(f"{line}\n" for line in lines))
 
 
 def _head_of(place: Place, own: str) -> str | None:
@@ -681,15 +512,3 @@ def _write_given(place: Place, refs: Mapping[str, str]) -> None:
     place.notes.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = "".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items()))
     (place.notes / "given").write_text(text, errors="surrogateescape")
-
-
-def _put_packs(found: Path, target: Path) -> None:
-    """Put packs where they belong; the index last, by which git knows a pack."""
-    target.mkdir(exist_ok=True)
-    for file in sorted(found.iterdir(), key=lambda file: (file.suffix == ".idx", file.suffix)):
-        os.rename(file, target / file.name)
-
-
-def _quoted(path: Path) -> str:
-    """Write a path as git reads it in a list of folders."""
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

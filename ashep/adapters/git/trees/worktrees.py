@@ -9,10 +9,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import program, removing, sealing
+from ashep.adapters.git import program
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
-from ashep.adapters.git.saving import save, save_commits
-from ashep.adapters.git.set_up import made_by_set_up, set_up
+from ashep.adapters.git.trees import removing, sealing
+from ashep.adapters.git.trees.saving import save, save_commits
+from ashep.adapters.git.trees.set_up import made_by_set_up, set_up
 from ashep.core.policy.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES

@@ -18,6 +18,9 @@ from ashep.adapters.git.program import LONG, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
 from ashep.errors import AshepError
 
+LENDER = ".lender"
+"""Its folder, beside the places."""
+
 PINS = "refs/pins/"
 """Below it, by branch: the commit that it began from, which the base branch need not have any more."""
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import contents, locks, program, saving
+from ashep.adapters.git import contents, locks, program
 from ashep.adapters.git.repository import Place, Repository, aside, under_way
+from ashep.adapters.git.trees import saving
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
 

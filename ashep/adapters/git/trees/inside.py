@@ -1,0 +1,170 @@
+"""What crosses the border of a place: calls of git go in, and objects come out.
+
+Whoever worked there wrote its git's settings, so that each call runs in the sandbox of the place, with an environment
+that holds none of ours. What it says is believed as little: a pack is looked at before anything of it is taken.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters import bubblewrap, programs
+from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
+from ashep.adapters.git.program import LONG, PLACE, Call, Git
+from ashep.adapters.git.repository import Folders, Place, Repository
+from ashep.adapters.git.trees.lender import LENDER, listed
+from ashep.adapters.git.trees.settings import CONFIG
+from ashep.adapters.programs import Finished
+from ashep.core.text import clean
+from ashep.errors import TreeRefused
+from ashep.redaction import Redaction
+
+MOST_BROUGHT = 256 * 1024**2
+"""Bytes of a pack that is taken out of a place at once."""
+
+_NOTHING = re.compile("^$")
+_GIVEN = ("PATH", "LANG", "TZ")
+
+
+class PlaceRepository(Repository):
+    """The repository of a place, as sealing and saving see it."""
+
+    def __init__(self, place: Place, prefix: str, redaction: Redaction, git: Git) -> None:
+        super().__init__(place.path / prefix, redaction=redaction, git=git)
+        self._folders = Folders(place.path, prefix, place.admin)
+
+    async def update_refs(self, lines: Iterable[str]) -> None:
+        """Change refs, all or none; they last no longer than the place."""
+        if words := "".join(f"{line}\n" for line in lines):
+            await self.shared("update-ref", "--no-deref", "--create-reflog", "--stdin", stdin=os.fsencode(words))
+
+    async def keep(self, *commits: str) -> None:
+        """Do nothing: what lasts is what comes out of the place."""
+
+    async def unname(self, branch: str) -> tuple[str, ...]:
+        """See to it that a branch is no symbolic ref, by git alone: who wrote its files may have made links of them."""
+        ref = f"refs/heads/{branch}"
+        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=_NOTHING)):
+            return ()
+        commit = await self.commit_of(ref)
+        await self.shared("symbolic-ref", "--delete", ref)
+        if commit is not None:
+            await self.update_refs([f"update {ref} {commit}"])
+        return (f"{branch} had become a symbolic ref to {clean(target)}; it is a branch again",)
+
+
+class Inside:
+    """Calls git in places below the folder `root`, in a sandbox if that is wished for and the machine has one."""
+
+    def __init__(self, root: Path, *, sandbox: bool) -> None:
+        self._root = root
+        self._sandbox: Bubblewrap | str | None = None if sandbox else "it is not wished for"
+        """What a trial gave: bubblewrap, or why there is none; None: it was not tried yet."""
+        self._trying = anyio.Lock()
+
+    def of(self, place: Place, prefix: str, redaction: Redaction) -> PlaceRepository:
+        """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
+        git = Git(place.path, PLACE, LONG, redaction, call=self._call(place), common=place.admin)
+        return PlaceRepository(place, prefix, redaction, git)
+
+    async def _tried(self) -> Bubblewrap | str:
+        """Give bubblewrap, or why there is none: it is tried out once."""
+        async with self._trying:
+            if self._sandbox is None:
+                async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+                    self._sandbox = await try_out(Path(scratch))
+        return self._sandbox
+
+    def _call(self, place: Place) -> Call:
+        settings, path = self._root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
+        view = View(place.path, (place.path,), (self._root / LENDER / "objects", settings), path=path)
+        usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
+        usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
+
+        async def call(
+            argv: Sequence[str],
+            *,
+            env: Mapping[str, str],
+            timeout: float,
+            stdin: bytes | None,
+            take: Callable[[bytes], None] | None,
+        ) -> Finished:
+            given, patience = usual | dict(env), programs.TO_CLEAN_UP
+            sandbox = await self._tried()
+            if isinstance(sandbox, str):
+                return await programs.run(
+                    argv, cwd=place.path, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
+                )
+            return await bubblewrap.run(
+                sandbox, view, argv, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
+            )
+
+        return call
+
+
+# --- what comes out ---
+
+
+async def bring(
+    repository: Repository, inner: PlaceRepository, place: Place, new: Collection[str], known: Collection[str]
+) -> None:
+    """Take objects out of a place that the repository lacks. Raises `TreeRefused`, and none is taken then."""
+    brought, too_much = bytearray(), False
+
+    def take(piece: bytes) -> None:
+        nonlocal too_much
+        too_much = too_much or len(brought) + len(piece) > MOST_BROUGHT
+        if not too_much:
+            brought.extend(piece)
+
+    words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
+    done = await inner.git.run(*words, env=place.env, stdin=listed(new, known), take=take, timeout=LONG)
+    if too_much:
+        raise TreeRefused(
+            f"{place.path}: what was committed there is more than {MOST_BROUGHT // 1024**2} MiB; take out of the "
+            "commits what does not belong there"
+        )
+    if done.returncode:
+        raise TreeRefused(f"{place.path}: git cannot pack what is there: {inner.git.said(done)[:300]}")
+    common = (await repository.folders()).common
+    await anyio.Path(common, "ashep").mkdir(mode=0o700, exist_ok=True)
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="taking-", dir=common / "ashep")))
+    try:
+        beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
+        beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
+        # not thin, so that no object of ours is made a part of theirs
+        words = ("index-pack", "--stdin", "--fsck-objects")
+        done = await repository.git.run(*words, cwd=common, env=beside, stdin=bytes(brought), timeout=LONG)
+        if done.returncode:
+            raise TreeRefused(f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}")
+        words = ("rev-list", "--objects", "--no-object-names", "--stdin")
+        reached = await repository.git.run(*words, cwd=common, env=beside, stdin=listed(new, known), timeout=LONG)
+        said = "" if not reached.returncode else repository.git.said(reached)[:300]
+        index = await anyio.to_thread.run_sync(lambda: next((folder / "pack").glob("*.idx")).read_bytes())
+        held = await repository.git.raw("show-index", cwd=common, env=beside, stdin=index) or b""
+        foreign = {*reached.stdout.split()} - {line.split()[1] for line in held.splitlines()}
+        if said or foreign:
+            words = said or f"{min(foreign).decode()} is named there, and was never in it"
+            raise TreeRefused(f"{place.path}: what was committed there is not whole: {words}")
+        await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _put_packs(found: Path, target: Path) -> None:
+    """Put packs where they belong; the index last, by which git knows a pack."""
+    target.mkdir(exist_ok=True)
+    for file in sorted(found.iterdir(), key=lambda file: (file.suffix == ".idx", file.suffix)):
+        os.rename(file, target / file.name)
+
+
+def _quoted(path: Path) -> str:
+    """Write a path as git reads it in a list of folders."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
