@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="leave out so many boundaries at the beginning")
     parser.add_argument("--only", choices=PARTS, help="a part")
     parser.add_argument("--worktree", action="store_true", help="each issue in a work tree of its own")
+    parser.add_argument("--place", action="store_true", help="each issue in a place of its own")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
@@ -54,8 +55,9 @@ def _places(agents: Callable[[Ask], Reply], names: Sequence[str], **options: Any
 
 def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
-    agents = partial(play, commits=not chosen.worktree)
-    with _places(agents, names, workspace="worktree" if chosen.worktree else "shared") as made:
+    own = "place" if chosen.place else "worktree" if chosen.worktree else "shared"
+    agents = partial(play, commits=own == "shared")
+    with _places(agents, names, workspace=own) as made:
         found = boundaries(made[0])
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
         _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
