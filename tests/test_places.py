@@ -137,7 +137,7 @@ async def test_what_is_not_whole_stays_where_it_is(world: PlacesWorld, attempt: 
     with pytest.raises(TreeRefused):
         await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
     assert (world.git("for-each-ref"), world.git("count-objects", "-v")) == before
-    assert [*(world.top / ".git" / "ashep").glob("taking-*")] == []
+    assert [*(world.top / ".git" / "ashep" / "taking").iterdir()] == []
     world.git("symbolic-ref", "HEAD", f"refs/heads/{ONE}", at=ONE)
     world.git("reset", "-q", "--hard", sealed.head, at=ONE)
     assert (await world.spaces.seal(ONE, "t-1/implement.1.3", "No")).head == sealed.head, "a writer can put it right"
@@ -231,7 +231,7 @@ async def test_what_never_came_out_of_a_place_is_saved_with_it(world: PlacesWorl
     files = next(ref for ref in removed.saved if ref.endswith("/files"))
     assert world.git("show", f"{files}:.env") == "KEY=1"
     assert sorted(path.name for path in world.place.iterdir()) == [
-        ".git-config", ".gitignore", ".lender", ".notes", ".removing",
+        ".git-config", ".gitignore", ".lender", ".making", ".notes", ".removing",
     ]  # fmt: skip
 
 

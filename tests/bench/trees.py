@@ -4,19 +4,21 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.worktrees import Worktrees
 from tests.bench.figures import Figure, times
 from tests.bench.place import say
+from tests.places import has_bubblewrap
 
 
-def measure(*, files: int, pairs: int, trees: int) -> list[Figure]:
-    """Time set-up against git's own, in turns, in one process; then take many trees away."""
+def measure(*, files: int, pairs: int, trees: int, sizes: Sequence[int] = (10, 1000, 20_000)) -> list[Figure]:
+    """Time set-up against git's own, in turns, in one process; that of places against it; then take many trees away."""
     folder = Path(tempfile.mkdtemp(prefix="ashep-bench-trees-"))
     try:
         top = _repository(folder / "top", files)
@@ -25,10 +27,37 @@ def measure(*, files: int, pairs: int, trees: int) -> list[Figure]:
         say(f"trees: {files} files, {pairs} pairs")
         measured = anyio.run(_pairs, spaces, top, folder, pairs)
         figures = [times(f"set-up of a tree of {files} files, beside `git worktree add`", measured, 1.3)]
+        for count in sizes:
+            say(f"trees: places of {count} files, {pairs} pairs")
+            figures += anyio.run(_places, folder / str(count), count, pairs)
         say(f"trees: {trees} trees stand and go")
         return figures + anyio.run(_collected, spaces, trees)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _places(folder: Path, files: int, pairs: int) -> list[Figure]:
+    """Make and seal a place and a linked tree, in turns."""
+    top = _repository(folder / "top", files)
+    made, sealed = list[tuple[float, float]](), list[tuple[float, float]]()
+    kinds = Places(top, folder / "places"), Worktrees(top, folder / "trees")
+    for spaces in kinds:
+        await spaces.prepare("ashep/warm", None, 0)
+    for number in range(pairs):
+        took = dict[Worktrees, tuple[float, float]]()
+        for spaces in kinds if number % 2 else reversed(kinds):
+            name = f"ashep/{type(spaces).__name__}-{number}"
+            begin = await _timed(lambda spaces=spaces, name=name: spaces.prepare(name, None, 0))
+            path = next(one.path for one in await spaces.list() if one.branch == name)
+            await anyio.Path(path, "made.txt").write_text("made\n")
+            took[spaces] = begin, await _timed(lambda spaces=spaces, name=name: spaces.seal(name, "t/x.1.1", "Made"))
+        made.append((took[kinds[0]][0], took[kinds[1]][0]))
+        sealed.append((took[kinds[0]][1], took[kinds[1]][1]))
+    kind = "in a sandbox" if has_bubblewrap() else "without a sandbox"
+    return [
+        times(f"a place of {files} files, beside a linked tree", made, 1.3),
+        times(f"  sealing it {kind}, beside that", sealed, None),
+    ]
 
 
 async def _pairs(spaces: Worktrees, top: Path, folder: Path, pairs: int) -> list[tuple[float, float]]:
@@ -49,7 +78,7 @@ async def _pairs(spaces: Worktrees, top: Path, folder: Path, pairs: int) -> list
     return found
 
 
-async def _timed(what: Callable[[], Coroutine[Any, Any, None]]) -> float:
+async def _timed(what: Callable[[], Coroutine[Any, Any, object]]) -> float:
     begin = time.perf_counter()
     await what()
     return time.perf_counter() - begin

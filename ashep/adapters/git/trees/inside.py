@@ -7,7 +7,6 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -133,9 +132,14 @@ async def bring(
     if done.returncode:
         raise TreeRefused(f"{place.path}: git cannot pack what is there: {inner.git.said(done)[:300]}")
     common = (await repository.folders()).common
-    await anyio.Path(common, "ashep").mkdir(mode=0o700, exist_ok=True)
-    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="taking-", dir=common / "ashep")))
+    folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
+
+    def begin() -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # a call that was killed left it
+        folder.mkdir(mode=0o700, parents=True)
+
     try:
+        await anyio.to_thread.run_sync(begin)
         beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
         beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
         # not thin, so that no object of ours is made a part of theirs

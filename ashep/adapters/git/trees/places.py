@@ -9,9 +9,8 @@ import os
 import re
 import shutil
 import stat
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,8 +33,8 @@ from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
 from ashep.ports.trees import Landed, Prepared, Removed, Sealed, Standing
 
-NOTES = ".notes"
-"""Beside the places: what we note of each."""
+NOTES, MAKING = ".notes", ".making"
+"""Beside the places: what we note of each, and those that are being made."""
 
 _NOTHING = re.compile("^$")
 _FETCHED = "+refs/heads/*:refs/remotes/origin/*"
@@ -239,9 +238,8 @@ class Places(Worktrees):
 
     async def _build(self, branch: str, head: str, lent: Lent) -> Place:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
-        root, own = await anyio.to_thread.run_sync(self._place.resolve), f"refs/heads/{branch}"
-        made = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix=".making-", dir=root)))
-        try:
+        own = f"refs/heads/{branch}"
+        async with self._drafting(branch) as made:
             draft = Place(made, made / ".git", own)
             await self._make_git(draft, branch, head, lent)
             git = Git(made, PLACE, LONG, self._repository.redaction, common=draft.admin)
@@ -252,7 +250,7 @@ class Places(Worktrees):
                 if place.notes.exists():
                     shutil.rmtree(place.notes)  # of one that went
                 place.notes.mkdir(mode=0o700, parents=True)
-                if not (ignore := root / ".gitignore").exists():
+                if not (ignore := self._place / ".gitignore").exists():
                     ignore.write_text("*\n")
                 if path.exists():
                     path.rmdir()
@@ -260,11 +258,24 @@ class Places(Worktrees):
 
             await anyio.to_thread.run_sync(put)
             await anyio.to_thread.run_sync(_write_given, place, lent.refs)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(delete, made)
-            raise
         return place
+
+    @asynccontextmanager
+    async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
+        """Have a folder beside the places to make something in; what a call that was killed left there goes first."""
+        root = await anyio.to_thread.run_sync(self._place.resolve)
+        folder = root / MAKING / quote(branch, safe="")
+
+        def begin() -> None:
+            delete(folder)
+            folder.mkdir(mode=0o700, parents=True)
+
+        try:
+            await anyio.to_thread.run_sync(begin)
+            yield folder
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(delete, folder)
 
     async def _make_git(self, place: Place, branch: str, head: str, lent: Lent) -> None:
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
@@ -432,16 +443,10 @@ class Places(Worktrees):
         kept = None
         if await anyio.to_thread.run_sync(os.path.lexists, place.admin):
             kept = await anyio.to_thread.run_sync(aside, place.path, place.admin)
-        draft = Path(
-            await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix=".making-", dir=self._place.resolve()))
-        )
-        try:
+        async with self._drafting(branch) as draft:
             made = Place(draft, draft / ".git", place.ref)
             await self._make_git(made, branch, head, lent)
             await anyio.to_thread.run_sync(os.rename, made.admin, place.admin)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(delete, draft)
         await (await self._inside(place)).inside(place, "reset", "--quiet", "--mixed")
         where = f"; it is in {kept}" if kept else ""
         told.words.append(
