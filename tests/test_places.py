@@ -116,6 +116,19 @@ def names_a_file_of_others(world: PlacesWorld) -> None:
     world.git("update-index", "--skip-worktree", "mine.txt", at=ONE, check=False)
 
 
+def names_a_commit_of_others(world: PlacesWorld) -> None:
+    """Name the commit of somebody else as a parent, and say that the history ends before it."""
+    others = world.git("commit-tree", "main^{tree}", "-m", "Others")
+    lines = [
+        f"tree {world.git('rev-parse', 'HEAD^{tree}', at=ONE)}",
+        f"parent {world.git('rev-parse', 'HEAD', at=ONE)}",
+    ]
+    lines += [f"parent {others}", *(f"{who} a <a@x> 1700000000 +0000" for who in ("author", "committer")), "", "Mine\n"]
+    commit = world.git("hash-object", "-w", "-t", "commit", "--stdin", at=ONE, stdin="\n".join(lines).encode())
+    (world.place / ONE / ".git" / "shallow").write_text(f"{commit}\n")
+    world.git("update-ref", f"refs/heads/{ONE}", commit, at=ONE)
+
+
 def makes_an_odd_tree(world: PlacesWorld) -> None:
     """Commit a tree that git would check out over its own files."""
     blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"evil\n")
@@ -128,7 +141,7 @@ def makes_an_odd_tree(world: PlacesWorld) -> None:
 
 
 @pytest.mark.parametrize("world", ["none", "bwrap"], indirect=True)
-@pytest.mark.parametrize("attempt", [names_a_file_of_others, makes_an_odd_tree])
+@pytest.mark.parametrize("attempt", [names_a_file_of_others, names_a_commit_of_others, makes_an_odd_tree])
 async def test_what_is_not_whole_stays_where_it_is(world: PlacesWorld, attempt: Callable[[PlacesWorld], None]) -> None:
     await world.begun(ONE, {"a.txt": "mine\n"})
     sealed = await world.spaces.seal(ONE, RUN, "Mine")

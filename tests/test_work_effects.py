@@ -192,6 +192,7 @@ async def test_the_phases_checks_and_the_issues_own_are_carried_out_and_what_fai
     verified = await place.verify()
     assert (verified.issue, verified.commit, verified.run, verified.changed) == ("t-1", head, RUN, True)
     assert statuses(verified) == [("same", "passed"), ("same-2", "failed"), ("seen", "skipped")]
+    assert place.verifier.asked[-1].strangers == {"same-2", "seen"}, "they stand in the issue's text"
     assert verified.tree == place.trees.tree_of(head)
     log = await place.text(verified.log)
     assert log.startswith("same-2 (there is d): failed: d lacks")
