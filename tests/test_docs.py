@@ -411,3 +411,9 @@ def test_each_decision_has_a_record_of_one_form() -> None:
         title = re.match(r"# \d+\. (.*)\n", text)
         assert title is not None, path.name
         assert f"[{title[1]}]({path.name})" in index, path.name
+
+
+def test_what_the_page_on_security_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)`", (DOCS / "security.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).is_file()] == []
