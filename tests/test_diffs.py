@@ -16,6 +16,8 @@ from ashep.errors import AshepError
 from ashep.redaction import Redaction
 from tests.verifier import place
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "ghp_" + "aZ3kQ9xV7bN2mL5pR8tY1wC4dF6gH0jS2uE4"
 
 

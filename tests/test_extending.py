@@ -255,6 +255,7 @@ def loads(project: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("F30")
 def test_nothing_that_an_agent_writes_into_the_project_becomes_a_part_of_the_daemon(project: Path) -> None:
     names = {*loads(project), "yaml", "sitecustomize", "usercustomize", "pytest", "brotli", "socksio", "h2"}

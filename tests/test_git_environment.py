@@ -18,6 +18,8 @@ from ashep.errors import AshepError
 from ashep.ports.landing import Candidate, Integrated
 from tests.conformance.workspaces import GitWorkspacesWorld
 
+pytestmark = pytest.mark.slow
+
 ONE = "ashep/t-1"
 RUN = "t-1/implement.1.1"
 

@@ -287,6 +287,7 @@ def test_damage_to_what_stands_for_the_rest_is_refused(state: Path, place: int) 
 # --- beside the work --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.may_block
 async def test_snapshots_are_due_at_a_new_file_and_after_many_entries_and_at_the_end(tmp_path: Path) -> None:
     state, said = tmp_path / "state", list[str]()

@@ -14,7 +14,7 @@ from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
 from tests.places import has_bubblewrap
 
-pytestmark = [pytest.mark.usefixtures("git_alone"), pytest.mark.promise("I6")]
+pytestmark = [pytest.mark.usefixtures("git_alone"), pytest.mark.promise("I6"), pytest.mark.slow]
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
 RUN = "t-1/implement.1.1"

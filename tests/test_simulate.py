@@ -323,6 +323,7 @@ def test_a_script_is_told_as_a_story(folder: Path, capsys: pytest.CaptureFixture
     assert not any((folder / ".agent-shepherd").glob("*")), "nothing is written"
 
 
+@pytest.mark.slow
 def test_the_projects_policy_and_a_draft_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "--force"]) in (0, 1, 2)
     (folder / "draft.yaml").write_text("version: 1\npolicies:\n  mine: [implement]\n")
@@ -339,6 +340,7 @@ def test_the_projects_policy_and_a_draft_of_it(folder: Path, capsys: pytest.Capt
     assert "draft.yaml:3: policies.mine[0].next.success: this policy has no phase nowhere" in err
 
 
+@pytest.mark.slow
 def test_made_up_people_are_heard_whoever_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "--force"]) in (0, 1, 2)
     words = ("standard", "--runs", "5", "--json")

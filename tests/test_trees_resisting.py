@@ -11,6 +11,8 @@ import pytest
 
 from tests.conformance.workspaces import GitWorkspacesWorld
 
+pytestmark = pytest.mark.slow
+
 ONE = "ashep/t-1"
 RUN = "t-1/implement.1.1"
 

@@ -18,7 +18,7 @@ from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld
 
-pytestmark = pytest.mark.promise("Z5")
+pytestmark = [pytest.mark.promise("Z5"), pytest.mark.slow]
 
 ONE, RUN, NOW = "ashep/t-1", "t-1/implement.1.1", timedelta()
 

@@ -16,6 +16,8 @@ from ashep.core.policy.settings import SetupStep
 from ashep.errors import AshepError
 from tests.conformance.workspaces import GitWorkspacesWorld
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO = "ashep/t-1", "ashep/t-2"
 RUN = "t-1/implement.1.1"
 

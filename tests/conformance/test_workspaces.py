@@ -16,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("git_alone")
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
 
 
-@pytest.fixture(params=["memory", "git", "places", "sandbox"])
+@pytest.fixture(
+    params=["memory", "git", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("places", "sandbox"))]
+)
 def world(request: pytest.FixtureRequest, folder: Path) -> WorkspacesWorld:
     """A repository of each kind, with one commit of one file."""
     match request.param:

@@ -35,6 +35,7 @@ def flat(part: Part) -> Part:
     return (part[0], json.dumps(flows).encode()) if flows else part
 
 
+@pytest.mark.slow
 @pytest.mark.promise("J10")
 @FEW
 @given(SEEDS)

@@ -24,6 +24,8 @@ from ashep.errors import AshepError
 from ashep.ports.verifier import VerifyRequest
 from tests.verifier.place import ROOT, World, criteria_of
 
+pytestmark = pytest.mark.slow
+
 _numbers = count(1)
 
 Cancel = Callable[[Callable[[], Coroutine[Any, Any, object]], Callable[[], bool]], Awaitable[None]]

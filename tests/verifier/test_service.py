@@ -13,6 +13,8 @@ from ashep.core.facts.delivery import CheckResult
 from ashep.ports.verifier import VerifyRequest, verify_against_base
 from tests.verifier.place import World, criteria_of
 
+pytestmark = pytest.mark.slow
+
 SERVER = r"""
 import os, socket, sys, time
 what, port = sys.argv[1], int(os.environ["PORT"])
