@@ -16,6 +16,8 @@ from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.trees.workspaces import GitWorkspaces
+from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
@@ -92,20 +94,14 @@ def annotations_of(project: Path, settings: Settings, actor: str) -> Annotations
 
 def worktrees_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, base_branch: str | None = None
-) -> Places:
+) -> GitWorkspaces:
     """Make what gives issues work trees of their own. `base_branch`: None is what the user's checkout has as HEAD."""
     worker = settings.worker
     own = Path(worker.trees).expanduser() if worker.trees else None
-    return Places(
-        project,
-        project / (own or Path(FOLDER, "places")),
-        linked=project / (own or Path(FOLDER, "state", "trees")),
-        anew=worker.workspace == "place",
-        setup=worker.setup,
-        disk_floor=worker.disk_floor or 0,
-        base_branch=base_branch,
-        redaction=redaction,
-    )
+    made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
+    linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
+    places = Places(project, project / (own or Path(FOLDER, "places")), redaction=redaction, **made)
+    return GitWorkspaces(linked, places, anew=places if worker.workspace == "place" else linked)
 
 
 def runner_of(

@@ -485,6 +485,8 @@ SETTINGS = [
     ("people: {forge: [ann]}", "missing-key", "people.tracker"),
     (f"people: {{tracker: [ann]}}\n{PULLS}", "people-of-forge", "people"),
     (f"people: {{tracker: [ann], forge: [ann]}}\n{PULLS[:-2]}, people: [bob]}}}}", "people-of-forge", "people.forge"),
+    ("verification: {paths: ['~ann/lib']}", "wrong-value", "verification.paths[0]"),
+    ("verification: {paths: [/]}", "wrong-value", "verification.paths[0]"),
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),

@@ -1,12 +1,14 @@
 """Places of branches over the real git: what an agent does to its place reaches nothing else, and nothing is lost."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, TreeRefused
 from ashep.ports.trees import Landed
@@ -195,6 +197,17 @@ def leaves_a_pipe(world: PlacesWorld) -> None:
     os.mkfifo(world.place / ONE / ".git" / "logs" / "pipe")
 
 
+def leaves_a_pipe_for_an_index(world: PlacesWorld) -> None:
+    index = world.place / ONE / ".git" / "index"
+    index.unlink()
+    os.mkfifo(index)
+
+
+def names_another_common_folder(world: PlacesWorld) -> None:
+    """Git looks there for refs, settings and objects."""
+    (world.place / ONE / ".git" / "commondir").write_text(f"{world.top / '.git'}\n")
+
+
 def nests(world: PlacesWorld) -> None:
     inner = world.place / ONE / "inner"
     inner.mkdir()
@@ -207,8 +220,9 @@ def nests(world: PlacesWorld) -> None:
     subprocess.run(["git", "config", "core.fsmonitor", str(program)], cwd=inner, check=True)
 
 
-LINKS = (monitors, links_to_the_users_git, links_its_refs)
-ATTEMPTS = [("bwrap", one) for one in (*LINKS, filters, borrows, leaves_a_pipe, nests)]
+LINKS = (monitors, links_to_the_users_git, links_its_refs, names_another_common_folder)
+PIPES = (leaves_a_pipe, leaves_a_pipe_for_an_index)
+ATTEMPTS = [("bwrap", one) for one in (*LINKS, filters, borrows, *PIPES, nests)]
 
 
 @pytest.mark.parametrize(("world", "attempt"), [*ATTEMPTS, *(("none", one) for one in LINKS)], indirect=["world"])
@@ -229,6 +243,34 @@ async def test_nothing_that_stands_in_a_place_reaches_anything_else(
     assert world.git("fsck", "--connectivity-only") == ""
     if world.sandboxed or attempt not in (filters,):
         assert not world.canary.exists(), "it ran outside"
+
+
+async def test_a_branch_that_its_agent_set_to_the_base_brings_nothing(world: PlacesWorld) -> None:
+    await world.begun(ONE, {})
+    moved = world.person_commits("b.txt", "b\n")
+    await world.spaces.prepare(ONE, None, 0)
+    world.git("reset", "-q", "--hard", "main", at=ONE)
+    assert (await world.spaces.seal(ONE, RUN, "No")).head == moved
+
+
+async def test_refs_that_get_in_the_way_of_ours_keep_no_run_from_its_beginning(world: PlacesWorld) -> None:
+    await world.begun(ONE, {})
+    world.git("tag", "v1/of/the/agent", at=ONE)
+    world.git("tag", "v1")
+    world.git("tag", "v2")
+    await world.spaces.prepare(ONE, None, 0)
+    assert world.git("tag", at=ONE).split() == ["v1/of/the/agent", "v2"]
+
+
+async def test_a_place_whose_git_was_taken_away_is_listed_and_saved_before_it_goes(world: PlacesWorld) -> None:
+    await world.begun(ONE, {".env": "KEY=1\n"})
+    shutil.rmtree(world.place / ONE / ".git")
+    (standing,) = await world.spaces.list()
+    assert (standing.branch, standing.dirty) == (ONE, True)
+    removed = await world.spaces.remove(ONE)
+    files = next(ref for ref in removed.saved if ref.endswith("/files"))
+    assert world.git("show", f"{files}:.env") == "KEY=1"
+    assert await world.spaces.list() == ()
 
 
 async def test_what_never_came_out_of_a_place_is_saved_with_it(world: PlacesWorld) -> None:
@@ -255,11 +297,13 @@ async def test_a_linked_tree_of_before_goes_on_where_it_is(world: PlacesWorld, f
     before = GitWorkspacesWorld.of(world.top, folder.parent / "linked")
     await before.spaces.prepare(TWO, None, 0)
     before.edit(TWO, "b.txt", "b\n")
-    spaces = world.again(linked=folder.parent / "linked")
+    spaces = GitWorkspaces(before.spaces, world.spaces, anew=world.spaces)
     assert (await spaces.prepare(TWO, None, 0)).path == str(folder.parent / "linked" / TWO)
     assert [one.subject for one in (await spaces.seal(TWO, "t-2/implement.1.1", "B")).commits] == ["B"]
     await spaces.prepare(ONE, None, 0)
     assert [one.branch for one in await spaces.list()] == [ONE, TWO]
+    back = GitWorkspaces(before.spaces, world.spaces, anew=before.spaces)
+    assert (await back.prepare(ONE, None, 0)).path == str(world.place / ONE), "and so does a place"
     await spaces.remove(TWO)
     assert (await spaces.prepare(TWO, None, 0)).path == str(world.place / TWO), "the next one is a place"
 
@@ -294,6 +338,17 @@ async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: s
     assert world.git("-C", str(top), "fsck", "--connectivity-only") == ""
 
 
+async def test_a_history_that_was_made_whole_is_lent_whole(world: PlacesWorld) -> None:
+    world.person_commits("b.txt", "b\n")
+    top = world.top.parent / "shallow"
+    world.git("clone", "-q", "--depth", "1", f"file://{world.top}", str(top))
+    spaces = world.again(top)
+    await spaces.prepare(ONE, None, 0)
+    world.git("-C", str(top), "fetch", "-q", "--unshallow")
+    await spaces.prepare(TWO, None, 0)
+    assert [world.git("rev-list", "--count", "main", at=one) for one in (ONE, TWO)] == ["1", "2"]
+
+
 async def test_a_partial_clone_is_refused_with_what_to_do(world: PlacesWorld) -> None:
     top = world.top.parent / "partial"
     world.git("config", "uploadpack.allowFilter", "true")
@@ -307,6 +362,8 @@ async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
 ) -> None:
     world.git("config", "filter.upper.clean", "tr a-z A-Z")
     world.git("config", "filter.upper.smudge", "tr A-Z a-z")
+    with (world.top / ".git" / "config").open("a") as config:
+        config.write('[filter "upper"]\n\trequired\n')  # which is a yes
     world.git("config", "remote.origin.url", "https://ann:secret-token@example.org/shop.git")
     world.git("config", "http.extraHeader", "Authorization: Basic secret-token")
     world.person_commits(".gitattributes", "*.up filter=upper\n")
@@ -319,3 +376,7 @@ async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
     for file in (world.place / ONE / ".git" / "config", world.place / ".git-config" / "config"):
         assert "secret-token" not in file.read_text()
     assert world.git("config", "remote.origin.url", at=ONE) == "https://example.org/shop.git"
+    assert world.git("config", "--type=bool", "filter.upper.required", at=ONE) == "true"
+    world.git("config", "remote.origin.url", "ssh://git@example.org/shop.git")
+    await world.begun(TWO, {})
+    assert world.git("config", "remote.origin.url", at=TWO) == "ssh://git@example.org/shop.git", "a login, no password"

@@ -46,7 +46,7 @@ _BESIDE = (
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",  # a JVM counts processors there
     "/var/lib/ca-certificates", "/home/linuxbrew/.linuxbrew",
 )  # fmt: skip
-_OF_A_WHOLE = ("pyvenv.cfg", "conda-meta", "lib/node_modules", "libexec")
+_OF_A_WHOLE = ("pyvenv.cfg", "conda-meta", "lib/node_modules")
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 
 TOOLCHAINS = (
@@ -180,7 +180,7 @@ def _homes() -> tuple[Path, ...]:
 
 def _programs(path: str) -> Iterator[Path]:
     """Give the folders on a PATH, and where one belongs to a whole, as an environment of Python's or a manager of
-    versions, the whole. None that a home, or anything as wide, lies in.
+    versions, the whole. None that a home, or anything as wide, lies in, and no checkout.
     """
     homes = [home.resolve() for home in _homes()]
     wide = {one for home in homes for one in (home, home / ".local", home / ".config", *home.parents)}
@@ -189,9 +189,8 @@ def _programs(path: str) -> Iterator[Path]:
         if not folder.is_absolute() or folder.resolve() in wide or _covered(folder):
             continue
         whole = folder.parent
-        if whole.resolve() not in wide and (
-            folder.name == "shims" or any((whole / part).exists() for part in _OF_A_WHOLE)
-        ):
+        found = any((whole / part).exists() for part in _OF_A_WHOLE) and not (whole / ".git").exists()
+        if whole.resolve() not in wide and (folder.name == "shims" or found):
             folder = whole
         yield from dict.fromkeys((folder, folder.resolve()))
 
@@ -208,14 +207,14 @@ class _Machine(NamedTuple):
 
     kind: int
     refused: tuple[int, ...]
-    """add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd."""
+    """add_key, request_key, keyctl, perf_event_open, bpf, userfaultfd; and io_uring, which opens sockets unseen."""
     ioctl: int
     socket: int
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, (248, 249, 250, 298, 321, 323), 16, 41),
-    "aarch64": _Machine(0xC00000B7, (217, 218, 219, 241, 280, 282), 29, 198),
+    "x86_64": _Machine(0xC000003E, (248, 249, 250, 298, 321, 323, 425, 426, 427), 16, 41),
+    "aarch64": _Machine(0xC00000B7, (217, 218, 219, 241, 280, 282, 425, 426, 427), 29, 198),
 }
 _TYPING = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into the terminal of somebody else
 _VSOCK = (40,)  # a virtual machine's line to its host, which no namespace closes

@@ -123,6 +123,6 @@ class PlacesWorld(GitWorkspacesWorld):
         super().__init__(folder, sandbox=sandbox)
         self.canary, self.sandboxed = folder / "canary", sandbox
 
-    def again(self, top: Path | None = None, linked: Path | None = None) -> Places:
+    def again(self, top: Path | None = None) -> Places:
         """Places of this or another repository, as another life has them."""
-        return Places(top or self.top, self.place, linked=linked, sandbox=self.sandboxed)
+        return Places(top or self.top, self.place, sandbox=self.sandboxed)

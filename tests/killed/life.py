@@ -18,7 +18,7 @@ def main() -> int:
     from ashep import app, connect
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitLanding
-    from ashep.adapters.git.trees.places import Places
+    from ashep.adapters.git.trees.workspaces import GitWorkspaces
     from ashep.adapters.git.work_tree import GitTree
     from ashep.adapters.opencode import OpencodeRunner
     from ashep.adapters.verifier import LocalVerifier
@@ -34,7 +34,7 @@ def main() -> int:
 
     connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
-    connect.Places = lambda *words, **named: Through("trees", Places(*words, **named), points)
+    connect.GitWorkspaces = lambda *words, **named: Through("trees", GitWorkspaces(*words, **named), points)
     connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
     connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
     connect.OpencodeRunner = Runners

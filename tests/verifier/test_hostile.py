@@ -254,6 +254,7 @@ TRIES = {
     "a key of the keyring": "call(KEYCTL - 2, b'user', b'name', b'value', 5, -3)",
     "typing into a terminal": "call(IOCTL, 0, 0x5412, b'x')",
     "the host of a virtual machine": "socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)",
+    "a ring that makes calls unseen": "call(425, 1, ctypes.create_string_buffer(120))",
     "namespaces of its own": "call(UNSHARE, 0x10000000)",
     "a device of the machine": "os.open('/dev/kmsg', os.O_RDONLY)",
     "settings of the kernel": "print(SETTING, end='', file=open('/proc/sys/kernel/core_pattern', 'w'), flush=True)",

@@ -72,10 +72,18 @@ class Place:
         """Our own folder for it: what was set up, when it was used. It goes when the tree goes."""
         return self.beside or self.admin / "ashep"
 
+    broken: bool = False
+    """It should have a git of its own, and has none, or one that may lead elsewhere."""
+
     @property
     def whole(self) -> bool:
         """It has a repository of its own."""
         return self.admin == self.path / ".git"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """What is on the disk for it."""
+        return (self.path,) if self.whole else (self.path, self.admin)
 
     @property
     def env(self) -> dict[str, str]:

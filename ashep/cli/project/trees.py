@@ -13,7 +13,7 @@ import typer
 
 from ashep.actions.replay import recorded
 from ashep.adapters.control_socket import NotListening, ask
-from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.cli import screen
 from ashep.cli.commands import Issue, Json, example, group, project_of
 from ashep.cli.place import configured, now, picture
@@ -143,7 +143,7 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: Places, one: Standing, *, dry_run: bool, drop_ignored: bool
+    context: typer.Context, spaces: GitWorkspaces, one: Standing, *, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
     unused = _unused(context, one.branch)
     if dry_run:
@@ -173,7 +173,7 @@ def _say_collected(told: dict[str, Any]) -> None:
 # --- what is there ---
 
 
-def _spaces(context: typer.Context) -> Places:
+def _spaces(context: typer.Context) -> GitWorkspaces:
     project = project_of(context)
     configured(project)
     return worktrees_of(project, settings_in(configured(project)))

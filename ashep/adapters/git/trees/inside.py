@@ -17,15 +17,12 @@ from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
 from ashep.adapters.git.program import LONG, PLACE, Call, Git
 from ashep.adapters.git.repository import Folders, Place, Repository
-from ashep.adapters.git.trees.lender import LENDER, listed
+from ashep.adapters.git.trees.lender import LENDER, listed, packed
 from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
 from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
-
-MOST_BROUGHT = 256 * 1024**2
-"""Bytes of a pack that is taken out of a place at once."""
 
 _NOTHING = re.compile("^$")
 _GIVEN = ("PATH", "LANG", "TZ")
@@ -114,23 +111,10 @@ async def bring(
     repository: Repository, inner: PlaceRepository, place: Place, new: Collection[str], known: Collection[str]
 ) -> None:
     """Take objects out of a place that the repository lacks. Raises `TreeRefused`, and none is taken then."""
-    brought, too_much = bytearray(), False
-
-    def take(piece: bytes) -> None:
-        nonlocal too_much
-        too_much = too_much or len(brought) + len(piece) > MOST_BROUGHT
-        if not too_much:
-            brought.extend(piece)
-
-    words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
-    done = await inner.git.run(*words, env=place.env, stdin=listed(new, known), take=take, timeout=LONG)
-    if too_much:
-        raise TreeRefused(
-            f"{place.path}: what was committed there is more than {MOST_BROUGHT // 1024**2} MiB; take out of the "
-            "commits what does not belong there"
-        )
-    if done.returncode:
-        raise TreeRefused(f"{place.path}: git cannot pack what is there: {inner.git.said(done)[:300]}")
+    try:
+        brought = await packed(inner.git, place.env, new, known)
+    except TreeRefused as error:
+        raise TreeRefused(f"{place.path}: {error}") from error
     common = (await repository.folders()).common
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
 
@@ -144,7 +128,7 @@ async def bring(
         beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
         # not thin, so that no object of ours is made a part of theirs
         words = ("index-pack", "--stdin", "--fsck-objects")
-        done = await repository.git.run(*words, cwd=common, env=beside, stdin=bytes(brought), timeout=LONG)
+        done = await repository.git.run(*words, cwd=common, env=beside, stdin=brought, timeout=LONG)
         if done.returncode:
             raise TreeRefused(f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}")
         words = ("rev-list", "--objects", "--no-object-names", "--stdin")

@@ -6,7 +6,7 @@ it. The lender is never collected, so that what a place borrows stays there what
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -16,14 +16,18 @@ import anyio.to_thread
 
 from ashep.adapters.git.program import LONG, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
-from ashep.errors import AshepError
+from ashep.errors import AshepError, TreeRefused
 
 LENDER = ".lender"
 """Its folder, beside the places."""
 
+MOST_BROUGHT = 256 * 1024**2
+"""Bytes of a pack that goes in or out of a place at once."""
+
 PINS = "refs/pins/"
 """Below it, by branch: the commit that it began from, which the base branch need not have any more."""
 
+_WHOLE = ("HEAD", "config", "objects", "refs")
 _LENT = ("refs/tags/", "refs/remotes/origin/")
 _PROMISED = r"^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$"
 _PARTIAL = (
@@ -70,7 +74,7 @@ class Lender:
                 if await repository.shared("config", "--get-regexp", _PROMISED, absent=re.compile("^$")):
                     raise AshepError(_PARTIAL)
                 self._kind = await repository.shared("rev-parse", "--show-object-format")
-            if not await anyio.Path(self.folder, "HEAD").exists():
+            if not all([await anyio.Path(self.folder, name).exists() for name in _WHOLE]):
                 await self._make(self._kind)
             own = (f"refs/heads/{base}",) if base else ()
             lent = await repository.refs(*_LENT, *own)
@@ -79,9 +83,11 @@ class Lender:
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
                 pins[f"{PINS}{quote(branch, safe='')}"] = begun
-            if lent | pins != there:
-                await self._bring(lent | pins, there)
-            shallow = await anyio.to_thread.run_sync(self._shallow, (await repository.folders()).common)
+            shallow = await anyio.to_thread.run_sync(_read, (await repository.folders()).common / "shallow")
+            ends = await anyio.to_thread.run_sync(_read, self.folder / "shallow")
+            if lent | pins != there or shallow != ends:  # with another end of history nothing is known to be whole
+                await self._bring(lent | pins, there, [] if shallow != ends else there.values())
+                await anyio.to_thread.run_sync(self._end_at, shallow)
             return Lent(self.folder / "objects", lent, shallow, self._kind)
 
     async def _make(self, kind: str) -> None:
@@ -93,10 +99,9 @@ class Lender:
         done = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
         return dict(line.split("\0") for line in os.fsdecode(done.stdout).splitlines())
 
-    async def _bring(self, wanted: dict[str, str], there: dict[str, str]) -> None:
+    async def _bring(self, wanted: dict[str, str], there: dict[str, str], known: Iterable[str]) -> None:
         """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names."""
-        known = {*there.values()}
-        if new := {*wanted.values()} - known:
+        if new := {*wanted.values()} - {*known}:
             has = await held(self._repository, known)
             await pack(self._repository, new, has, self.folder / "objects" / "pack")
         gone = [ref for ref in there if ref not in wanted]
@@ -105,12 +110,20 @@ class Lender:
             if lines:  # one after the other: a branch may stand where a folder of branches was
                 await self._git.bare("update-ref", "--stdin", stdin=os.fsencode("".join(f"{one}\n" for one in lines)))
 
-    def _shallow(self, common: Path) -> bytes:
-        file, own = common / "shallow", self.folder / "shallow"
-        said = file.read_bytes() if file.exists() else b""
-        if said != (own.read_bytes() if own.exists() else b""):
-            own.write_bytes(said)
-        return said
+    def _end_at(self, shallow: bytes) -> None:
+        if shallow:
+            draft = self.folder / "shallow.new"
+            draft.write_bytes(shallow)
+            draft.replace(self.folder / "shallow")
+        else:
+            (self.folder / "shallow").unlink(missing_ok=True)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
@@ -123,6 +136,30 @@ async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
 def listed(new: Iterable[str], known: Iterable[str]) -> bytes:
     """Say what git is to pack or list: what is reached from these objects and not from those."""
     return "".join([*(f"{one}\n" for one in new), *(f"^{one}\n" for one in known)]).encode()
+
+
+async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: Iterable[str]) -> bytes:
+    """Give what is reached from objects, and not from known ones, as a pack that needs no other object.
+
+    Raises `TreeRefused`, in git's words, or where it would have more than `MOST_BROUGHT` bytes.
+    """
+    brought, size = bytearray(), 0
+
+    def take(piece: bytes) -> None:
+        nonlocal size
+        size += len(piece)
+        if size <= MOST_BROUGHT:
+            brought.extend(piece)
+
+    words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
+    where = dict(env) or {"GIT_DIR": str(await git.common())}
+    done = await git.run(*words, cwd=await git.common(), env=where, stdin=listed(new, known), take=take, timeout=LONG)
+    if done.returncode:
+        raise TreeRefused(f"git cannot pack what is there: {git.said(done)[:300]}")
+    if size > MOST_BROUGHT:
+        most = f"{MOST_BROUGHT // 1024**2} MiB"
+        raise TreeRefused(f"what was committed is more than {most}; take out of the commits what does not belong there")
+    return bytes(brought)
 
 
 async def pack(repository: Repository, new: Iterable[str], known: Iterable[str], folder: Path) -> None:

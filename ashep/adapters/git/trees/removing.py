@@ -1,7 +1,7 @@
 """Take trees away: at once, and those of issues that landed, where nothing that they hold is lost by that."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,19 +73,22 @@ class _Base:
     """None: HEAD is on no branch."""
 
 
+Known = Mapping[bytes, contents.Stat]
+Save = Callable[[Place, str, Collection[str], Collection[str], Known], Awaitable[tuple[str, ...]]]
+"""Saves a tree of a branch, whose refs are dropped, but for what commits reach and for files that are known."""
+
+
 async def retire(
     repository: Repository,
     root: Path,
-    place: Place | None,
+    standing: tuple[Place, Repository, Save] | None,
     landed: Landed,
     base: str | None,
     quiet: timedelta,
-    inner: Repository | None = None,
-    save: Callable[[dict[bytes, contents.Stat]], Awaitable[tuple[str, ...]]] | None = None,
 ) -> Removed:
     """Take a tree and its branch away, and what lies beside it; whoever calls it holds the branch.
 
-    `inner`: the repository that the tree has for itself, and `save`: what saves it, all but files that are known.
+    `standing`: the tree, by which repository git is called in it, and how it is saved.
 
     The order is: look at everything, save what no ref holds, take the folders away, then the refs, all or none, each
     only where it is still what was looked at, and the base, too. Whatever a kill leaves out, another call does.
@@ -103,21 +106,20 @@ async def retire(
     top = await anyio.to_thread.run_sync(root.resolve)
     known, freed, beside = dict[bytes, contents.Stat](), 0, left_of(top / branch)
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
-    if place is not None and await anyio.Path(place.path).is_dir():
-        known = await _unused(inner or repository, place, ref, quiet)
+    if standing is not None and await anyio.Path(standing[0].path).is_dir():
+        place, within, _ = standing
+        if place.whole and not await _came_out(within, ref, {*there.values()}):
+            raise AshepError(f"{branch} has commits that the base branch does not hold")
+        known = await _unused(within, place, ref, quiet)
     if lies_beside:
         await anyio.to_thread.run_sync(_quiet, beside, await anyio.to_thread.run_sync(contents.walk, beside), quiet)
     saved = await _save_beside(repository, beside, branch) if lies_beside else ()
-    if place is None:
+    if standing is None:
         saved += await saving.save_commits(repository, branch, there, proven)
     else:
-        if save is None:
-            saved += await saving.save(
-                repository, place, branch, dropped=there, reached=proven, ignored=True, known=known
-            )
-        else:
-            saved += (*await save(known), *await saving.save_commits(repository, branch, there, proven))
-        freed = await anyio.to_thread.run_sync(size_of, place.path, *(() if place.whole else (place.admin,)))
+        place, _, save = standing
+        saved += await save(place, branch, there, proven, known)
+        freed = await anyio.to_thread.run_sync(size_of, *place.folders)
         await take_away(repository, root, place)
     if lies_beside:
         freed += await anyio.to_thread.run_sync(size_of, beside)
@@ -128,6 +130,12 @@ async def retire(
         lines.insert(0, f"verify {holder.ref} {holder.commit}")
     await repository.update_refs(lines)
     return Removed(saved, freed)
+
+
+async def _came_out(within: Repository, ref: str, known: Collection[str]) -> bool:
+    """Say whether the repository outside has what a branch has in its place."""
+    head = (await within.refs(ref)).get(ref)
+    return head is None or head in known or any([await within.contains(one, head) for one in known])
 
 
 async def _holder(repository: Repository, commit: str, landed: Landed, base: str | None) -> _Base | None:
@@ -148,6 +156,15 @@ async def _bases(repository: Repository, landed: Landed, base: str | None) -> As
         yield _Base(commit, await repository.main_ref())
 
 
+async def uncommitted(repository: Repository, place: Place) -> str | None:
+    """Name something in a tree that is not committed, or give git's words where it cannot tell; None: all is."""
+    words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
+    status = await repository.ask(place, *words, *await sealing.not_ours(repository))
+    if not (status.returncode or status.stdout):
+        return None
+    return clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100] or repository.git.said(status)[:200]
+
+
 async def _unused(repository: Repository, place: Place, ref: str, quiet: timedelta) -> dict[bytes, contents.Stat]:
     """Raise where a tree is in use, or holds what is not committed; give the ignored files that need not be saved.
 
@@ -158,11 +175,8 @@ async def _unused(repository: Repository, place: Place, ref: str, quiet: timedel
     state, _ = await under_way(place)
     if state is not None:
         raise AshepError(f"somebody is in the midst of a {state} in it")
-    words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
-    status = await repository.ask(place, *words, *await sealing.not_ours(repository))
-    if status.returncode or status.stdout:
-        first = clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100]
-        raise AshepError(f"something in it is not committed: {first or repository.git.said(status)[:200]}")
+    if (first := await uncommitted(repository, place)) is not None:
+        raise AshepError(f"something in it is not committed: {first}")
     content = await contents.look(repository, place)
     await anyio.to_thread.run_sync(_quiet, place.path, content.files, quiet)
     used = place.notes / "used"

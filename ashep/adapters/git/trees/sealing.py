@@ -153,11 +153,21 @@ async def _back(repository: Repository, place: Place, branch: str) -> None:
     await repository.inside(place, "reset", "--quiet", "--hard")
 
 
-async def set_back(repository: Repository, place: Place, branch: str, commit: str) -> None:
-    """Set branch and tree to a commit; what git ignores stays. Everything else must be saved."""
+async def restore(
+    repository: Repository, place: Place, branch: str, commit: str, mine: tuple[str, str]
+) -> tuple[str, ...]:
+    """Set branch and tree to a commit; what git ignores stays, all else is saved. `mine`: the branch's refs."""
+    told = Told()
+    await mend(place, told)
+    await unlock(place, told)
+    saved = await saving.save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
+    state, _ = await under_way(place)
+    if state is not None:
+        await end(repository, place, state)
     await repository.inside(place, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
     await repository.inside(place, "reset", "--quiet", "--hard", commit)
     await repository.inside(place, "clean", "-ffdq", "-e", ".beads", "-e", ".agent-shepherd/state")
+    return saved
 
 
 # --- committing ---

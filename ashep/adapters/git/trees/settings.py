@@ -32,7 +32,7 @@ async def read(git: Git) -> Sequence[tuple[str, str]]:
     """Give the settings of git that hold for the user in the repository."""
     listed = await git.raw("config", "--includes", "-z", "--list", absent=_NOTHING)
     lines = [line.partition("\n") for line in os.fsdecode(listed or b"").split("\0") if line]
-    return [(key, value) for key, _, value in lines]
+    return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 
 
 async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:

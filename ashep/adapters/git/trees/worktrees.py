@@ -2,15 +2,17 @@
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import program
-from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of, under_way
+from ashep.adapters.git.contents import Stat
+from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of
 from ashep.adapters.git.trees import removing, sealing
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import made_by_set_up, set_up
@@ -56,9 +58,9 @@ class Worktrees:
             if place is None:
                 place, begun, head = await self._make(branch, base)
             else:
-                await sealing.mend(place, sealing.Told())
                 head = await self._tip(branch)
                 begun = await self._base_of(branch, head)
+                await self._refresh(place, branch, begun, head)
             folder = place.path / (await self._repository.folders()).prefix
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
             await set_up(self._repository, place, self._setup, folder, slot)
@@ -73,26 +75,23 @@ class Worktrees:
             tip, told = await self._tip(branch), sealing.Told()
             place = await self._standing(branch, told)
             if place is not None:
-                await sealing.seal(self._repository, place, branch, tip, run, message, told)
+                await self._commit(place, branch, tip, tip != before, (run, message), told)
             told.words += [*own, *self._repository.told()]
+            head = await self._tip(branch)
+            if before is not None and not await self._repository.contains(head, before):
+                told.saved += await save_commits(self._repository, branch, (f"{SEALED}{branch}",))
+                told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
+            await self._repository.keep(head)
+            ref = f"refs/heads/{branch}"
+            await self._repository.update_refs([f"update {SEALED}{branch} {head}", f"verify {ref} {head}"])
+            base = await self._base_of(branch, head)
             if place is not None:
                 await anyio.to_thread.run_sync(use, place)
-            return await self._sealed(branch, before, told)
-
-    async def _sealed(self, branch: str, before: str | None, told: sealing.Told) -> Sealed:
-        """Note what the branch has now as what was sealed, instead of what was `before`, and say it."""
-        repository, head = self._repository, await self._tip(branch)
-        if before is not None and not await repository.contains(head, before):
-            told.saved += await save_commits(repository, branch, (f"{SEALED}{branch}",))
-            told.words.append(f"{branch} had {before[:12]}, which is not on it any more; it is saved")
-        await repository.keep(head)
-        await repository.update_refs([f"update {SEALED}{branch} {head}", f"verify refs/heads/{branch} {head}"])
-        base = await self._base_of(branch, head)
-        tree = await repository.shared("rev-parse", f"{head}^{{tree}}")
-        commits = (await self.changes(branch, base)).commits if head != base else ()
-        lacking = tuple(told.lacking)
-        names = await repository.unwritable(base, head) if head != base else ()
-        return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
+            tree = await self._repository.shared("rev-parse", f"{head}^{{tree}}")
+            commits = (await self.changes(branch, base)).commits if head != base else ()
+            lacking = tuple(told.lacking)
+            names = await self._repository.unwritable(base, head) if head != base else ()
+            return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
@@ -113,17 +112,10 @@ class Worktrees:
             commit = await repository.commit_of(head)
             if commit is None:
                 raise AshepError(f"{clean(head)} is no commit of this repository")
-            told = sealing.Told()
-            await sealing.mend(place, told)
-            await sealing.unlock(place, told)
             await repository.unname(branch)
             mine = (f"refs/heads/{branch}", f"{SEALED}{branch}")
-            saved = await save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
-            state, _ = await under_way(place)
-            if state is not None:
-                await sealing.end(repository, place, state)
-            await sealing.set_back(repository, place, branch, commit)
-            await repository.update_refs([f"update {mine[1]} {commit}"])
+            saved = await self._set_back(place, branch, commit, mine)
+            await repository.update_refs([f"update {ref} {commit}" for ref in mine])
             return saved
 
     async def stands(self, branch: str) -> bool:
@@ -155,8 +147,8 @@ class Worktrees:
             saved, freed = (), 0
             if place is not None:
                 known = await anyio.to_thread.run_sync(made_by_set_up, place)
-                saved = await save(repository, place, branch, dropped=refs, ignored=not drop_ignored, known=known)
-                freed = await anyio.to_thread.run_sync(size_of, place.path, place.admin)
+                saved = await self._save(place, branch, refs, (), known, ignored=not drop_ignored)
+                freed = await anyio.to_thread.run_sync(size_of, *place.folders)
                 await removing.take_away(self._repository, self._place, place)
             elif forget:
                 saved = await save_commits(repository, branch, refs)
@@ -169,7 +161,8 @@ class Worktrees:
         async with self._repository.hold(landed.branch, self._patience):
             place = await self._found(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
-            return await removing.retire(self._repository, self._place, place, landed, self._base_branch, quiet)
+            standing = None if place is None else (place, await self._inside(place), partial(self._save, ignored=True))
+            return await removing.retire(self._repository, self._place, standing, landed, self._base_branch, quiet)
 
     async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
         """Give every tree, by branch."""
@@ -186,17 +179,14 @@ class Worktrees:
 
         async def one(place: Place) -> None:
             async with limit:
-                if not await anyio.Path(place.admin).is_dir():
+                if not (place.broken or await anyio.Path(place.admin).is_dir()):
                     return  # somebody took it away meanwhile
                 branch = place.path.relative_to(root).as_posix()
                 ref = f"refs/heads/{branch}"
-                words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
-                within = await self._inside(place)
-                status = await within.ask(place, *words, *await sealing.not_ours(within))
-                size = await anyio.to_thread.run_sync(size_of, place.path, *(() if place.whole else (place.admin,)))
+                size = await anyio.to_thread.run_sync(size_of, *place.folders)
                 used = await anyio.to_thread.run_sync(_used, place)
                 base, head = refs.get(f"{BASES}{branch}", ""), refs.get(ref, "")
-                dirty = bool(status.returncode or status.stdout) or place.ref != ref
+                dirty = place.broken or place.ref != ref or await self._is_dirty(place)
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
                 found.append(Standing(branch, str(place.path), base, head, dirty, size, used, holds, has))
@@ -206,11 +196,45 @@ class Worktrees:
                 group.start_soon(one, place)
         return tuple(sorted(found, key=lambda standing: standing.branch))
 
+    # --- what differs where a tree has a git of its own ---
+
+    async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
+        """Bring a tree that stands to be as its branch and the base are."""
+        await sealing.mend(place, sealing.Told())
+
+    async def _commit(
+        self, place: Place, branch: str, tip: str, moved: bool, words: tuple[str, str], told: sealing.Told
+    ) -> None:
+        """Commit what is in a tree. `moved`: others gave the branch its commit `tip`; `words`: the run, its message."""
+        await sealing.seal(self._repository, place, branch, tip, *words, told)
+
+    async def _set_back(self, place: Place, branch: str, commit: str, mine: tuple[str, str]) -> tuple[str, ...]:
+        """Set a tree to a commit; everything else is saved. `mine`: the refs that will have it."""
+        return await sealing.restore(self._repository, place, branch, commit, mine)
+
+    async def _save(
+        self,
+        place: Place,
+        branch: str,
+        dropped: Collection[str],
+        reached: Collection[str],
+        known: Mapping[bytes, Stat],
+        *,
+        ignored: bool,
+    ) -> tuple[str, ...]:
+        """Save what a tree holds (`ashep.adapters.git.trees.saving.save`)."""
+        return await save(
+            self._repository, place, branch, dropped=dropped, reached=reached, ignored=ignored, known=known
+        )
+
     # --- where a tree is ---
 
     async def _all(self, root: Path) -> Sequence[Place]:
         """Give every tree that git knows below the folder for them."""
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
+
+    async def _is_dirty(self, place: Place) -> bool:
+        return await removing.uncommitted(await self._inside(place), place) is not None
 
     async def _inside(self, place: Place) -> Repository:
         """Give the repository by which git is called in a tree."""

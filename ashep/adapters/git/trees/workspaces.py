@@ -1,0 +1,60 @@
+"""Linked trees and places side by side: `ashep.ports.trees.Workspaces` over both, by branch."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
+
+
+class GitWorkspaces:
+    """What stands for a branch goes on where it is, whatever is made for new ones, which is what `anew` makes."""
+
+    def __init__(self, linked: Worktrees, places: Worktrees, *, anew: Worktrees) -> None:
+        self._linked, self._places, self._anew = linked, places, anew
+
+    async def _of(self, branch: str) -> Worktrees:
+        for one in (self._linked, self._places):
+            if await one.stands(branch):
+                return one
+        return self._anew
+
+    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
+        """See to it that the branch and its tree stand, and that it is set up."""
+        return await (await self._of(branch)).prepare(branch, base, slot)
+
+    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+        """Commit what is uncommitted, and bring the branch to contain it."""
+        return await (await self._of(branch)).seal(branch, run, message)
+
+    async def changes(self, branch: str, base: str) -> Changes:
+        """Give what lies between the base and the branch."""
+        return await (await self._of(branch)).changes(branch, base)
+
+    async def restore(self, branch: str, head: str) -> tuple[str, ...]:
+        """Set branch and tree to a commit; everything else is saved first."""
+        return await (await self._of(branch)).restore(branch, head)
+
+    async def knows(self, branch: str) -> bool:
+        """Say whether there is such a branch, or a tree of it."""
+        return await (await self._of(branch)).knows(branch)
+
+    async def remove(
+        self,
+        branch: str,
+        *,
+        forget: bool = False,
+        drop_ignored: bool = False,
+        unless: Callable[[], Awaitable[None]] | None = None,
+    ) -> Removed:
+        """Save the tree and take it away. `unless`: raises where it must not be; asked while the branch is held."""
+        return await (await self._of(branch)).remove(branch, forget=forget, drop_ignored=drop_ignored, unless=unless)
+
+    async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
+        """Take a tree and its branch away, where the base holds all that is in them and nobody uses them."""
+        return await (await self._of(landed.branch)).retire(landed, quiet)
+
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+        """Give every tree, by branch."""
+        found = (*await self._linked.list(landed), *await self._places.list(landed))
+        return tuple(sorted(found, key=lambda standing: standing.branch))
