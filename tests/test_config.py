@@ -507,6 +507,18 @@ def test_incoherent_settings(folder: Path, text: str, code: str, key: str) -> No
     assert "s3cret" not in str(found[0])
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("paths: [data]", "a path that begins with / or ~/"),
+        ("service_url: localhost", "an address, as http://localhost"),
+    ],
+)
+def test_what_was_expected_is_said_in_words(folder: Path, line: str, expected: str) -> None:
+    (found,) = findings(folder, f"version: 1\nverification: {{{line}}}\n", "config.yaml")
+    assert f"expected {expected}" in found.message
+
+
 @pytest.mark.parametrize("people", ["{tracker: [ann]}", "{tracker: [Ann B., ann b., Zoë], forge: [OWNER]}"])
 def test_a_policy_is_as_sound_whoever_is_named(folder: Path, people: str) -> None:
     assert findings(folder, f"version: 1\npeople: {people}\n", "config.yaml") == []

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
 from ashep.core.policy.language import format_duration
+from ashep.core.policy.settings import ADDRESS, PLACE
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "Settings": (
@@ -160,6 +161,12 @@ _EXPECTED = {
     "too_short": "at least one entry",
 }
 
+_PATTERNS = {
+    "^/": "a path that begins with /",
+    PLACE: "a path that begins with / or ~/",
+    ADDRESS: "an address, as http://localhost:3000",
+}
+
 _SHORT_FORMS = {
     "Verify": "true, false or {max_attempts: <number>}",
     "ReuseFrom": "{reuse_from: <phase>}",
@@ -181,8 +188,8 @@ def _expected(details: ErrorDetails) -> str:
     if bound is not None:
         words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
         return f"{words} {_limit(str(context[bound]))}"
-    if context.get("pattern") == "^/":
-        return "a path that begins with /"
+    if (pattern := str(context.get("pattern"))) in _PATTERNS:
+        return _PATTERNS[pattern]
     if kind == "too_long":
         return f"at most {context['max_length']} entries"
     if kind == "string_too_long":

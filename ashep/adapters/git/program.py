@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import anyio
 import anyio.to_thread
@@ -139,20 +139,19 @@ UNFLUSHED = ("-c", "core.fsync=none")
 """Before a command: what it makes can be made again, or the whole disk is flushed after it."""
 
 
-class Call(Protocol):
-    """How a git is started that must not be started here: in the sandbox of whoever wrote its settings."""
+class Started(TypedDict):
+    """What a git is started with, as `programs.run` takes it."""
 
-    async def __call__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        timeout: float,
-        stdin: bytes | None,
-        take: Callable[[bytes], None] | None,
-    ) -> Finished:
-        """Run it to its end, with this environment beside its own; errors as those of `programs.run`."""
-        ...
+    env: Mapping[str, str]
+    timeout: float
+    stdin: bytes | None
+    take: Callable[[bytes], None] | None
+    patience: float
+
+
+Call = Callable[[Sequence[str], Started], Awaitable[Finished]]
+"""How a git is started that must not be started here: in the sandbox of whoever wrote its settings. `env` is beside its
+own environment; errors are those of `programs.run`."""
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -223,15 +222,19 @@ class Git:
             self._program = str(await anyio.to_thread.run_sync(programs.find, "git") or "git")
         where = how.get("cwd", self._at)
         before = ("--no-pager", *(part for setting in self.settings for part in ("-c", setting)))
-        argv, limit, stdin = [self._program, *before, *arguments], how.get("timeout", self._timeout), how.get("stdin")
-        more, take = {**self._variables, **how.get("env", {})}, how.get("take")
+        argv = [self._program, *before, *arguments]
+        how_started = Started(
+            env=_OURS | self._variables | dict(how.get("env", {})),
+            timeout=how.get("timeout", self._timeout),
+            stdin=how.get("stdin"),
+            take=how.get("take"),
+            patience=programs.TO_CLEAN_UP,
+        )
         if self._call is not None:
-            call = partial(self._call, argv, env=_OURS | more, timeout=limit, stdin=stdin, take=take)
+            call = partial(self._call, argv, how_started)
         else:
-            call = partial(
-                programs.run, argv, cwd=where, env=environment(more), timeout=limit, stdin=stdin, take=take,
-                patience=programs.TO_CLEAN_UP,
-            )  # fmt: skip
+            ours = environment(how_started["env"])
+            call = partial(programs.run, argv, cwd=where, **{**how_started, "env": ours})
         done = await locks.past_locks(call, where, self.told)
         if accepted is None or done.returncode in accepted:
             return done

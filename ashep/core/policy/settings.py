@@ -379,6 +379,9 @@ class OwnCheckType(Document):
     """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
 
 
+PLACE = r"^(?:~/|/[^/])"
+"""A path that is one wherever it is read; `/` itself is none."""
+
 ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?(/[^\s?#]*)?$"
 """An address without a password, a query or a fragment."""
 
@@ -392,9 +395,7 @@ class VerificationSettings(Document):
     in an issue's text not at all. `none`: without one. `ashep install` says what is not isolated."""
     network: bool = False
     """Whether the programs of checks reach the network out of the sandbox. They always have a loopback."""
-    paths: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^(?:~/|/[^/])", max_length=1000)], ...], Field(max_length=100)
-    ] = ()
+    paths: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
     """What the programs of checks may read in the sandbox beside the machine's programs and toolchains, as `/srv/data`
     or `~/lib`. They run the work of agents: name no place of secrets here."""
     environment: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()

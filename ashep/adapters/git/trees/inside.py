@@ -7,7 +7,7 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import anyio
@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
-from ashep.adapters.git.program import LONG, PLACE, Call, Git
+from ashep.adapters.git.program import LONG, PLACE, Call, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
 from ashep.adapters.git.trees.lender import LENDER, listed, packed
 from ashep.adapters.git.trees.settings import CONFIG
@@ -83,23 +83,12 @@ class Inside:
         usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
         usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
 
-        async def call(
-            argv: Sequence[str],
-            *,
-            env: Mapping[str, str],
-            timeout: float,
-            stdin: bytes | None,
-            take: Callable[[bytes], None] | None,
-        ) -> Finished:
-            given, patience = usual | dict(env), programs.TO_CLEAN_UP
+        async def call(argv: Sequence[str], how: Started) -> Finished:
+            given: Started = {**how, "env": {**usual, **how["env"]}}
             sandbox = await self._tried()
             if isinstance(sandbox, str):
-                return await programs.run(
-                    argv, cwd=place.path, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
-                )
-            return await bubblewrap.run(
-                sandbox, view, argv, env=given, timeout=timeout, stdin=stdin, take=take, patience=patience
-            )
+                return await programs.run(argv, cwd=place.path, **given)
+            return await bubblewrap.run(sandbox, view, argv, **given)
 
         return call
 

@@ -181,13 +181,7 @@ class Places(Worktrees):
         on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=_NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
-        lines = [f"update {ref} {sha}" for ref, sha in fresh.items()]
-        try:
-            await inner.update_refs(lines)
-        except AshepError:  # the agent made a branch where ours has a folder of branches, say: that one stays as it is
-            for line in lines:
-                with suppress(AshepError):
-                    await inner.update_refs([line])
+        await _update(inner, [f"update {ref} {sha}" for ref, sha in fresh.items()])
         await anyio.to_thread.run_sync(_write_given, place, lent.refs)
         await self._have(inner, place, branch, head)
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
@@ -370,6 +364,20 @@ class Places(Worktrees):
         branches = await anyio.to_thread.run_sync(names)
         found = [await self._looked_at(await self._at(branch), branch) for branch in branches]
         return [place for place in found if await anyio.Path(place.path).is_dir()]
+
+
+async def _update(inner: PlaceRepository, lines: list[str]) -> None:
+    """Change refs, all but those that cannot be: an agent made a branch where ours has a folder of branches, say."""
+    waiting = [lines]
+    for _ in range(sealing.MOST_TRIES):
+        if not waiting:
+            return
+        group = waiting.pop()
+        try:
+            await inner.update_refs(group)
+        except AshepError:
+            if len(group) > 1:
+                waiting += [group[len(group) // 2 :], group[: len(group) // 2]]
 
 
 def _head_of(place: Place, own: str) -> str | None:
