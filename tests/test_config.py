@@ -469,6 +469,7 @@ def test_incoherent_registry(folder: Path, entry: str, code: str, key: str, seve
     ]
 
 
+SANDBOXED = "agents: {sandbox: bwrap}\nworker: {workspace: place}"
 PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/tools}}"
 
 SETTINGS = [
@@ -488,6 +489,10 @@ SETTINGS = [
     ("verification: {paths: ['~ann/lib']}", "wrong-value", "verification.paths[0]"),
     ("verification: {paths: [/]}", "wrong-value", "verification.paths[0]"),
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),
+    ("agents: {sandbox: auto}", "no-place", "agents.sandbox"),
+    ("runners: {opencode: {isolation: place}}", "no-place", "runners.opencode.isolation"),
+    (f"{SANDBOXED}\nrunners: {{opencode: {{isolation: shared}}}}", "no-place", "runners.opencode.isolation"),
+    (f"{SANDBOXED}\nrunners: {{opencode: {{url: 'http://x'}}}}", "no-place", "agents.sandbox"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),

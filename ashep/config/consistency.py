@@ -324,6 +324,20 @@ def _people(people: People | None, settings: Settings) -> Iterator[Problem]:
         yield "people-of-forge", ("people",) if people.forge is None else ("people", "forge"), message
 
 
+def _isolation(settings: Settings) -> Iterator[Problem]:
+    """Who is to be alone in a place has one, and a server that is ours to start."""
+    opencode, sandboxed = settings.runners.opencode, settings.agents.sandbox != "none"
+    where: KeyPath = ("agents", "sandbox") if sandboxed else ("runners", "opencode", "isolation")
+    if not sandboxed and opencode.isolation != "place":
+        return
+    if settings.worker.workspace != "place":
+        yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
+    elif settings.runners.own or opencode.url is not None:
+        yield "no-place", where, "takes an OpenCode server that ashep starts: it can isolate no other"
+    elif opencode.isolation == "shared":
+        yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
+
+
 def _labels(settings: Settings) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     prefixes = (settings.labels.phase_prefix, settings.labels.policy_prefix, settings.labels.branch_prefix)
@@ -398,6 +412,7 @@ def _server(settings: Settings) -> Iterator[Problem]:
     if not _VARIABLE.fullmatch(opencode.password_env):
         # the value is not shown: it may be the password itself
         yield "bad-variable", (*path, "password_env"), "expected the name of an environment variable"
+    yield from _isolation(settings)
     for place, name in enumerate(settings.redact):
         if not _VARIABLE.fullmatch(name):
             yield "bad-variable", ("redact", place), "expected the name of an environment variable, not a value"

@@ -175,12 +175,46 @@ class OpencodeSettings(Document):
     """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
     not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
     `null`: no limit. A server that has just begun holds about 0.5 GiB."""
+    isolation: Literal["place", "shared"] | None = None
+    """`place`: a server of its own for each issue whose agent may change files, and one for all that judge, which see
+    exactly what was committed, with the base branch's instructions. `shared`: one for all. `null`: `place` where
+    `agents.sandbox` is not `none`. It takes a managed server, and `worker.workspace: place`."""
     nice: Annotated[int, Field(ge=0, le=19)] = 0
     """The scheduling priority of a managed server and of all that it starts: the higher, the more it gives way."""
     environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
     """Environment variables that a managed server, and with it every agent's shell, gets beside the usual ones and the
     keys of providers (docs/guides/service.md). A variable that `landing.forge` or `notify` takes a secret from never
     passes."""
+
+
+PLACE = r"^(?:~/|/[^/])"
+"""A path that is one wherever it is read; `/` itself is none."""
+
+
+class AgentPaths(Document):
+    """What agents see in their sandbox beside the machine's programs and their own place."""
+
+    read: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
+    """Files and folders that they may read, as `/srv/data` or `~/lib`."""
+    write: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
+    """Files and folders that they may change, too: whatever else reads them reads what an agent wrote."""
+
+
+Opening = Literal["docker", "gpg-agent", "podman", "ssh-agent"]
+
+
+class AgentsSettings(Document):
+    """Where agents work that may change files."""
+
+    sandbox: Literal["auto", "bwrap", "none"] = "none"
+    """Where an agent runs that may change files. `bwrap`: in bubblewrap, and where that cannot be used none runs.
+    `auto`: in bubblewrap where it can be used. `none`: as you, with all that you can reach. With one of the first two
+    `worker.workspace` is `place`. `ashep install` says what is not isolated."""
+    paths: AgentPaths = AgentPaths()
+    """What they see there beside the machine's programs and toolchains, and their place."""
+    openings: Annotated[tuple[Opening, ...], Field(max_length=4)] = ()
+    """What of you they may use although it leads out of the sandbox: with `docker` or `podman` (their sockets) they are
+    you, or root, on this machine; with `ssh-agent` they log in wherever you can; with `gpg-agent` they sign as you."""
 
 
 class OwnRunner(Document):
@@ -379,9 +413,6 @@ class OwnCheckType(Document):
     """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
 
 
-PLACE = r"^(?:~/|/[^/])"
-"""A path that is one wherever it is read; `/` itself is none."""
-
 ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?(/[^\s?#]*)?$"
 """An address without a password, a query or a fragment."""
 
@@ -521,6 +552,8 @@ class Settings(Document):
     """The labels by which people and ashep talk to each other."""
     people: People | None = None
     """Whose word counts; without it that of everybody who is, by the tracker, neither ashep nor one of its agents."""
+    agents: AgentsSettings = AgentsSettings()
+    """Where agents work that may change files."""
     verification: VerificationSettings = VerificationSettings()
     """How checks are carried out."""
     redact: tuple[str, ...] = ()
@@ -528,6 +561,13 @@ class Settings(Document):
     before it is kept. A value has at least 8 characters. Always among them are the agent server's password, what
     `landing.forge` and `notify` take from variables, passwords in URLs, and variables whose names end like those of
     secrets (`KEY`, `TOKEN`, `SECRET`, `PASSWORD`, `CREDENTIALS`), but for a number, a file or a few words."""
+
+    @property
+    def isolated(self) -> bool:
+        """Whether who changes files has an agent server of its own, and who judges stands on what was committed."""
+        opencode = self.runners.opencode
+        wanted = opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
+        return wanted == "place" and self.worker.workspace == "place" and not self.runners.own and opencode.url is None
 
     @property
     def forge(self) -> ForgeSettings | None:
