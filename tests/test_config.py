@@ -491,7 +491,7 @@ SETTINGS = [
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),
     ("agents: {sandbox: auto}", "no-place", "agents.sandbox"),
     ("runners: {opencode: {isolation: place}}", "no-place", "runners.opencode.isolation"),
-    (f"{SANDBOXED}\nrunners: {{opencode: {{isolation: shared}}}}", "no-place", "runners.opencode.isolation"),
+    (f"runners: {{opencode: {{isolation: shared}}}}\n{SANDBOXED}", "no-place", "runners.opencode.isolation"),
     (f"{SANDBOXED}\nrunners: {{opencode: {{url: 'http://x'}}}}", "no-place", "agents.sandbox"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),
