@@ -14,11 +14,15 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
+from ashep.adapters.opencode.profiles import GROUNDS, Profiles
+from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
@@ -96,12 +100,20 @@ def worktrees_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, base_branch: str | None = None
 ) -> GitWorkspaces:
     """Make what gives issues work trees of their own. `base_branch`: None is what the user's checkout has as HEAD."""
-    worker = settings.worker
+    worker, places = settings.worker, places_of(project, settings)
     own = Path(worker.trees).expanduser() if worker.trees else None
     made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
-    places = Places(project, project / (own or Path(FOLDER, "places")), redaction=redaction, **made)
-    return GitWorkspaces(linked, places, anew=places if worker.workspace == "place" else linked)
+    servers = folder_of(project / FOLDER / "state", os.environ)
+    ends = {"leave": partial(leave, servers), "forget": partial(forget, servers)}
+    apart = Places(project, places, redaction=redaction, **ends, **made)
+    return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
+
+
+def places_of(project: Path, settings: Settings) -> Path:
+    """Give the folder of the places of issues."""
+    own = settings.worker.trees
+    return project / (Path(own).expanduser() if own else Path(FOLDER, "places"))
 
 
 def runner_of(
@@ -109,15 +121,55 @@ def runner_of(
 ) -> Runner:
     """Make the project's runner. Raises `ConfigError`."""
     name = settings.runners.name
-    if name == OPENCODE:
+    if name == OPENCODE and not settings.isolated:
         return opencode_of(project, settings, redaction=redaction)
+    if name == OPENCODE:
+        return isolated_of(project, settings, redaction=redaction)
     own = settings.runners.own[name]
     context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
     return cast(Runner, _made(project, ("runners", name, "type"), own.type, Runner, context))
 
 
+def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
+    """Make the runner that has a server for each place, and one for all that judge."""
+    places, folder = places_of(project, settings), folder_of(project / FOLDER / "state", os.environ)
+    return IsolatedRunner(
+        opencode_of(project, settings, redaction=redaction),
+        partial(maker_of, project, settings, redaction=redaction),
+        place_of=partial(place_at, places),
+        folder=folder,
+        most=settings.runners.opencode.memory_limit,
+    )
+
+
+def maker_of(project: Path, settings: Settings, place: Path, *, redaction: Redaction | None = None) -> OpencodeRunner:
+    """Make what asks the server of a place."""
+    folder = folder_for(folder_of(project / FOLDER / "state", os.environ), place)
+    return OpencodeRunner(_server(project, settings, folder, place), directory=place, redaction=redaction)
+
+
+def _server(project: Path, settings: Settings, folder: Path | None, place: Path | None) -> ManagedServer:
+    """Make a server that is kept apart: that of a place, or of those who judge."""
+    places, opencode = places_of(project, settings), settings.runners.opencode
+    base = partial(files_of, project, settings.landing.base or "HEAD")
+    profiles = Profiles(project, places, settings.agents, os.environ, base)
+    return ManagedServer(
+        command=opencode.command,
+        directory=place or places / GROUNDS,
+        state=project / FOLDER / "state",
+        nice=opencode.nice,
+        named=opencode.environment,
+        secret=secret_variables(settings),
+        folder=folder,
+        profile=profiles.judge if place is None else partial(profiles.maker, place=place),
+    )
+
+
 def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> OpencodeRunner:
-    """Make the runner that is built in, for what only it can be asked."""
+    """Make the runner that is built in, for what only it can be asked: of those that are kept apart the judges'."""
+    if settings.isolated:
+        server = _server(project, settings, None, None)
+        return OpencodeRunner(server, directory=places_of(project, settings) / GROUNDS, redaction=redaction, web=False)
     return OpencodeRunner.from_settings(
         settings.runners.opencode,
         directory=project,

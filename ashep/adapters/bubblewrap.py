@@ -85,6 +85,8 @@ class View:
     """What may be read although it lies below something that is hidden, or that is writable."""
     tmp: Path | None = None
     """The folder that stands at /tmp; None: one in memory."""
+    home: Path | None = None
+    """The folder that stands where the user's home is, and may be changed; None: there is no home."""
     path: str = PATH
     """Where its programs are looked for: folders of programs elsewhere are there, read-only."""
     network: bool = False
@@ -100,13 +102,15 @@ class Bubblewrap:
         """`disables`: it can forbid namespaces within."""
         self.program, self.disables = program, disables
 
-    def wrap(self, view: View, argv: Sequence[str], filter_at: int | None) -> list[str]:
+    def wrap(self, view: View, argv: Sequence[str], filter_at: int | None, told_at: int | None = None) -> list[str]:
         """Give the command line that runs a program in the sandbox. Blocks: it looks at what is there.
 
         `filter_at`: the file descriptor from which `system_calls()` are read; None: there is none for this machine.
+        `told_at`: the one to which it writes, as JSON, the id of its first process (`child-pid`).
         """
         forbidding = ("--seccomp", str(filter_at)) if filter_at is not None else ()
-        return [str(self.program), *self._options(view), *forbidding, "--", *argv]
+        telling = ("--info-fd", str(told_at)) if told_at is not None else ()
+        return [str(self.program), *self._options(view), *forbidding, *telling, "--", *argv]
 
     def _options(self, view: View) -> Iterator[str]:
         yield from (*_NAMESPACES, *(() if view.network else ("--unshare-net",)))
@@ -114,14 +118,14 @@ class Bubblewrap:
             yield _NO_MORE_OF_THEM
         if not view.lasting:
             yield "--die-with-parent"
-        yield from ("--cap-drop", "ALL", *_system(_homes()))
+        yield from ("--cap-drop", "ALL", *_kernel())
+        for temporary in ("/tmp", "/var/tmp"):
+            yield from ("--bind", str(view.tmp), temporary) if view.tmp is not None else ("--tmpfs", temporary)
+        if view.home is not None:
+            yield from ("--bind", str(view.home), str(Path.home()))
+        yield from _system(_homes())
         for found in _RESOLVERS if view.network else ():
             yield from ("--ro-bind-try", found, found)
-        if view.tmp is not None:
-            for temporary in ("/tmp", "/var/tmp"):
-                yield from ("--bind", str(view.tmp), temporary)
-        else:
-            yield from ("--tmpfs", "/tmp", "--tmpfs", "/var/tmp")
         there = [*_programs(view.path), *view.readable, Path(sys.base_prefix), Path(sys.prefix)]
         yield from _read_only(there)
         for hidden in _below((*view.hidden, *(home / name for home in _homes() for name in KEYS)), there):
@@ -148,6 +152,18 @@ def _read_only(paths: Iterable[Path]) -> Iterator[str]:
 
 
 @cache
+def _kernel() -> tuple[str, ...]:
+    """Devices and /proc: first, for what else is there may lie in /dev/shm."""
+    made = ["--dev", "/dev", "--proc", "/proc"]
+    # bubblewrap leaves these to the kernel, which asks for no capability: to root outside they are root's inside
+    for name in ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger"):
+        made += ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+    for name in ("kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list"):
+        made += ("--ro-bind", os.devnull, f"/proc/{name}") if os.path.exists(f"/proc/{name}") else ()
+    return tuple(made)
+
+
+@cache
 def _system(homes: tuple[Path, ...]) -> tuple[str, ...]:
     """The machine's programs and what they need to run: the same for each call."""
     made = list[str]()
@@ -162,12 +178,6 @@ def _system(homes: tuple[Path, ...]) -> tuple[str, ...]:
     toolchains = [str(home / name) for home in homes for name in TOOLCHAINS]
     for path in (*below, *_BESIDE, *toolchains):
         made += ("--ro-bind-try", path, path)
-    made += ("--dev", "/dev", "--proc", "/proc")
-    # bubblewrap leaves these to the kernel, which asks for no capability: to root outside they are root's inside
-    for name in ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger"):
-        made += ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
-    for name in ("kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list"):
-        made += ("--ro-bind", os.devnull, f"/proc/{name}") if os.path.exists(f"/proc/{name}") else ()
     return tuple(made)
 
 

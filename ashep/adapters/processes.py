@@ -225,6 +225,19 @@ async def end(mark: Mark, stuck: type[AshepError]) -> bool:
     return True
 
 
+async def kill(pid: int, started: int, stuck: type[AshepError]) -> bool:
+    """Kill a process, be it not another one by now, and see it gone; whether it lived. Raises `stuck`."""
+    if not await anyio.to_thread.run_sync(lives, pid, started):
+        return False
+    deadline = anyio.current_time() + _KILL
+    while await anyio.to_thread.run_sync(lives, pid, started):
+        if anyio.current_time() > deadline:
+            raise stuck(f"process {pid}, left by an earlier ashep, does not end")
+        await anyio.to_thread.run_sync(_signal, {(pid, started)}, signal.SIGKILL)
+        await anyio.sleep(0.02)
+    return True
+
+
 def _signal(holders: set[tuple[int, int]], number: int) -> None:
     for pid, started in holders:
         if stat(pid)[1] == started:

@@ -20,7 +20,8 @@ from ashep.core.policy.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS,
 from ashep.core.policy.policies import PermissionRule
 
 Rule = dict[str, str]
-_READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite", "webfetch", "websearch")
+_READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite")
+_WEB = ("webfetch", "websearch")
 _WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help", "ashep verify *")
@@ -73,18 +74,21 @@ def _bounds(access: Literal["read", "write"], permissions: Sequence[PermissionRu
     return [*alone, *question, *_rules("deny", "external_directory")]
 
 
-def ruleset(access: Literal["read", "write"], permissions: Sequence[PermissionRule] = ()) -> list[Rule]:
+def ruleset(
+    access: Literal["read", "write"], permissions: Sequence[PermissionRule] = (), *, web: bool = True
+) -> list[Rule]:
     """The rules of a session with this access, and with the user's rules, of which the first that fits decides.
 
     It is what a session is held to; no more than its agent may do is given to it (`narrowing`). A writer keeps the
     rules of the user's OpenCode configuration, as far as they are not made stricter here. A reader has at most the
     tools listed above, and those that a rule names: others, as those of MCP servers, might write.
+    `web`: a reader may fetch pages although no rule says so; what they say, and what is asked of them, is not bounded.
     """
     users = [*fitting(permissions, writes=access == "write")]
     own = [rule for one in reversed(users) for rule in _rules(one.action, one.tool, one.pattern)]
     if access == "write":
         return [*own, *_issues_are_ours(users), *_bounds(access, users)]
-    readable = [rule for tool in _READER_TOOLS for rule in _rules("allow", tool)]
+    readable = [rule for tool in (*_READER_TOOLS, *(_WEB if web else ())) for rule in _rules("allow", tool)]
     # once more and for all its uses, or a user's `deny bash "npm *"` would have bash offered, and a bare `> c` pass
     never = [rule for tool in CHANGES for rule in _rules("deny", tool)]
     return [*_rules("deny", "*"), *readable, *own, *never, *_rules("deny", "read", *SECRETS), *_bounds(access, users)]

@@ -35,8 +35,16 @@ class OpencodeRunner:
     or starts another; calling it while all is well costs one probe.
     """
 
-    def __init__(self, endpoint: endpoints.Endpoint, *, directory: Path, redaction: Redaction | None = None) -> None:
-        self._endpoint, self._redaction = endpoint, redaction or Redaction()
+    def __init__(
+        self,
+        endpoint: endpoints.Endpoint,
+        *,
+        directory: Path,
+        redaction: Redaction | None = None,
+        web: bool = True,
+    ) -> None:
+        """`web`: whether who only reads may fetch pages although no rule of the user's says so."""
+        self._endpoint, self._redaction, self._web = endpoint, redaction or Redaction(), web
         self._directory = directory
         self._client: Client | None = None
         self._stale: list[Client] = []
@@ -97,6 +105,14 @@ class OpencodeRunner:
         await self.aclose()
         return await self._endpoint.stop()
 
+    async def memory(self) -> int | None:
+        """Say how many bytes a managed server holds: not of the port."""
+        return await self._endpoint.memory()
+
+    async def ask_for_room(self) -> None:
+        """Raise RunnerUnavailable where a managed server's disk takes hardly anything more: not of the port."""
+        await self._endpoint.ask_for_room()
+
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
@@ -121,7 +137,7 @@ class OpencodeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port); with a title, else a model call names it (fact 15)."""
-        wanted = rules.ruleset(request.access, request.permissions)
+        wanted = rules.ruleset(request.access, request.permissions, web=self._web)
         body = {
             "title": request.title,
             "metadata": {"ashep": request.key, narrowing.AGENT: request.agent or ""},

@@ -15,13 +15,16 @@ The server has a process group of its own and writes to a file, so that it outli
 """
 
 import hashlib
+import json
 import os
 import secrets
+import select
 import shlex
 import socket
 import subprocess
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,6 +32,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
+from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
 from ashep.adapters.git import durable
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.opencode.environment import passed
@@ -42,6 +46,9 @@ _REATTACH = 30.0  # until a running server answers; then it counts as wedged, an
 
 
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
+
+
+_FIRST = 5.0  # seconds until a sandbox says which its first process is
 
 
 _LOCK = 120.0  # for another starter to be done
@@ -72,6 +79,10 @@ class Record(BaseModel):
     """None: it was about to be started."""
     started: int | None = None
     """The process's start time, in clock ticks since the machine started."""
+    first: tuple[int, int] | None = None
+    """The first process of its sandbox and that one's start time: with it all that is in there ends."""
+    how: str = ""
+    """How it was started, where not everything that can be was; one that is to be started otherwise is another one."""
 
     @property
     def mark(self) -> processes.Mark:
@@ -86,8 +97,24 @@ def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
     return Path(base, "ashep", digest)
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a server is started that is to see less than we do."""
+
+    how: str
+    """What tells it from others; no secret."""
+    view: View
+    """What it sees in its sandbox."""
+    sandbox: Bubblewrap | None
+    """None: there is none, and it sees what we see."""
+    environment: Mapping[str, str]
+    """What stands in its environment beside what passes."""
+    without: frozenset[str] = frozenset()
+    """Variables that do not pass."""
+
+
 class ManagedServer:
-    """The server of one state folder."""
+    """The server of one state folder, or of a folder of its own."""
 
     managed = True
 
@@ -101,9 +128,15 @@ class ManagedServer:
         nice: int = 0,
         named: Collection[str] = (),
         secret: Collection[str] = (),
+        folder: Path | None = None,
+        profile: Callable[[Path], Awaitable[Profile]] | None = None,
     ) -> None:
-        """`named` and `secret`: variables that pass to the server, too, and those that never do."""
+        """`named` and `secret`: variables that pass to the server, too, and those that never do. `folder`: its own;
+        None: that of the state folder. `profile`: gives how it is started, with its folder; None: as we are.
+        """
         self._named, self._secret = named, secret
+        self._own, self._profiled = folder, profile
+        self._profile: Profile | None = None
         self._command, self._nice = tuple(command), nice
         self._directory = directory
         self._environ = dict(os.environ if environ is None else environ)
@@ -114,7 +147,7 @@ class ManagedServer:
     @cached_property
     def folder(self) -> Path:
         """The folder of `server.json`, `server.log`, the lock and the server's own data (0700)."""
-        return folder_of(self._state, self._environ)
+        return self._own or folder_of(self._state, self._environ)
 
     @property
     def _record_file(self) -> Path:
@@ -134,12 +167,14 @@ class ManagedServer:
         """
         async with self._locked():
             await self.ask_for_room()
+            self._profile = await self._profiled(self.folder) if self._profiled is not None else None
             record = await _in_thread(self._recall)
             if record is not None:
                 with suppress(_Taken):
-                    if record.pid is not None and await self._answers(record, _REATTACH):
+                    same = record.how == (self._profile.how if self._profile is not None else "")
+                    if same and record.pid is not None and await self._answers(record, _REATTACH):
                         return _address(record)
-                await processes.end(record.mark, RunnerUnavailable)
+                await _end(record)
             for _ in range(_PORTS - 1):
                 with suppress(_Taken):
                     return await self._start()
@@ -160,7 +195,7 @@ class ManagedServer:
             return False
         async with self._locked():
             record = await _in_thread(self._read)
-            ended = record is not None and await processes.end(record.mark, RunnerUnavailable)
+            ended = record is not None and await _end(record)
             await _in_thread(self._forget)
             return ended
 
@@ -209,7 +244,7 @@ class ManagedServer:
                 return _address(record)
         except _Taken as error:
             taken = error
-        await processes.end(record.mark, RunnerUnavailable)
+        await _end(record)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
         raise taken or ServerNotStarted(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
@@ -220,10 +255,12 @@ class ManagedServer:
         if program is None:
             raise ProgramMissing(f"{self._command[0]} is neither on PATH nor in the tools cache")
         record = Record(token=secrets.token_hex(16), port=_free_port(), password=secrets.token_urlsafe(24))
+        record.how = self._profile.how if self._profile is not None else ""
         self._link_credentials()
         self._write(record)
-        process = self._spawn(program, record)
+        process, first = self._spawn(program, record)
         record = record.model_copy(update={"pid": process.pid, "started": processes.stat(process.pid)[1]})
+        record.first = (first, processes.stat(first)[1]) if first is not None else None
         self._write(record)
         return record
 
@@ -263,26 +300,32 @@ class ManagedServer:
             "it was given no password"
         )
 
-    def _spawn(self, program: Path, record: Record) -> subprocess.Popen[bytes]:
+    def _spawn(self, program: Path, record: Record) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
+        profile, first, environment = self._profile, None, self._environment(record)
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            process = subprocess.Popen(
-                [program, *arguments],
-                cwd=self._directory,
-                env=self._environment(record),
-                stdin=subprocess.DEVNULL,
-                stdout=descriptor,
-                stderr=descriptor,
-                start_new_session=True,
-            )
+            if profile is not None and profile.sandbox is not None:
+                view = replace(profile.view, readable=(*profile.view.readable, *_needed(program)))
+                line = [str(program), *arguments]
+                process, first = _start_inside(profile.sandbox, view, line, env=environment, output=descriptor)
+            else:
+                process = subprocess.Popen(
+                    [program, *arguments],
+                    cwd=self._directory,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=descriptor,
+                    stderr=descriptor,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise ProgramMissing(f"{program} cannot be started: {error}") from error
         finally:
             os.close(descriptor)
         processes.children[process.pid] = process
         processes.restrain(process.pid, self._nice)
-        return process
+        return process, first
 
     def _environment(self, record: Record) -> dict[str, str]:
         kept = passed(self._environ, self._named, self._secret)
@@ -295,6 +338,9 @@ class ManagedServer:
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
+        if (profile := self._profile) is not None:
+            kept = {name: value for name, value in kept.items() if name not in profile.without}
+            ours |= profile.environment
         return kept | durable.environment(kept) | ours
 
     def _link_credentials(self) -> None:
@@ -382,6 +428,50 @@ class _Taken(ServerNotStarted):
 
 
 _in_thread = anyio.to_thread.run_sync
+
+
+def _start_inside(
+    bubblewrap: Bubblewrap, view: View, argv: Sequence[str], *, env: Mapping[str, str], output: int
+) -> tuple[subprocess.Popen[bytes], int | None]:
+    """Start a program in the sandbox, in a session of its own, and give the process that was started and the id of the
+    sandbox's first one: where that is killed all in it end. None: it did not say so, and has ended or soon will.
+
+    `output`: the file to which it writes. Blocks for as long as a sandbox takes. Raises `OSError`.
+    """
+    read, write = os.pipe()
+    forbidding = filter_file()
+    passed = [write, *([] if forbidding is None else [forbidding])]
+    try:
+        process = subprocess.Popen(
+            bubblewrap.wrap(view, argv, forbidding, write),
+            cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            pass_fds=passed,
+        )  # fmt: skip
+        os.close(passed.pop(0))
+        told = b""
+        while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
+            told += more
+        with suppress(ValueError, KeyError):
+            return process, int(json.loads(told)["child-pid"])
+        return process, None
+    finally:
+        for file in (read, *passed):
+            os.close(file)
+
+
+async def _end(record: Record) -> bool:
+    """End a server and everything that it started; what took the mark off itself is in its sandbox all the same."""
+    there = record.first is not None and await processes.kill(*record.first, RunnerUnavailable)
+    return await processes.end(record.mark, RunnerUnavailable) or there
+
+
+def _needed(program: Path) -> set[Path]:
+    """Give the folders that a program is in; of a package of npm's all that it came with."""
+    found = set[Path]()
+    for one in (program, program.resolve()):
+        packages = [folder for folder in one.parents if folder.name == "node_modules"]
+        found.add(packages[-1] if packages else one.parent)
+    return found
 
 
 def _free_port() -> int:

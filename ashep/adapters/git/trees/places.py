@@ -366,6 +366,22 @@ class Places(Worktrees):
         return [place for place in found if await anyio.Path(place.path).is_dir()]
 
 
+def place_at(root: Path, directory: str | Path | None) -> Path | None:
+    """Give the place that a folder is in, of those below `root`; None: it is in none. Blocks."""
+    if directory is None:
+        return None
+    root, found = Path(os.path.realpath(root)), Path(os.path.realpath(directory))
+    if not found.is_relative_to(root):
+        return None
+    inner = found.relative_to(root)
+    above = (
+        root / one
+        for one in (inner, *inner.parents)
+        if one.parts and (root / NOTES / quote(str(one), safe="")).is_dir()
+    )
+    return next(above, None)
+
+
 async def _update(inner: PlaceRepository, lines: list[str]) -> None:
     """Change refs, all but those that cannot be: an agent made a branch where ours has a folder of branches, say."""
     waiting = [lines]

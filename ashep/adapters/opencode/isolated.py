@@ -1,0 +1,329 @@
+"""`IsolatedRunner`: the port `Runner` over a server for each place where work is made, and one for all that judge it.
+
+The server of a place is the agent's as much as ours: whoever works there knows its password, and may have put another
+program in its stead. So nothing that it says is about more than its own run, and a server that does not answer, or does
+not start, keeps nobody else's run waiting. What the catalogue and the health of "the server" are is the judges' server.
+"""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.opencode.runner import OpencodeRunner
+from ashep.adapters.opencode.server import ManagedServer
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.runs import Life
+from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+
+_Answer = TypeVar("_Answer")
+
+SERVERS = "servers"
+"""Below the folder of the judges' server: those of places, each with a folder of its own."""
+
+_SESSIONS = "sessions"
+_WAITING = 100  # signs that are not yet taken
+_IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
+_TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
+
+
+def folder_for(folder: Path, place: Path) -> Path:
+    """Give the folder in which the server of a place keeps its things."""
+    return folder / SERVERS / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
+
+
+async def leave(folder: Path, place: Path) -> None:
+    """End the server of a place, if it has one, and all that runs there. `folder`: that of the servers."""
+    own = folder_for(folder, place)
+    await ManagedServer(command=(), directory=place, state=folder, folder=own).stop()
+
+
+async def forget(folder: Path, place: Path) -> None:
+    """Take away what the server of a place kept: whoever works there next begins with nothing of it."""
+    await leave(folder, place)
+    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder_for(folder, place), ignore_errors=True))
+
+
+@dataclass(slots=True)
+class _Maker:
+    runner: OpencodeRunner
+    used: float = field(default_factory=anyio.current_time)
+    up: bool = False
+    """It was started, and was not seen to be away since."""
+    starting: anyio.Lock = field(default_factory=anyio.Lock)
+    following: anyio.CancelScope | None = None
+    """Where its signs are followed."""
+
+
+class IsolatedRunner:
+    """Sessions go to the server of the folder that they work in."""
+
+    def __init__(
+        self,
+        judges: OpencodeRunner,
+        maker: Callable[[Path], OpencodeRunner],
+        *,
+        place_of: Callable[[str | None], Path | None],
+        folder: Path,
+        most: int | None = None,
+    ) -> None:
+        """`maker` makes the runner of a place's server; `place_of` gives the place that a folder is in, and blocks;
+        `folder`: that of the servers.
+
+        `most`: bytes of memory that one should hold; at more than twice as much it is ended.
+        """
+        self._judges, self._make, self._place_of, self._folder, self._most = judges, maker, place_of, folder, most
+        self._makers = dict[Path, _Maker]()
+        self._sessions: dict[str, str] | None = None
+        """The folders of sessions that are in places."""
+        self._changed = anyio.Event()
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the judges' server answer (see the port)."""
+        await self._judges.start()
+
+    async def catalog(self) -> Catalog:
+        """Say what the judges' server offers (see the port). Servers of places that nobody used for long are ended."""
+        found = await self._judges.catalog()
+        for place in await anyio.to_thread.run_sync(self._standing):
+            self._makers.setdefault(place, _Maker(self._make(place)))  # an earlier life of ours may have left it
+        for place, maker in list(self._makers.items()):
+            with suppress(RunnerError):  # one that does not end is found again
+                await self._rest(place, maker)
+        return found
+
+    async def _rest(self, place: Path, maker: _Maker) -> None:
+        """End a server that nobody used for long, or that has grown beyond all bounds."""
+        held = await maker.runner.memory() if maker.up and self._most is not None else None
+        async with maker.starting:
+            if held is not None and self._most is not None and held > _TIMES * self._most:
+                maker.up = False  # its turn begins anew, as after any death of a server
+                await maker.runner.stop_server()
+            elif anyio.current_time() - maker.used > _IDLE:
+                await maker.runner.stop_server()
+                del self._makers[place]
+                if maker.following is not None:
+                    maker.following.cancel()
+
+    async def aclose(self) -> None:
+        """Let go of connections (see the port)."""
+        await self._judges.aclose()
+        for one in self._makers.values():
+            await one.runner.aclose()
+
+    async def stop_server(self) -> bool:
+        """End all servers (see the port)."""
+        ended = False
+        for place in await anyio.to_thread.run_sync(self._standing):
+            maker = self._makers.get(place) or _Maker(self._make(place))
+            maker.up = False
+            ended = await maker.runner.stop_server() or ended
+        return await self._judges.stop_server() or ended
+
+    def _standing(self) -> list[Path]:
+        """Give the places whose server is on record."""
+        return [Path(os.readlink(record.parent / "place")) for record in self._folder.glob(f"{SERVERS}/*/server.json")]
+
+    # --- which server ---------------------------------------------------------------------------------------------
+
+    async def _on(self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
+        """Call the server of a folder. One of a place is started where it does not run, and again where it went away.
+
+        Raises `RunnerRefused` where that of a place does not answer all the same: that is about this run alone.
+        """
+        place = await anyio.to_thread.run_sync(self._place_of, directory)
+        if place is None:
+            return await call(self._judges)
+        maker = self._makers.setdefault(place, _Maker(self._make(place)))
+        maker.used = anyio.current_time()
+        try:
+            await self._up(place, maker)
+            with suppress(RunnerUnavailable):
+                return await call(maker.runner)
+            maker.up = False
+            await self._up(place, maker)
+            return await call(maker.runner)
+        except (RunnerUnavailable, RunnerUnauthorized) as error:
+            maker.up = False
+            await maker.runner.ask_for_room()  # a full disk is everybody's
+            raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
+
+    async def _up(self, place: Path, maker: _Maker) -> None:
+        async with maker.starting:
+            if not maker.up:
+                await anyio.to_thread.run_sync(self._remember, place)
+                await maker.runner.start()
+                maker.up = True
+                changed, self._changed = self._changed, anyio.Event()
+                changed.set()
+
+    def _remember(self, place: Path) -> None:
+        """Let the server's folder say whose it is."""
+        folder = folder_for(self._folder, place)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            (folder / "place").symlink_to(place)
+
+    async def _of(self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
+        """Call the server that has a session."""
+        return await self._on(await self._directory(session), call)
+
+    async def _directory(self, session: str) -> str | None:
+        """Give the folder of a session that is in a place; None: it is with those who judge."""
+        if self._sessions is None:
+            self._sessions = await anyio.to_thread.run_sync(self._noted)
+        return self._sessions.get(session)
+
+    def _noted(self) -> dict[str, str]:
+        with suppress(FileNotFoundError):
+            lines = (self._folder / _SESSIONS).read_text(errors="surrogateescape").splitlines()
+            noted = (line.partition("\t") for line in lines)  # the machine may have died in the midst of the last one
+            return {session: where for session, _, where in noted if os.path.isdir(where)}
+        return {}
+
+    async def _note(self, session: str, directory: str | None) -> None:
+        """Write down where a session is: whoever starts after us has to know."""
+        if directory is None or await self._directory(session) == directory or self._sessions is None:
+            return
+        if await anyio.to_thread.run_sync(self._place_of, directory) is None:
+            return
+        self._sessions[session] = directory
+
+        def write() -> None:
+            file = os.open(self._folder / _SESSIONS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(file, os.fsencode(f"\n{session}\t{directory}\n"))
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+        await anyio.to_thread.run_sync(write)
+
+    async def _by_server(self, sessions: Collection[str]) -> Iterator[tuple[str | None, list[str]]]:
+        groups = dict[Path | None, list[str]]()
+        for session in sorted(sessions):
+            where = await self._directory(session)
+            groups.setdefault(await anyio.to_thread.run_sync(self._place_of, where), []).append(session)
+        return iter([(None if place is None else str(place), found) for place, found in groups.items()])
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Open a session for a run (see the port), on the server of its folder: to write only in a place."""
+        if request.access == "write" and await anyio.to_thread.run_sync(self._place_of, request.directory) is None:
+            raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
+        session = await self._on(request.directory, lambda on: on.open_session(request))
+        await self._note(session, request.directory)
+        return session
+
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
+        """Find the session that carries a key (see the port)."""
+        session = await self._on(directory, lambda on: on.find_session(key, directory))
+        if session is not None:
+            await self._note(session, directory)
+        return session
+
+    async def has_session(self, session: str) -> bool:
+        """Whether its server still has a session (see the port)."""
+        return await self._of(session, lambda on: on.has_session(session))
+
+    async def asked(self, session: str) -> tuple[str, ...]:
+        """The ids of a session's user messages (see the port)."""
+        return await self._of(session, lambda on: on.asked(session))
+
+    async def send(self, prompt: Prompt) -> str:
+        """Deliver a prompt (see the port)."""
+        return await self._of(prompt.session, lambda on: on.send(prompt))
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read what followed a prompt (see the port)."""
+        return await self._of(session, lambda on: on.turn(session, message_id, ours))
+
+    async def life(self, session: str) -> Life:
+        """Read a session's signs of life (see the port)."""
+        return await self._of(session, lambda on: on.life(session))
+
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those sessions that run a turn (see the port); of a place's server that does not answer none does."""
+        found = set[str]()
+        for where, those in await self._by_server(sessions):
+            try:
+                found |= await self._on(where, lambda on, those=those: on.busy(those))
+            except RunnerRefused:
+                continue  # whoever reads such a session is told why
+        return frozenset(found)
+
+    async def abort(self, session: str) -> None:
+        """Stop a session's turn and see it stopped (see the port)."""
+        await self._of(session, lambda on: on.abort(session))
+
+    async def transcript(self, session: str, limit: int) -> str:
+        """The tail of a session's text (see the port)."""
+        return await self._of(session, lambda on: on.transcript(session, limit))
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
+        """What sessions of ours ask (see the port)."""
+        found: list[Request] = []
+        for where, those in await self._by_server(sessions):
+            try:
+                found += await self._on(where, lambda on, those=those: on.requests(those))
+            except RunnerRefused as error:
+                found += [Request("", one, "permission", unlisted=str(error)) for one in those if where is not None]
+                if where is None:
+                    raise
+        return tuple(found)
+
+    async def reply(
+        self,
+        session: str,
+        request: str,
+        kind: Literal["permission", "question"],
+        verdict: Verdict,
+        answers: tuple[tuple[str, ...], ...],
+        message: str,
+    ) -> bool:
+        """Answer a request (see the port)."""
+        return await self._of(session, lambda on: on.reply(session, request, kind, verdict, answers, message))
+
+    # --- signs ----------------------------------------------------------------------------------------------------
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life of sessions on all servers, for ever (see the port)."""
+        into, out = anyio.create_memory_object_stream[Sign](_WAITING)
+
+        async def follow(runner: OpencodeRunner) -> None:
+            async for sign in runner.signs():
+                await into.send(sign)
+
+        async def follow_maker(maker: _Maker, scope: anyio.CancelScope) -> None:
+            with scope:
+                await follow(maker.runner)
+
+        async def follow_makers() -> None:
+            for maker in self._makers.values():
+                maker.following = None
+            while True:
+                changed = self._changed
+                for maker in self._makers.values():
+                    if maker.up and maker.following is None:
+                        maker.following = anyio.CancelScope()
+                        group.start_soon(follow_maker, maker, maker.following)
+                await changed.wait()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow, self._judges)
+            group.start_soon(follow_makers)
+            async for sign in out:
+                yield sign

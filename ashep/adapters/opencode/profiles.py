@@ -1,0 +1,198 @@
+"""What servers see that are kept apart: those of places, where work is made, and the one for all that judge it."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import anyio.to_thread
+
+from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
+from ashep.adapters.opencode.server import Profile
+from ashep.core.policy.settings import AgentsSettings
+from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
+
+GROUNDS = ".ground"
+"""Beside the places: what is committed on each branch, for those who judge it."""
+
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+"""Files that OpenCode takes for a project's instructions: the first that is there."""
+
+_OURS = ("data", "home", "state", "tmp")
+_CONFIG = ("opencode.jsonc", "opencode.json")
+_FOLDER = ".opencode"
+_BORROWED = (".lender/objects", ".git-config")
+_CACHED = ("bin", "node_modules", "packages")
+_ELSEWHERE = ("BD_", "BEADS_", "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_", "TMP", "TEMP")
+"""How variables begin that name what is not there."""
+
+_STUB = """#!/bin/sh
+# Issues are Agent Shepherd's to change: what one needs of its own stands in the prompt.
+echo "{name} is not in here: your issue stands in your prompt, and what you finish is checked when you say so" >&2
+exit 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """Makes the profiles of one project's servers."""
+
+    project: Path
+    places: Path
+    """The folder of the places."""
+    agents: AgentsSettings
+    environ: Mapping[str, str]
+    base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
+    """Gives the files of the base branch that have these names, or lie in a folder that has."""
+
+    async def sandbox(self) -> Bubblewrap | None:
+        """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
+        if self.agents.sandbox == "none":
+            return None
+        with tempfile.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+            found = await try_out(Path(scratch))
+        if isinstance(found, Bubblewrap):
+            return found
+        if self.agents.sandbox == "bwrap":
+            raise ServerNotStarted(f"`agents.sandbox` is bwrap, and {found}")
+        return None
+
+    async def maker(self, folder: Path, place: Path) -> Profile:
+        """Give the profile of the server of a place, which keeps its things in `folder`."""
+        agents, environment = self.agents, dict[str, str]()
+        opened = [path for one in agents.openings for path in _opening(one, self.environ, environment)]
+        write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
+        read += [self.places / one for one in _BORROWED]
+        how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
+        there = [one for one in (*write, *opened) if one.exists()]
+        return await self._profile(folder, place, how, [place, *there], read, environment)
+
+    async def judge(self, folder: Path) -> Profile:
+        """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
+        try:
+            held = await self.base((*_CONFIG, *INSTRUCTIONS, _FOLDER))
+        except AshepError as error:
+            raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
+        name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
+        base, grounds = folder / "base" / name, self.places / GROUNDS
+        await anyio.to_thread.run_sync(_written, base, held)
+        found = [base / one for one in INSTRUCTIONS if one in held]
+        extra = {"lsp": False, "instructions": [str(found[0])] if found else []}
+        environment = {
+            "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+            "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1",
+            "OPENCODE_CONFIG_CONTENT": _merged(self.environ.get("OPENCODE_CONFIG_CONTENT", ""), extra),
+        }
+        named = [base / one for one in _CONFIG if one in held]
+        if named and "OPENCODE_CONFIG" not in self.environ:
+            environment["OPENCODE_CONFIG"] = str(named[0])
+        if "OPENCODE_CONFIG_DIR" not in self.environ and (base / _FOLDER).is_dir():
+            environment["OPENCODE_CONFIG_DIR"] = str(base / _FOLDER)
+        await anyio.to_thread.run_sync(lambda: grounds.mkdir(parents=True, exist_ok=True))
+        how = json.dumps(["judge", self.agents.sandbox, name])
+        return await self._profile(folder, grounds, how, [], [grounds, base], environment)
+
+    async def _profile(
+        self,
+        folder: Path,
+        at: Path,
+        how: str,
+        writable: Sequence[Path],
+        readable: Sequence[Path],
+        environment: dict[str, str],
+    ) -> Profile:
+        sandbox = await self.sandbox()
+        how = f"{'sandboxed' if sandbox else 'open'} {sha256(how.encode()).hexdigest()[:16]}"
+        if sandbox is None:
+            return Profile(how, View(at, ()), None, environment, frozenset(self._elsewhere(("BEADS_", "BD_"))))
+        home = Path(self.environ.get("HOME") or Path.home())
+        config = Path(self.environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
+        data = Path(self.environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
+        cache = Path(self.environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
+        own, stubs = [folder / one for one in _OURS], folder / "stubs"
+
+        def make() -> None:
+            for one in own:
+                one.mkdir(parents=True, exist_ok=True, mode=0o700)
+            stubs.mkdir(exist_ok=True)
+            for name in ("ashep", "bd"):
+                (stubs / name).write_text(_STUB.format(name=name))
+                (stubs / name).chmod(0o755)
+
+        await anyio.to_thread.run_sync(make)
+        path = os.pathsep.join((str(stubs), self.environ.get("PATH", PATH), str(cache / "bin")))
+        models = cache / "models.json"
+        given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
+        if models.exists():
+            given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        auth = [one for one in (data / "auth.json",) if one.exists()]
+        # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
+        settings = await anyio.to_thread.run_sync(_within, config)
+        view = View(
+            at=at,
+            writable=(*(one for one in own if one.name in ("data", "state")), *auth, *writable),
+            readable=tuple(readable),
+            kept=(*settings, *(cache / one for one in (*_CACHED, models.name)), stubs),
+            tmp=folder / "tmp",
+            home=folder / "home",
+            path=path,
+            network=True,
+            lasting=True,
+        )
+        return Profile(how, view, sandbox, given, frozenset(self._elsewhere(_ELSEWHERE)))
+
+    def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
+        return {name for name in self.environ if name.startswith(families)}
+
+
+def _within(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _homely(paths: Sequence[str]) -> list[Path]:
+    return [Path(path).expanduser() for path in paths]
+
+
+def _opening(name: str, environ: Mapping[str, str], environment: dict[str, str]) -> Collection[Path]:
+    """Give the sockets of an opening, and say in the environment where they are."""
+    runtime = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    match name:
+        case "docker":
+            variable, where = "DOCKER_HOST", Path("/var/run/docker.sock")
+        case "podman":
+            variable, where = "CONTAINER_HOST", runtime / "podman/podman.sock"
+        case "ssh-agent":
+            variable, where = "SSH_AUTH_SOCK", Path(environ.get("SSH_AUTH_SOCK", "/nowhere"))
+        case _:
+            variable, where = "", runtime / "gnupg/S.gpg-agent"
+    if variable:
+        environment[variable] = str(where) if name == "ssh-agent" else f"unix://{where}"
+    return (where,)
+
+
+def _merged(content: str, extra: Mapping[str, object]) -> str:
+    """Add to what the user's environment says to OpenCode; what cannot be read is left out, as it would be refused."""
+    try:
+        said = json.loads(content or "{}")
+    except ValueError:
+        said = {}
+    return json.dumps({**said, **extra} if isinstance(said, dict) else extra)
+
+
+def _written(base: Path, held: Mapping[str, bytes]) -> None:
+    """Write the base's configuration down, once: its folder is named by what is in it."""
+    if base.is_dir():
+        return
+    base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = Path(tempfile.mkdtemp(dir=base.parent))
+    for name, content in held.items():
+        (draft / name).parent.mkdir(parents=True, exist_ok=True)
+        (draft / name).write_bytes(content)
+    for old in base.parent.iterdir():
+        if old not in (draft, base):
+            shutil.rmtree(old, ignore_errors=True)
+    draft.rename(base)

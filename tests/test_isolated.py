@@ -1,0 +1,222 @@
+"""Servers kept apart: one for each place where work is made, in a sandbox, and one for all that judge it.
+
+On the real OpenCode with a scripted model; a place is a folder here (tests/test_places.py is about what is in one).
+"""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from ashep import connect
+from ashep.adapters import processes
+from ashep.adapters.git.trees.places import NOTES
+from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
+from ashep.adapters.opencode.server import Record, folder_of
+from ashep.core.policy.settings import Settings
+from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.errors import RunnerRefused
+from ashep.ports.runner import Prompt, SessionRequest, Turn
+from tests.conformance.runners import opencode, private_environment
+from tests.places import RUN, has_bubblewrap
+
+pytestmark = [pytest.mark.real, pytest.mark.may_block]
+
+SANDBOXED = pytest.param(
+    "bwrap", marks=pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+)
+
+
+class World:
+    """A project with a place and a ground, and the runner that config.yaml describes."""
+
+    def __init__(self, folder: Path, sandbox: str) -> None:
+        self.folder, self.project = folder, folder / "home" / "project"
+        self.places = self.project / ".agent-shepherd" / "places"
+        self.place, self.ground = self.places / "ashep" / "t-1", self.places / ".ground" / "t-1"
+        for made in (
+            self.place,
+            self.places / NOTES / "ashep%2Ft-1",
+            self.ground,
+            folder / "bin",
+            self.project / ".agent-shepherd" / "state",
+        ):
+            made.mkdir(parents=True)
+        (folder / "home" / "key").write_text("-----PRIVATE KEY-----")
+        self.commands: dict[str, list[str]] = {}
+        """What an agent runs in its shell, by a word in the prompt."""
+        self.said: dict[str, list[str]] = {}
+        """What came out, by the same word."""
+        self.model = ModelServer(self._reply)
+        self.config = folder / "home" / ".config" / "opencode"
+        settle(self.config, {})
+        self.environ = private_environment(folder / "home", folder / "bin")
+        isolation = {"worker": {"workspace": "place"}, "agents": {"sandbox": sandbox}}
+        self.settings = Settings.model_validate(
+            {
+                **isolation,
+                "runners": {"opencode": {"isolation": "place", "command": (opencode(),), "environment": (RUN,)}},
+            }
+        )
+
+    @asynccontextmanager
+    async def runner(self) -> AsyncIterator[IsolatedRunner]:
+        """The runner of one life of the daemon."""
+        made = connect.runner_of(self.project, self.settings)
+        assert isinstance(made, IsolatedRunner)
+        async with aclosing(made):
+            await made.start()
+            yield made
+
+    @property
+    def servers(self) -> Path:
+        return folder_of(self.project / ".agent-shepherd" / "state", self.environ)
+
+    def record(self, place: Path | None = None) -> Record:
+        folder = self.servers if place is None else folder_for(self.servers, place)
+        return Record.model_validate_json((folder / "server.json").read_bytes())
+
+    def _reply(self, ask: Ask) -> Reply:
+        word = next((word for word in self.commands if word in ask.prompt), "")
+        calls = list[Call]()
+        for n, line in enumerate(self.commands.get(word, [])):  # in a script: what OpenCode's rules see is none of it
+            (self.place / f"{n}.sh").write_text(line)
+            calls.append(Call("bash", {"command": f"sh {n}.sh 2>&1", "description": "try"}))
+        if len(ask.results) < len(calls):
+            return Reply(calls=(calls[len(ask.results)],))
+        self.said[word] = list(ask.results)
+        return Reply("done", hang="hangs" in ask.prompt)
+
+
+@pytest.fixture(params=[SANDBOXED, "none"])
+def placed(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(tmp_path, request.param)
+    for name in [name for name in os.environ if name.startswith(("XDG_", "OPENCODE"))]:
+        monkeypatch.delenv(name)
+    for name, value in world.environ.items():
+        monkeypatch.setenv(name, value)
+    return world
+
+
+@pytest.fixture
+async def world(placed: World) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(placed.model)
+        (placed.config / "opencode.json").write_text(json.dumps(opencode_config(placed.model.url)))
+        yield placed
+        await connect.runner_of(placed.project, placed.settings).stop_server()
+
+
+async def turn_of(runner: IsolatedRunner, session: str, prompt: Prompt) -> Turn:
+    await runner.send(prompt)
+    with anyio.fail_after(60):
+        while (turn := await runner.turn(session, prompt.message_id)).state != "finished":
+            await anyio.sleep(0.1)
+    return turn
+
+
+def asking(session: str, text: str, n: int = 1) -> Prompt:
+    return Prompt(session, f"msg_{n:012x}aaaaaaaaaaaaaa", f"prt_{n:012x}aaaaaaaaaaaaaa", text)
+
+
+def write(world: World, run: str = "t-1/1") -> SessionRequest:
+    return SessionRequest(f"i:{run}", run, "write", directory=str(world.place))
+
+
+async def test_who_makes_is_alone(world: World) -> None:
+    """A session that may write works in its place's server, and sees what it is given there; judges have another."""
+    sandboxed = world.settings.agents.sandbox == "bwrap"
+    async with world.runner() as runner:
+        maker = await runner.open_session(write(world))
+        judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
+        world.commands["make"] = [
+            f"cat {world.folder}/home/key",
+            f"ls -a {world.project}/.agent-shepherd",
+            "echo made > made; touch ~/mine && echo home",
+            "bd list || ashep approve t-1",
+        ]
+        turn = await turn_of(runner, maker, asking(maker, "make it"))
+        key, project, made, stubs = world.said["make"]
+        assert turn.text == "done"
+        assert (world.place / "made").exists()
+        assert "home" in made
+        assert ("PRIVATE KEY" in key) is not sandboxed
+        assert ("state" in project) is not sandboxed
+        assert (world.folder / "home" / "mine").exists() is not sandboxed
+        assert not sandboxed or "bd is not in here" in stubs
+        assert world.record().port != world.record(world.place).port
+        assert turn.instance != (await runner.catalog()).instance
+        assert await runner.has_session(judge)
+        assert await runner.has_session(maker)
+
+        for where in (str(world.ground), None):
+            with pytest.raises(RunnerRefused):
+                await runner.open_session(SessionRequest("i:t-1/3", "t-1/3", "write", directory=where))
+
+    async with world.runner() as again:
+        assert await again.find_session("i:t-1/1", str(world.place)) == maker
+        assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
+
+
+async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
+    """Whoever takes the mark off a process of theirs has it ended all the same, in a sandbox; sessions stay, until the
+    place is forgotten.
+    """
+    sandboxed = world.settings.agents.sandbox == "bwrap"
+    async with world.runner() as runner:
+        maker = await runner.open_session(write(world))
+        world.commands["stay"] = [
+            "env -i setsid sleep 4321 >/dev/null 2>&1 & echo",
+            "setsid sleep 4322 >/dev/null 2>&1 &",
+        ]
+        await turn_of(runner, maker, asking(maker, "stay"))
+        assert len(sleepers("4321")) == len(sleepers("4322")) == 1
+        before = world.record(world.place)
+        await leave(world.servers, world.place)
+        assert len(sleepers("4321")) == (0 if sandboxed else 1)
+        assert not sleepers("4322")
+        assert not processes.holders_of(before.mark)
+        for pid in sleepers("4321"):
+            os.kill(pid, signal.SIGKILL)
+        assert (await runner.turn(maker, asking(maker, "").message_id)).text == "done"  # it is begun anew
+        await forget(world.servers, world.place)
+        assert not folder_for(world.servers, world.place).exists()
+        assert not await runner.has_session(maker)
+
+
+async def test_a_server_that_an_agent_broke_is_nobody_elses(world: World) -> None:
+    """Its run is told why; the others go on, and the server of the judges is as it was."""
+    async with world.runner() as runner:
+        judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
+        maker = await runner.open_session(write(world))
+        await leave(world.servers, world.place)
+        (folder_for(world.servers, world.place) / "data" / "opencode" / "opencode.db").write_bytes(b"broken" * 1000)
+        with pytest.raises(RunnerRefused, match="t-1"):
+            await runner.turn(maker, asking(maker, "").message_id)
+        assert await runner.busy((maker, judge)) == frozenset()
+        assert [one.session for one in await runner.requests((maker, judge)) if one.unlisted] == [maker]
+        assert await runner.has_session(judge)
+
+
+async def test_killed_server_of_a_place(world: World) -> None:
+    """A turn whose server dies is seen by another instance, as dead; its sandbox died with it."""
+    async with world.runner() as runner:
+        maker = await runner.open_session(write(world))
+        instance = await runner.send(asking(maker, "hangs"))
+        record = world.record(world.place)
+        os.kill(record.first[0] if record.first else record.pid or 0, signal.SIGKILL)
+        with anyio.fail_after(30):
+            turn = await runner.turn(maker, asking(maker, "").message_id)
+        assert turn.state != "finished"
+        assert turn.instance != instance
+
+
+def sleepers(seconds: str) -> list[int]:
+    found = subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], capture_output=True, text=True).stdout
+    return [int(pid) for pid in found.split()]
