@@ -1,14 +1,19 @@
 """HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
 
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
+import anyio
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.redaction import Redaction
 
-_CALL = 15.0  # seconds for any call
+_CALL = 15.0  # seconds for any call to say something
+_WHOLE = 30.0  # seconds for an answer to be whole
+MOST = 64 * 1024**2
+"""Bytes of an answer that are taken: a page of a session's messages holds a few at most."""
 PROBE = 1.0
 """Seconds of the first probe: the first connection to a starting server may never be answered (fact 18)."""
 
@@ -68,12 +73,13 @@ class Client:
         self.address, self._redaction = address, redaction or Redaction()
         auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
         self._http = httpx.AsyncClient(
+            transport=_Bounded(verify=verify(address.url)),
+            headers={"Accept-Encoding": "identity"},
             base_url=address.url,
             auth=auth,
             params={"directory": directory},
             timeout=timeout,
             trust_env=False,
-            verify=verify(address.url),
         )
 
     async def call(
@@ -95,7 +101,10 @@ class Client:
 
         """
         try:
-            answer = await self._http.request(method, path, json=json, params=params)
+            with anyio.fail_after(_WHOLE):
+                answer = await self._http.request(method, path, json=json, params=params)
+        except TimeoutError as error:
+            raise RunnerUnavailable(f"{method} {path}: no whole answer in {_WHOLE:g} s") from error
         except httpx.HTTPError as error:
             if isinstance(error, httpx.ConnectError) and was_refused(error):
                 raise Refused(f"nothing listens at {self.address.url}") from error
@@ -108,7 +117,8 @@ class Client:
         content = self._redaction.data(answer.content)
         if content is answer.content:
             return answer
-        kind = {"content-type": answer.headers.get("content-type", "application/json")}
+        kept = ("content-type", "date", "x-next-cursor")
+        kind = {"content-type": "application/json"} | {k: answer.headers[k] for k in kept if k in answer.headers}
         return httpx.Response(answer.status_code, headers=kind, content=content, request=answer.request)
 
     def stream(self) -> httpx.AsyncClient:
@@ -118,6 +128,36 @@ class Client:
     async def aclose(self) -> None:
         """Close its connections."""
         await self._http.aclose()
+
+
+class _Bounded(httpx.AsyncHTTPTransport):
+    """Answers of a bounded size, and events of one: a place's server may be a program of whoever works there."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = await super().handle_async_request(request)
+        if "content-encoding" in answer.headers:  # a little that becomes much
+            await answer.aclose()
+            raise httpx.RemoteProtocolError("an answer is packed although none was asked for")
+        streams = answer.headers.get("content-type", "").startswith("text/event-stream")
+        answer.stream = _Pieces(cast(httpx.AsyncByteStream, answer.stream), by_line=streams)
+        return answer
+
+
+class _Pieces(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, *, by_line: bool) -> None:
+        self._stream, self._by_line = stream, by_line
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            end = piece.rfind(b"\n") if self._by_line else -1
+            size = len(piece) - end - 1 if end >= 0 else size + len(piece)
+            if size > MOST:
+                raise httpx.ReadError(f"an answer, or an event, has more than {MOST} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class Refused(RunnerUnavailable):

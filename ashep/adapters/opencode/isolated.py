@@ -32,6 +32,7 @@ SERVERS = "servers"
 _SESSIONS = "sessions"
 _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
+_PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
 
@@ -58,6 +59,9 @@ class _Maker:
     used: float = field(default_factory=anyio.current_time)
     up: bool = False
     """It was started, and was not seen to be away since."""
+    failed: int = 0
+    until: float = 0.0
+    """Until then it is not tried again."""
     starting: anyio.Lock = field(default_factory=anyio.Lock)
     following: anyio.CancelScope | None = None
     """Where its signs are followed."""
@@ -146,6 +150,8 @@ class IsolatedRunner:
             return await call(self._judges)
         maker = self._makers.setdefault(place, _Maker(self._make(place)))
         maker.used = anyio.current_time()
+        if maker.used < maker.until:  # each try may take long, and others wait for it
+            raise RunnerRefused(f"the agent server of {place.name} does not answer")
         try:
             await self._up(place, maker)
             with suppress(RunnerUnavailable):
@@ -154,8 +160,11 @@ class IsolatedRunner:
             await self._up(place, maker)
             return await call(maker.runner)
         except (RunnerUnavailable, RunnerUnauthorized) as error:
-            maker.up = False
             await maker.runner.ask_for_room()  # a full disk is everybody's
+            maker.up, maker.failed = False, maker.failed + 1
+            maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
+            with suppress(RunnerError):
+                await maker.runner.stop_server()  # whatever it is that answers there, or does not
             raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
 
     async def _up(self, place: Path, maker: _Maker) -> None:
