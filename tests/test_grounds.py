@@ -1,15 +1,20 @@
 """What judges stand on, over the real git: what was committed and nothing else, and no way out of it."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ashep.adapters.git.repository import delete
 from ashep.adapters.git.trees.places import Places
+from ashep.core.facts.delivery import Ground
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
@@ -123,6 +128,42 @@ async def test_a_project_in_a_folder_that_the_candidate_made_a_link_makes_nothin
     with pytest.raises(AshepError, match="cannot be made"):
         await world.spaces.prepare(ONE, None, 0, "sealed")
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["shallow", "sha256", "submodule", "partial"])
+async def test_a_repository_of_any_kind_is_laid_out_as_checks_have_it(world: PlacesWorld, kind: str) -> None:
+    top, person = world.top.parent / kind, ("-c", "user.name=p", "-c", "user.email=p@x")
+    if kind == "sha256":
+        world.git("init", "-q", "-b", "main", "--object-format=sha256", str(top))
+        world.git("-C", str(top), *person, "commit", "-q", "--allow-empty", "-m", "None")
+        for name in ("a.txt", "AGENTS.md"):
+            (top / name).write_text((world.top / name).read_text())
+        world.git("-C", str(top), "add", "-A")
+        world.git("-C", str(top), *person, "commit", "-qm", "a")
+    else:
+        world.git("config", "uploadpack.allowFilter", "true")
+        how = {"shallow": ["--depth=1"], "partial": ["--filter=blob:none", "--no-checkout"]}.get(kind, [])
+        world.git("clone", "-q", *how, f"file://{world.top}", str(top))
+    if kind == "submodule":
+        add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.top), "sub")
+        world.git("-C", str(top), *add)
+        world.git("-C", str(top), *person, "commit", "-qm", "sub")
+    world.spaces = world.again(top)
+    if kind == "partial":
+        with pytest.raises(AshepError, match="partial clone"):
+            await laid(world)
+        return
+    ground = await laid(world)
+    assert {"AGENTS.md": "the base's\n", "a.txt": "a\n"}.items() <= contents(ground).items()
+    assert kind != "submodule" or list((ground / "sub").iterdir()) == []
+
+
+@pytest.mark.may_block
+async def test_what_lies_beside_places_in_the_users_checkout_is_none_of_its_files(world: PlacesWorld) -> None:
+    world.place = world.top / "places"
+    world.spaces = world.again()
+    await laid(world)
+    assert world.git("status", "--porcelain") == ""
 
 
 # --- instructions -----------------------------------------------------------------------------------------------------
@@ -307,3 +348,45 @@ async def test_many_files_are_laid_out_in_seconds(world: PlacesWorld) -> None:
     print(MANY, "again", time.monotonic() - again)
     assert sum(1 for path in ground.rglob("*") if path.is_file()) == MANY + 3
     assert time.monotonic() - begun < 60
+
+
+_PREPARES = """
+import sys, anyio
+from functools import partial
+from pathlib import Path
+from ashep.adapters.git.trees.places import Places
+spaces = Places(Path(sys.argv[1]), Path(sys.argv[2]), sandbox=False)
+print("begins", flush=True)
+anyio.run(spaces.prepare, sys.argv[3], None, 0, sys.argv[4])
+"""
+
+
+def killed(argv: list[str], after: float) -> None:
+    """Start something that says when it begins, and kill it so many seconds later."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(after)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+@pytest.mark.full
+@pytest.mark.may_block
+@pytest.mark.parametrize("kind", ["sealed", "fresh"])
+async def test_whatever_a_kill_leaves_the_next_call_makes_whole(world: PlacesWorld, kind: Ground) -> None:
+    await made(world, {".gitignore": ".env\n", "src/b.txt": "b\n"})
+    for step in range(25):
+        world.edit(ONE, ".env", f"{step}\n") if (world.place / ONE).is_dir() else None
+        killed([sys.executable, "-c", _PREPARES, str(world.top), str(world.place), ONE, kind], step * 0.012)
+        there = await world.spaces.prepare(ONE, None, 0, kind)
+        files = {path.relative_to(there.path) for path in Path(there.path).rglob("*") if path.is_file()}
+        names = sorted(path.as_posix() for path in files if path.parts[0] != ".git")
+        assert names == [".gitignore", "AGENTS.md", "a.txt", "src/b.txt"]
+        assert [one.branch for one in await world.spaces.list()] == [ONE]
+        assert list((world.place / ".making").iterdir()) == []
+        assert world.git("fsck", "--connectivity-only") == ""
+        await world.spaces.prepare(ONE, None, 0)
+    saved = world.git("for-each-ref", "--format=%(refname)", f"refs/ashep/saved/{ONE}").split()
+    kept = {world.git("show", f"{ref}:.env", check=False) for ref in saved}
+    assert kind == "sealed" or {str(step) for step in range(25)} <= kept, "a maker's file is lost"

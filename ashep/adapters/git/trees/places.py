@@ -172,8 +172,6 @@ class Places(Worktrees):
                 if place.notes.exists():
                     shutil.rmtree(place.notes)  # of one that went
                 _write_given(place, lent.refs)
-                if not (ignore := self._place / ".gitignore").exists():
-                    ignore.write_text("*\n")
                 if place.path.exists():
                     place.path.rmdir()
                 made.rename(place.path)
@@ -190,6 +188,8 @@ class Places(Worktrees):
         def begin() -> None:
             delete(folder)
             folder.mkdir(mode=0o700, parents=True)
+            if not (ignore := root / ".gitignore").exists():
+                ignore.write_text("*\n")
 
         try:
             await anyio.to_thread.run_sync(begin)
