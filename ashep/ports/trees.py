@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from ashep.core.facts.delivery import Tree
+from ashep.core.facts.delivery import Ground, Tree
 from ashep.core.impact.changes import Diff
 
 
@@ -143,12 +143,18 @@ class Workspaces(Protocol):
     Errors: `AshepError` with what a person can do; nothing is half done then that another call does not complete.
     """
 
-    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
+    async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
         """See to it that the branch and its tree stand, and that its set-up has been carried out once.
 
         The branch begins at `base`; None: at the commit that the base branch has now. A branch that exists keeps its
         commits and its recorded base, whatever `base` says. A tree that stands is left exactly as it is. `slot` (0 to
         the number of runs at once - 1) is told to the set-up as `ASHEP_SLOT`.
+
+        `ground`: "fresh" takes the tree away first, as `remove` does, so that nothing that a run left there stays.
+        "sealed" gives, instead of the tree, which need not stand, what the branch has now in a folder that nobody
+        writes to: without a git, ignored files, a set-up, and links that lead out of it, and with the files that
+        instruct agents as the base has them. It is made anew each time, and goes when the tree is removed. Trees that
+        share the repository, with whoever works in the others, are the same for all.
 
         Raises `AshepError`: no room on the disk (only where a tree is to be made), no commit to begin from, a step of
         the set-up failed, the branch is checked out elsewhere, something else is in the tree's place.

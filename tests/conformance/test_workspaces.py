@@ -139,6 +139,30 @@ async def test_a_tree_is_taken_away_and_stands_again(world: WorkspacesWorld) -> 
     assert (await world.spaces.remove("ashep/unknown", forget=True)).saved == ()
 
 
+@pytest.mark.promise("I7")
+async def test_what_a_branch_holds_is_laid_out_for_who_reads_and_is_no_tree(world: WorkspacesWorld) -> None:
+    laid = await world.spaces.prepare(ONE, None, 0, "sealed")
+    assert (laid.base, laid.head) == (world.base(), world.base()), "the branch begins as any other"
+    tree = await world.spaces.prepare(ONE, None, 0)
+    assert (tree.base, tree.head) == (laid.base, laid.head)
+    world.edit(ONE, "b.txt", "b\n")
+    assert (await world.spaces.prepare(ONE, None, 0, "sealed")).head == laid.head, "nothing is sealed by that"
+    head = (await world.spaces.seal(ONE, "t-1/implement.1.1", "First")).head
+    again = await world.spaces.prepare(ONE, None, 0, "sealed")
+    assert (again.head, again.base) == (head, laid.base)
+    assert [one.branch for one in await world.spaces.list()] == [ONE]
+    await world.spaces.remove(ONE)
+    assert (await world.spaces.prepare(ONE, None, 0)).head == head
+
+
+async def test_a_tree_is_made_anew_for_who_judges_in_it(world: WorkspacesWorld) -> None:
+    await world.spaces.prepare(ONE, None, 0, "fresh")
+    world.edit(ONE, "b.txt", "b\n")
+    head = (await world.spaces.seal(ONE, "t-1/implement.1.1", "First")).head
+    assert (await world.spaces.prepare(ONE, None, 0, "fresh")).head == head
+    assert world.read(ONE) == {"a.txt": "a\n", "b.txt": "b\n"}
+
+
 async def test_a_branch_that_the_base_holds_is_merged(world: WorkspacesWorld) -> None:
     await world.spaces.prepare(ONE, None, 0)
     await world.spaces.prepare(TWO, None, 0)

@@ -11,7 +11,7 @@ from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.tracker import Issue, Stamp
 from ashep.core.policy.policies import Phase, Takeover
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import AgentsSettings, Settings
 from ashep.core.reconcile.observe import session_read
 from ashep.core.state.branches import branch_of, issue_of, shared_branch
 from tests.core import given
@@ -148,6 +148,62 @@ def test_a_reused_session_is_looked_for_in_the_tree() -> None:
         (False, "/trees/ashep/t-1"),
         (True, "/trees/ashep/t-1"),
     ]
+
+
+# --- judges on clean ground ---------------------------------------------------------------------------------------
+
+JUDGED = policy_of(
+    Phase(name="plan", capabilities=("review",), access="read", next={"success": "implement"}),
+    Phase(name="implement", access="write", next={"success": "test"}),
+    Phase(
+        name="test", capabilities=("code",), access="write", verdicts=("pass", "fail"),
+        next={"pass": "review", "fail": "implement"},
+    ),
+    Phase(name="review", access="read", verdicts=("approve", "no"), next={"approve": "close", "no": "implement"}),
+)  # fmt: skip
+
+
+def alone() -> Settings:
+    """Who changes files has a place of its own, and an agent server there."""
+    return settings(workspace="place").model_copy(update={"agents": AgentsSettings(sandbox="auto")})
+
+
+@pytest.mark.promise("I7")
+def test_who_judges_stands_on_what_was_committed_and_who_works_in_the_place() -> None:
+    book = book_of(JUDGED, config=alone())
+    book.made.look()
+    assert book >> book.next() << like(c.PrepareTree, ground="sealed", base=None)
+    assert book >> book.next() << like(c.OpenSession, directory="/grounds/ashep/t-1", access="read")
+    assert book.flow().work.own.path == ""  # type: ignore[union-attr] - nobody has worked there yet
+    book.answered()
+    for verdict in (None, None, "pass"):
+        (book >> book.reports(verdict=verdict)).answered()
+    asked = [(one.run.split("/")[1].split(".")[0], one.ground) for one in book.bodies(c.PrepareTree)]
+    assert asked == [("plan", "sealed"), ("implement", "own"), ("test", "fresh"), ("review", "sealed")]
+    places = [one.directory for one in book.bodies(c.OpenSession)]
+    assert places == [f"/{where}/ashep/t-1" for where in ("grounds", "trees", "trees", "grounds")]
+
+
+@pytest.mark.promise("I7")
+def test_after_a_judge_people_are_led_to_where_the_work_is_and_the_next_works_there() -> None:
+    book = book_of(JUDGED, config=alone()).looked()
+    for verdict in (None, None, "pass"):
+        (book >> book.reports(verdict=verdict)).answered()
+    own = book.flow().work.own
+    assert own is not None
+    assert (own.path, own.ground) == ("/trees/ashep/t-1", "/grounds/ashep/t-1")
+    (book >> book.reports(verdict="no")).answered()
+    own = book.flow().work.own
+    assert own is not None
+    assert (book.run().phase, own.path, own.ground) == ("implement", "/trees/ashep/t-1", "")
+
+
+@pytest.mark.parametrize("config", [own(), settings(workspace="place")])
+def test_where_agents_are_not_isolated_all_of_an_issues_runs_work_in_one_tree(config: Settings) -> None:
+    book = book_of(JUDGED, config=config).looked()
+    for verdict in (None, None, "pass"):
+        (book >> book.reports(verdict=verdict)).answered()
+    assert [one.ground for one in book.bodies(c.PrepareTree)] == ["own"] * 4
 
 
 # --- a branch that issues share -----------------------------------------------------------------------------------

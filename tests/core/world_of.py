@@ -540,9 +540,10 @@ class MadeUp:
                 self._abort(session or "")
                 return runs.OrphanStopped(command.issue, command.key, session is not None)
             case c.PrepareTree():
-                path, base = f"/trees/{command.branch}", command.base or "c0ffee"
-                head, branch = self.heads.get(command.branch, base), command.branch
-                return delivery.TreePrepared(command.issue, command.run, command.key, branch, path, base, head)
+                branch, ground, base = command.branch, command.ground, command.base or "c0ffee"
+                path, head = f"/{'grounds' if ground == 'sealed' else 'trees'}/{branch}", self.heads.get(branch, base)
+                about = (command.issue, command.run, command.key)
+                return delivery.TreePrepared(*about, branch, path, base, head, ground)
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
                 sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].work.commits, head))

@@ -83,7 +83,7 @@ class Profile:
 READING = Profile()
 """To look: what is shown to people and agents, and judged. Nothing lasting is made, so that nothing is flushed; how
 files are compared is for the person's settings to say, for the work tree and its index are theirs. A check's checkout
-is told by variables to read no settings at all (`ashep.adapters.verifier.checkout`)."""
+is told by variables to read no settings at all (`ashep.adapters.git.clean`)."""
 
 LANDING = Profile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
 """To move bases and push: what a ref names must be on the disk before the ref is, power may fail at any time. What is

@@ -356,6 +356,8 @@ def delete(folder: Path) -> None:
         with suppress(OSError):
             folder.unlink()
         return
+    with suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
     for path, folders, _ in os.walk(folder):
         for name in folders:
             with suppress(OSError):

@@ -1,9 +1,4 @@
-"""A clean checkout of a commit, below a scratch folder; the repository is only read, by a git folder of our own.
-
-That folder borrows the repository's objects (git's `alternates`) and reads none of its settings: no hook, filter or
-file monitor that somebody put there is run, and no index, reference or list of work trees is written. So what Git LFS
-would fetch stays a pointer, and a submodule an empty folder.
-"""
+"""A clean checkout of a commit, below a scratch folder (`ashep.adapters.git.clean`), and the folders around it."""
 
 import fcntl
 import os
@@ -11,8 +6,6 @@ import re
 import shutil
 import stat
 import tempfile
-from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,28 +13,15 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.clean import QUIET, Files, Source, reading
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
-from ashep.core.policy.disk import LOW_DISK, room
+from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
-from ashep.errors import AshepError, PrintedTooMuch
+from ashep.errors import AshepError
 
-MOST_FILES = 500_000
-"""Files of a checkout: a few objects of git can name any number of them."""
-
-_BLOCK = 4096  # bytes of a disk that a file takes at least
-_GIT = 300.0  # seconds for one call of git
-_QUIET = {"GIT_NO_LAZY_FETCH": "1"}
-_ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 _IDENTITY = "[user]\n\tname = Agent Shepherd\n\temail = ashep@localhost\n"
 _ID = re.compile(r"([0-9a-f]{40}(?:[0-9a-f]{24})?) (\w+) \d+")
 _PREFIX = "check-"
-_MISSING = "unable to read sha1 file"
-
-_FETCH = (
-    "The repository does not hold every file of the commit, and nothing is fetched for a check. It may be a partial "
-    "clone: `git config --unset remote.origin.partialCloneFilter` and `git fetch --refetch` make it whole"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +42,14 @@ class Commits:
 
 async def find(repository: Path, commit: str, base: str | None) -> Commits:
     """Look commits up. Raises `AshepError` where there is no such repository or commit."""
-    where = await _git(repository, "rev-parse", "--git-path", "objects", env=_QUIET)
+    where = await reading(repository, "rev-parse", "--git-path", "objects", env=QUIET)
     objects = await to_thread.run_sync(Path(repository, os.fsdecode(where.rstrip(b"\n"))).resolve)
     names = [f"{commit}^{{commit}}", f"{commit}^{{tree}}", f"{commit}:{SCRIPTS}"]
     names += [f"{base}^{{commit}}", f"{base}:{SCRIPTS}"] if base else []
     if any(set("\n\0") & set(name) or name.startswith("-") for name in names):
         raise AshepError(f"{clean(commit)!r} is no commit")
     asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
-    said = await _git(repository, "cat-file", "--batch-check", env=_QUIET, stdin=asked)
+    said = await reading(repository, "cat-file", "--batch-check", env=QUIET, stdin=asked)
     found = [_ID.fullmatch(line) for line in said.decode(errors="replace").splitlines()]
     for name, one in ((commit, found[0]), *([(base, found[3])] if base else [])):
         if one is None:
@@ -93,102 +73,41 @@ class Checkout:
 
     def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK) -> None:
         """`floor`: bytes that are to stay free on the disk."""
-        self._commits, self._git_folder, self._floor = commits, place / "git", floor
+        self._commits = commits
         self.folders = Folders(place, place / "tree", place / "home", place / "tmp", commits.objects)
         self.tree = self.folders.tree
+        self._files = Files(Source(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor)
 
     async def fill(self) -> None:
         """Write the files. Raises `AshepError`."""
-        await self._on_disk(self._prepare)
-        await self._ask_for_room()
-        await self._git("read-tree", self._commits.tree)
-        if self._commits.scripts != self._commits.own_scripts:
-            if self._commits.own_scripts:
-                await self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
-            if self._commits.scripts:
-                await self._git("read-tree", f"--prefix={SCRIPTS}/", self._commits.scripts)
-        try:
-            await self._git("checkout-index", "-a", "-f", "-u", "-q")
-        except AshepError as error:
-            if _MISSING in str(error):
-                raise AshepError(f"{error}. {_FETCH}") from error
-            raise
-
-    async def _ask_for_room(self) -> None:
-        """Count what would be written, before anything is. Raises `AshepError` where that is too much."""
-        blobs: Counter[bytes] = Counter()
-        for tree in filter(None, (self._commits.tree, self._commits.scripts)):
-            try:
-                listed = await self._git("ls-tree", "-r", "-z", tree)
-            except PrintedTooMuch as error:
-                raise AshepError(_too_many(self._commits.commit)) from error
-            blobs.update(entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0")[:-1])
-        if (files := blobs.total()) > MOST_FILES:
-            raise AshepError(_too_many(self._commits.commit))
-        asked = b"".join(blob + b"\n" for blob in blobs)
-        sizes = (await self._git("cat-file", "--batch-check=%(objectsize)", stdin=asked)).split(b"\n")
-        # what is not there has no size: the checkout says so
-        known = zip(blobs.values(), sizes, strict=False)
-        size = sum(count * max(int(one), _BLOCK) for count, one in known if one.isdigit())
-        found = await to_thread.run_sync(os.statvfs, self.tree)
-        free = room(found.f_bavail * found.f_frsize, found.f_files, max(found.f_favail - files, 0))
-        if free < size + self._floor:
-            raise AshepError(
-                f"the checkout of {self._commits.commit[:12]} has {files} files and takes {_mib(size)} MiB, and "
-                f"{_mib(self._floor)} MiB are to stay free; there is room for {_mib(free)} MiB where {self.tree} is"
-            )
+        files, commits = self._files, self._commits
+        await files.on_disk(self._prepare)
+        await files.ask_for_room(*filter(None, (commits.tree, commits.scripts)))
+        await files.git("read-tree", commits.tree)
+        if commits.scripts != commits.own_scripts:
+            if commits.own_scripts:
+                await files.git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", SCRIPTS)
+            if commits.scripts:
+                await files.git("read-tree", f"--prefix={SCRIPTS}/", commits.scripts)
+        await files.write()
 
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
-        await self._on_disk(self._make_repository)
+        await self._files.on_disk(self._make_repository)
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
         await to_thread.run_sync(_remove, self.tree / SCRIPTS)
-        await self._git("checkout-index", "-a", "-f", "-u", "-q")
-
-    async def _on_disk(self, work: Callable[[], None]) -> None:
-        """Write what we write ourselves. Raises `AshepError`, on a full disk say."""
-        try:
-            await to_thread.run_sync(work)
-        except OSError as error:
-            raise AshepError(f"{self.folders.tree}: the checkout cannot be made: {error.strerror}") from error
+        await self._files.git("checkout-index", "-a", "-f", "-u", "-q")
 
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
             folder.mkdir()
-        self._make_git(self._git_folder, "")
-
-    def _make_git(self, folder: Path, more: str) -> None:
-        for name in ("objects/info", "objects/pack", "refs/heads"):
-            (folder / name).mkdir(parents=True)
-        kind = "sha256" if len(self._commits.tree) == 64 else ""
-        extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {kind}\n" if kind else ""
-        (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
-        (folder / "HEAD").write_text(f"{self._commits.commit}\n")
-        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(self._commits.objects) + b"\n")
-        if self._commits.shallow is not None:
-            (folder / "shallow").write_bytes(self._commits.shallow)
+        self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
-        self._make_git(self.tree / ".git", _IDENTITY)
-        shutil.copy2(self._git_folder / "index", self.tree / ".git" / "index")
-
-    async def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
-        where = {"GIT_DIR": str(self._git_folder), "GIT_WORK_TREE": str(self.tree)}
-        return await _git(self.tree, *arguments, env=_QUIET | _ALONE | where, stdin=stdin)
-
-
-def _too_many(commit: str) -> str:
-    return f"the tree of commit {commit[:12]} has more than {MOST_FILES} files: nothing of it is written"
-
-
-def _mib(size: int) -> int:
-    return -(-size // 1024**2)
-
-
-async def _git(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
-    return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin) or b""
+        self._files.make_git(self.tree / ".git", _IDENTITY)
+        shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
 
 
 # --- the scratch folder -----------------------------------------------------------------------------------------------

@@ -191,7 +191,11 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
         # nobody knows how much is, so that all of it counts
         begins = fact.base if flow.counters.floor else fact.head
         base = (flow.work.own.base or begins) if is_shared(flow.work.own.branch) else fact.base
-        own = dataclasses.replace(flow.work.own, path=fact.path, base=base, head=fact.head)
+        own = dataclasses.replace(flow.work.own, base=base, head=fact.head)
+        read = fact.ground == "sealed"  # people are led to where the work is
+        own = (
+            dataclasses.replace(own, ground=fact.path) if read else dataclasses.replace(own, path=fact.path, ground="")
+        )
         flow = with_work(flow, own=own, base=base)
     else:
         own = dataclasses.replace(
@@ -256,7 +260,7 @@ def slept(world: World, gap: timedelta) -> World:
 def _gone(flow: Flow) -> Flow:
     """Whoever goes on with the issue begins at the base anew; what is known of its work is kept."""
     own = flow.work.own
-    own = own and dataclasses.replace(own, path="", base="", since="", approved="", left=False, rest=None)
+    own = own and dataclasses.replace(own, path="", ground="", base="", since="", approved="", left=False, rest=None)
     return with_work(flow, own=own)
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Literal
 
 from ashep.core.facts import requests, resources, runs, tracker
+from ashep.core.facts.delivery import Ground
 from ashep.core.policy.policies import PermissionRule
 
 
@@ -190,6 +191,7 @@ class PrepareTree(OfRun):
     """Where the branch began; None: that is to be found now."""
     slot: int
     tries: int = 0
+    ground: Ground = "own"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,10 @@ from typing import Literal
 
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer
 
+Ground = Literal["own", "fresh", "sealed"]
+"""What a run stands on. own: the branch's tree as it is · fresh: that tree, made anew · sealed: what was committed, in
+a folder that nobody writes to, with the instructions of the base."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -44,6 +48,7 @@ class TreePrepared(RunAnswer):
     base: str
     """The commit that the branch began from."""
     head: str
+    ground: Ground = "own"
 
 
 @dataclass(frozen=True, slots=True)

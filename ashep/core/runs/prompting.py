@@ -19,6 +19,7 @@ from ashep.core.facts.commands import (
     StopOrphan,
     StopTurn,
 )
+from ashep.core.facts.delivery import Ground
 from ashep.core.runs.requests import rules_of, to_answer
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Run
@@ -84,7 +85,7 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
 def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     issue, prompt = flow.issue.id, run.prompt
     if run.tree_wanted == "before":
-        return _before(flow, run)
+        return _before(world, flow, run)
     if run.extract == "wanted" or run.session is None:
         return _open_session(world, flow, run)
     if prompt.blob is None:
@@ -108,11 +109,21 @@ def _next_step(world: World, flow: Flow, run: Run) -> Command | None:
     return None
 
 
-def _before(flow: Flow, run: Run) -> Command:
+def _before(world: World, flow: Flow, run: Run) -> Command:
     key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
-    return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot)
+    return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot, ground=_ground(world, flow, run))
+
+
+def _ground(world: World, flow: Flow, run: Run) -> Ground:
+    """Say what a run is to stand on: whoever judges, on nothing that was made but what was committed."""
+    if not world.settings.isolated:
+        return "own"
+    if run.access == "read":
+        return "sealed"
+    phase = phase_of(world, flow)
+    return "fresh" if phase is not None and phase.verdicts else "own"
 
 
 def _after(flow: Flow, run: Run) -> Command:
@@ -127,7 +138,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
     suffix = (DIAGNOSED if run.prompt.kind == "diagnose" else EXTRACTION) if extract else ""
     prompt = run.prompt
     access = "read" if extract else run.access
-    phase = None if extract else phase_of(world, flow)
+    phase, own = None if extract else phase_of(world, flow), flow.work.own
     return OpenSession(
         f"{run.id}/session{suffix}",
         flow.issue.id,
@@ -138,7 +149,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
         prompt.model,
         None if extract else run.reuse,
         rules_of(world, phase, writes=access == "write"),
-        directory=flow.work.own.path if run.branch is not None and flow.work.own is not None else None,
+        directory=own.ground or own.path if run.branch is not None and own is not None else None,
     )
 
 

@@ -57,6 +57,8 @@ class OwnTree:
     """Its issue is closed, and it has its time."""
     onto: str | None = None
     """The branch that the user's checkout had when it was prepared: the work is to go there. None: it had none."""
+    ground: str = ""
+    """Where its present run only reads, if that is elsewhere."""
 
     @property
     def fits(self) -> str:

@@ -38,12 +38,10 @@ class TreeEffects:
                 commits = () if command.moment == "before" else await self.shared.between(command.since, tree.head)
                 return [TreeSeen(tree, command.moment, command.issue, command.run, commits)]
             case PrepareTree():
-                made = await self._own.of(settings).prepare(command.branch, command.base, command.slot)
-                return [
-                    TreePrepared(
-                        command.issue, command.run, command.key, command.branch, made.path, made.base, made.head
-                    )
-                ]
+                branch, ground = command.branch, command.ground
+                made = await self._own.of(settings).prepare(branch, command.base, command.slot, ground)
+                about = (command.issue, command.run, command.key)
+                return [TreePrepared(*about, branch, made.path, made.base, made.head, ground)]
             case RemoveTree():
                 return await self._remove(command, settings)
             case SealTree():

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ashep.core.facts.delivery import Ground
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 from ashep.ports.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
@@ -146,15 +147,19 @@ class MemoryWorkspaces:
 
     # --- the port ---
 
-    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
-        """See to it that branch and tree stand."""
+    async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
+        """See to it that branch and tree stand, or what the branch holds is laid out."""
+        if ground == "fresh":
+            await self.remove(branch)
         known = self._branches.get(branch)
-        if known is None or known.tree is None:
+        if known is None or known.tree is None or ground == "sealed":
             if not self.room:
                 raise AshepError("no new work tree: the disk has less room than worker.disk_floor asks for")
             begin = base or self.base
             self._there(begin)
             known = self._branches.setdefault(branch, _Branch(begin, begin))
+            if ground == "sealed":
+                return Prepared(f"/grounds/{branch}", known.base, known.head)
             known.tree = self.files(known.head)
             known.slots.append(slot)
         return Prepared(f"/trees/{branch}", known.base, known.head)

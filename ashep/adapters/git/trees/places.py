@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,19 +19,23 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
+from ashep.adapters.git.clean import Source
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in
 from ashep.adapters.git.trees import saving, sealing, settings
+from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
 from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.core.facts.delivery import Ground
 from ashep.core.state.branches import BASES
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
+from ashep.ports.trees import Prepared
 
-NOTES, MAKING = ".notes", ".making"
-"""Beside the places: what we note of each, and those that are being made."""
+NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
+"""Beside the places: what we note of each, those that are being made, and what judges stand on."""
 
 _NOTHING = re.compile("^$")
 _ELSEWHERE = "commondir"
@@ -47,9 +51,21 @@ class Places(Worktrees):
     `sandbox`: our git looks into a place in one, where the machine has it.
     """
 
-    def __init__(self, project: Path, place: Path, *, sandbox: bool = True, **options: Any) -> None:
-        """`options`: those of `Worktrees`."""
+    def __init__(
+        self,
+        project: Path,
+        place: Path,
+        *,
+        sandbox: bool = True,
+        leave: Callable[[Path], Awaitable[None]] | None = None,
+        forget: Callable[[Path], Awaitable[None]] | None = None,
+        **options: Any,
+    ) -> None:
+        """`leave`: ends every process that works in a place, before our git looks into it; `forget`: lets what belongs
+        to a place that is gone go, too. Both may be called again. `options`: those of `Worktrees`.
+        """
         super().__init__(project, place, **options)
+        self._leaving, self._forgetting = leave, forget
         self._sandboxed = sandbox
         self._calls: Inside | None = None
         self._lender = Lender(self._repository, place / LENDER)
@@ -63,14 +79,41 @@ class Places(Worktrees):
         """Say whether a place was made for the branch, whatever became of it."""
         return await anyio.Path((await self._at(branch)).notes).exists()
 
+    async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
+        """See to it that the branch and its place stand, and that it is set up, or what it holds is laid out."""
+        if ground == "sealed":
+            async with self._repository.hold(branch, self._patience):
+                await self._repository.unname(branch)
+                return await self._lay(branch, base)
+        if ground == "fresh":
+            await self._refuse_elsewhere(branch, None)  # it could not be made anew
+            await self.remove(branch)
+        return await super().prepare(branch, base, slot)
+
+    async def _leave(self, branch: str) -> None:
+        if self._leaving is not None and await self.stands(branch):
+            await self._leaving((await self._at(branch)).path)
+
+    async def _forget(self, branch: str) -> None:
+        path = (await self._at(branch)).path
+        await anyio.to_thread.run_sync(delete, await self._ground_of(branch))
+        if self._forgetting is not None:
+            await self._forgetting(path)
+
     # --- making ---
 
     async def _make(self, branch: str, base: str | None) -> tuple[Place, str, str]:
         """Make the place, and the branch where there is none; give it with the base and the branch's commit."""
-        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
         await self._refuse_elsewhere(branch, None)
         await anyio.to_thread.run_sync(self._room)
         await anyio.to_thread.run_sync(self._free, branch)
+        begun, head = await self._begin(branch, base)
+        lent = await self._lent(branch, begun)
+        return await self._build(branch, head, lent), begun, head
+
+    async def _begin(self, branch: str, base: str | None) -> tuple[str, str]:
+        """Make the branch where there is none; give its base and its commit."""
+        repository, ref, sealed = self._repository, f"refs/heads/{branch}", f"{SEALED}{branch}"
         there = await repository.refs(ref, sealed, f"{BASES}{branch}")
         if ref in there or sealed in there:
             head = there.get(ref) or await self._tip(branch)  # an agent deleted it, or a person did
@@ -80,8 +123,31 @@ class Places(Worktrees):
             if head is None or begun is None:
                 raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
             await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
-        lent = await self._lent(branch, begun)
-        return await self._build(branch, head, lent), begun, head
+        return begun, head
+
+    async def _lay(self, branch: str, base: str | None) -> Prepared:
+        """Lay out what the branch has now, for who only reads; what was laid out before goes."""
+        repository, folder = self._repository, await self._ground_of(branch)
+        await anyio.to_thread.run_sync(self._room)
+        begun, head = await self._begin(branch, base)
+        mine = self._base_branch is None and await repository.main_ref() == f"refs/heads/{branch}"
+        onto = begun if mine else await self._base_commit(None) or begun  # a person who looks at it is on no base
+        shared = await repository.shared("merge-base", head, onto, absent=_NOTHING) or begun
+        folders = await repository.folders()
+        ends = folders.common / "shallow"
+        shallow = await anyio.to_thread.run_sync(lambda: ends.read_bytes() if ends.exists() else None)
+        source = Source(folders.common / "objects", head, shallow)
+        async with self._drafting(branch) as draft:
+            made = await lay(source, shared, draft, folders.prefix, self._floor)
+
+            def put() -> None:
+                delete(folder)
+                folder.parent.mkdir(mode=0o700, exist_ok=True)
+                made.rename(folder)
+                folder.chmod(CLOSED)
+
+            await anyio.to_thread.run_sync(put)
+        return Prepared(str(folder / folders.prefix), begun, head)
 
     async def _base_name(self) -> str | None:
         """Give the name of the base branch; None: HEAD is on none."""
@@ -106,8 +172,6 @@ class Places(Worktrees):
                 if place.notes.exists():
                     shutil.rmtree(place.notes)  # of one that went
                 _write_given(place, lent.refs)
-                if not (ignore := self._place / ".gitignore").exists():
-                    ignore.write_text("*\n")
                 if place.path.exists():
                     place.path.rmdir()
                 made.rename(place.path)
@@ -124,6 +188,8 @@ class Places(Worktrees):
         def begin() -> None:
             delete(folder)
             folder.mkdir(mode=0o700, parents=True)
+            if not (ignore := root / ".gitignore").exists():
+                ignore.write_text("*\n")
 
         try:
             await anyio.to_thread.run_sync(begin)
@@ -286,6 +352,10 @@ class Places(Worktrees):
         return tuple(refs)
 
     # --- where they are ---
+
+    async def _ground_of(self, branch: str) -> Path:
+        """Say where what a branch holds is laid out."""
+        return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / quote(branch, safe="")
 
     async def _at(self, branch: str) -> Place:
         """Say where the place of a branch is, whether it stands or not."""

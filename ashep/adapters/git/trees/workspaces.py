@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.core.facts.delivery import Ground
 from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
 
 
@@ -19,9 +20,9 @@ class GitWorkspaces:
                 return one
         return self._anew
 
-    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
+    async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
         """See to it that the branch and its tree stand, and that it is set up."""
-        return await (await self._of(branch)).prepare(branch, base, slot)
+        return await (await self._of(branch)).prepare(branch, base, slot, ground)
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted, and bring the branch to contain it."""

@@ -16,6 +16,7 @@ from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, a
 from ashep.adapters.git.trees import removing, sealing
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import made_by_set_up, set_up
+from ashep.core.facts.delivery import Ground
 from ashep.core.policy.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES
@@ -50,8 +51,8 @@ class Worktrees:
         self._floor, self._base_branch = disk_floor, base_branch
         self._patience = PATIENCE + sum(step.timeout.total_seconds() for step in self._setup)
 
-    async def prepare(self, branch: str, base: str | None, slot: int) -> Prepared:
-        """See to it that the branch and its tree stand, and that it is set up."""
+    async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
+        """See to it that the branch and its tree stand, and that it is set up; it is the same for every ground."""
         async with self._repository.hold(branch, self._patience):
             await self._repository.unname(branch)
             place = await self._standing(branch)
@@ -73,6 +74,7 @@ class Worktrees:
             before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
             own = await self._repository.unname(branch)
             tip, told = await self._tip(branch), sealing.Told()
+            await self._leave(branch)
             place = await self._standing(branch, told)
             if place is not None:
                 await self._commit(place, branch, tip, tip != before, (run, message), told)
@@ -108,6 +110,7 @@ class Worktrees:
         """Set branch and tree to a commit; everything else is saved first."""
         repository = self._repository
         async with repository.hold(branch, self._patience):
+            await self._leave(branch)
             place = await self._stands(branch)
             commit = await repository.commit_of(head)
             if commit is None:
@@ -140,6 +143,7 @@ class Worktrees:
         async with repository.hold(branch, self._patience):
             if unless is not None:
                 await unless()
+            await self._leave(branch)
             refs = (f"refs/heads/{branch}", f"{BASES}{branch}", f"{SEALED}{branch}") if forget else ()
             place = await self._found(branch)
             if forget:
@@ -154,15 +158,19 @@ class Worktrees:
                 saved = await save_commits(repository, branch, refs)
             there = await repository.refs(*refs) if forget else {}
             await repository.update_refs(f"delete {ref} {sha}" for ref, sha in there.items())
+            await self._forget(branch)
             return Removed(saved, freed)
 
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
         """Take a tree and its branch away, where the base holds all that is in them and nobody uses them."""
         async with self._repository.hold(landed.branch, self._patience):
+            await self._leave(landed.branch)
             place = await self._found(landed.branch)
             await self._refuse_elsewhere(landed.branch, place)
             standing = None if place is None else (place, await self._inside(place), partial(self._save, ignored=True))
-            return await removing.retire(self._repository, self._place, standing, landed, self._base_branch, quiet)
+            removed = await removing.retire(self._repository, self._place, standing, landed, self._base_branch, quiet)
+            await self._forget(landed.branch)
+            return removed
 
     async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
         """Give every tree, by branch."""
@@ -197,6 +205,12 @@ class Worktrees:
         return tuple(sorted(found, key=lambda standing: standing.branch))
 
     # --- what differs where a tree has a git of its own ---
+
+    async def _leave(self, branch: str) -> None:
+        """Have whoever works in the tree leave it, before our git looks into it."""
+
+    async def _forget(self, branch: str) -> None:
+        """Let what belongs to a tree that is gone go, too; also where a call that was killed took the tree away."""
 
     async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""

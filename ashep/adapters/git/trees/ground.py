@@ -1,0 +1,150 @@
+"""The ground on which a judge stands: what was committed, in a folder that nobody writes to, and nothing else.
+
+No git is in it, nothing that git ignores, and no link that leads out of it. What tells agents how to work is as the
+base has it: a candidate does not instruct its judges. What the candidate has there instead stands beside it.
+"""
+
+import os
+from itertools import count
+from pathlib import Path
+
+from ashep.adapters.git.clean import Files, Source
+
+INSTRUCTIONS = (b"AGENTS.md", b"CLAUDE.md", b"CONTEXT.md")
+"""Names of files that agents take for instructions, in any folder."""
+
+CLOSED = 0o555
+"""The mode of a folder to which nobody writes."""
+
+_CANDIDATE = b".candidate"
+_HOPS = 40  # links that are followed from one
+_LINK = b"120000"
+
+_Entries = dict[bytes, tuple[bytes, bytes]]
+"""Mode and object, by path."""
+
+
+async def lay(source: Source, base: str, draft: Path, prefix: str, floor: int) -> Path:
+    """Write a commit's files below a new folder, with the instructions of the commit `base`; give where they are.
+
+    The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
+    """
+    files = Files(source, draft / "git", draft / "tree", floor)
+
+    def begin() -> None:
+        (draft / "tree").mkdir()
+        files.make_git(files.folder)
+
+    await files.on_disk(begin)
+    await files.ask_for_room(source.commit)
+    await files.git("read-tree", source.commit)
+    if lines := await _instructed(files, base, source.commit):
+        await files.git("update-index", "-z", "--index-info", stdin=lines)
+    await files.write()
+    await files.on_disk(lambda: _close(draft / "tree", prefix))
+    return draft / "tree"
+
+
+# --- instructions ---
+
+
+async def _instructed(files: Files, base: str, head: str) -> bytes:
+    """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
+    before, now = await _listed(files, base), await _listed(files, head)
+    old, new = ({path: of[path] for path in of if _first(path)} for of in (before, now))
+    changed = {_first(path) for path in {*old, *new} if old.get(path) != new.get(path)}
+    told = await _followed(files, base, old)
+    gone = {path for path in new if _first(path) in changed or path not in told}
+    there = now.keys() - gone
+    told = {path: entry for path, entry in told.items() if there.isdisjoint(_above(path)[:-1])}
+    taken = {above for path in (*now, *told) for above in _above(path)}
+    for first in sorted(filter(None, changed)):
+        names = (first + _CANDIDATE + (b"-%d" % number if number else b"") for number in count())
+        name = next(name for name in names if name not in taken)
+        told |= {name + path[len(first) :]: entry for path, entry in new.items() if _first(path) == first}
+    lines = [b"0 %s\t%s\0" % (b"0" * len(head), path) for path in gone]
+    return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
+
+
+async def _listed(files: Files, commit: str) -> _Entries:
+    printed = await files.git("ls-tree", "-r", "-z", "--full-tree", commit)
+    parts = (line.partition(b"\t") for line in printed.split(b"\0")[:-1])
+    return {path: (about.split()[0], about.split()[2]) for about, _, path in parts}
+
+
+async def _followed(files: Files, commit: str, entries: _Entries) -> _Entries:
+    """Give entries with the files that their links lead to in the commit, without links that lead to none there."""
+    links = [path for path, (mode, _) in entries.items() if mode == _LINK]
+    found, at = {path: entry for path, entry in entries.items() if entry[0] != _LINK}, 0
+    words = ("cat-file", "-z", "--batch-check=%(objecttype) %(objectname)", "--follow-symlinks")
+    asked = b"".join(b"%s:%s\0" % (commit.encode(), path) for path in links)
+    printed = await files.git(*words, stdin=asked) if links else b""
+    for path in links:
+        head = printed[at : printed.find(b"\n", at)]
+        kind, _, rest = head.partition(b" ")
+        at += len(head) + 1
+        if kind == b"blob":
+            found[path] = (b"100644", rest)
+        elif kind != b"tree":
+            at += int(rest) + 1  # where it leads to instead
+    return found
+
+
+def _first(path: bytes) -> bytes | None:
+    """Give the path down to the first name that is one of instructions; None: there is none."""
+    return next((above for above in _above(path) if above.rpartition(b"/")[2] in INSTRUCTIONS), None)
+
+
+def _above(path: bytes) -> list[bytes]:
+    """Give the folders that a path is in, from the top, and the path."""
+    parts = path.split(b"/")
+    return [b"/".join(parts[:number]) for number in range(1, len(parts) + 1)]
+
+
+# --- what is closed ---
+
+
+def _close(top: Path, prefix: str) -> None:
+    """Take away what leads out of a folder, and leave to write below it."""
+    root = os.fsencode(top)
+    for path, folders, names in os.walk(root):
+        for link in filter(os.path.islink, (os.path.join(path, name) for name in (*folders, *names))):
+            if _leaves(root, link):
+                _explain(link)
+    (top / prefix).mkdir(parents=True, exist_ok=True)  # no link leads it elsewhere any more
+    for path, _, names in os.walk(root):
+        for file in (os.path.join(path, name) for name in names):
+            if not os.path.islink(file):
+                os.chmod(file, os.lstat(file).st_mode & CLOSED)
+        if path != root:
+            os.chmod(path, CLOSED)
+
+
+def _explain(link: bytes) -> None:
+    target = os.readlink(link)
+    os.unlink(link)
+    with open(link, "wb") as file:
+        file.write(b"This was a link out of the checkout, to " + target + b"\n")
+
+
+def _leaves(root: bytes, link: bytes) -> bool:
+    """Say whether a link leads out of a folder at any step, wherever that folder may stand."""
+    at, left, hops = [*link[len(root) + 1 :].split(b"/")[:-1]], [*reversed(os.readlink(link).split(b"/"))], 1
+    if not left[-1]:
+        return True
+    while left:
+        part = left.pop()
+        if part == b"..":
+            if not at:
+                return True
+            at.pop()
+        elif part not in (b"", b"."):
+            here = os.path.join(root, *at, part)
+            if not os.path.islink(here):
+                at.append(part)
+                continue
+            target, hops = os.readlink(here), hops + 1
+            if target.startswith(b"/") or hops > _HOPS:
+                return True
+            left += reversed(target.split(b"/"))
+    return False
