@@ -84,7 +84,7 @@ async def test_nobody_writes_there(world: PlacesWorld) -> None:
     await world.spaces.seal(ONE, RUN, "Mode")
     ground = await laid(world)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (ground, *ground.rglob("*"))}
-    assert modes == {"ashep%2Ft-1": 0o555, "src": 0o555, "run.sh": 0o555, "a.txt": 0o444, "AGENTS.md": 0o444}
+    assert modes == {"ashep=2Ft-1": 0o555, "src": 0o555, "run.sh": 0o555, "a.txt": 0o444, "AGENTS.md": 0o444}
 
 
 async def test_links_that_lead_out_lead_nowhere(world: PlacesWorld) -> None:
@@ -94,7 +94,7 @@ async def test_links_that_lead_out_lead_nowhere(world: PlacesWorld) -> None:
     out = "../" * 12
     links = {
         "absolute": str(key), "up": f"{out}{key}", "folder": str(key.parent / "keys"), "chain": "up", "deep/c": "..",
-        "back": "../ashep%2Ft-1/a.txt", "deep/back": "c/c2/../../tree/a.txt", "c2": ".", "loop": "loop",
+        "back": "../ashep=2Ft-1/a.txt", "deep/back": "c/c2/../../tree/a.txt", "c2": ".", "loop": "loop",
         "inside": "src/b.txt", "deep/inside": "../src", "dangling": "src/none",
     }  # fmt: skip
     await made(world, {"src/b.txt": "b\n"}, links)
@@ -117,7 +117,7 @@ async def test_a_project_in_a_folder_that_the_candidate_made_a_link_makes_nothin
     elsewhere.mkdir()
     world.spaces = Places(world.top / "sub" / "project", world.place, sandbox=False)
     path = (await world.spaces.prepare(ONE, None, 0, "sealed")).path
-    assert path == str(world.place / ".ground" / "ashep%2Ft-1" / "sub" / "project")
+    assert path == str(world.place / ".ground" / "ashep=2Ft-1" / "sub" / "project")
     assert (Path(path) / "p.txt").read_text() == "p\n"
     await world.spaces.prepare(ONE, None, 0)
     world.git("rm", "-rq", "sub", at=ONE)

@@ -354,8 +354,8 @@ class Places(Worktrees):
     # --- where they are ---
 
     async def _ground_of(self, branch: str) -> Path:
-        """Say where what a branch holds is laid out."""
-        return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / quote(branch, safe="")
+        """Say where what a branch holds is laid out: OpenCode reads a `%` in a folder's name once too often."""
+        return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / quote(branch, safe="").replace("%", "=")
 
     async def _at(self, branch: str) -> Place:
         """Say where the place of a branch is, whether it stands or not."""
