@@ -1,0 +1,79 @@
+"""Who makes works in a sandbox with a server of its own, who judges stands on what was committed: the real tools."""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ashep.demo.model import Ask, Call, Reply, outcome_text
+from tests.e2e.site import POLICIES, Site, until
+from tests.places import has_bubblewrap
+
+pytestmark = [
+    pytest.mark.real, pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here"),
+]  # fmt: skip
+
+JUDGED = """
+  judged:
+    match: null
+    phases:
+      - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 2, initial_delay: 0s}}
+      - name: review
+        access: read
+        timeout: 2m
+        verdicts: [approve, request_changes]
+        next: {approve: close, request_changes: implement}
+        retry: {max_attempts: 2, initial_delay: 0s}
+"""
+CONFIG = """
+worker: {workspace: place, max_concurrent_runs: 2}
+landing: {mode: branch}
+agents: {sandbox: bwrap}
+"""
+
+
+@pytest.fixture
+def isolated(site: Site, managed: None) -> Iterator[Site]:
+    policies = site.project / ".agent-shepherd" / "policies.yaml"
+    policies.write_text(POLICIES + JUDGED)
+    site.config(CONFIG)
+    yield site
+    site.ashep("stop", "--server")
+    policies.write_text(POLICIES)
+    site.config("")
+
+
+def behaving(lines: list[str], drip: float = 0.0) -> Callable[[Ask], Reply]:
+    """Who may write runs these lines in its shell and reports; who judges reads a file, and approves."""
+
+    def behave(ask: Ask) -> Reply:
+        calls = [Call("bash", {"command": line, "description": "work"}) for line in lines]
+        if "bash" not in ask.tools:
+            calls = [Call("read", {"filePath": "b.txt"})]
+        if len(ask.results) < len(calls):
+            return Reply(calls=(calls[len(ask.results)],))
+        said = outcome_text("approve" if "bash" not in ask.tools else None, summary=ask.results[-1][:200])
+        return Reply("I think about it, slowly. " * 3 + said if drip else said, drip=drip)
+
+    return behave
+
+
+def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> None:
+    site = isolated
+    issue = site.add(
+        "make it", "policy:judged", behaves=behaving(["echo made >> b.txt; ls -a ~ | head; pwd"], drip=0.2)
+    )
+    run = f"{issue}/implement.1.1"
+    with site.working(issue) as working:
+        until(lambda: site.requests(run) > 1, 60, lambda: working.text)
+        time.sleep(0.5)
+        working.signal(signal.SIGKILL)
+        assert working.wait(10) == -signal.SIGKILL
+    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        working.says("closed by shepherd")
+        assert working.wait(60) == 0
+    assert (site.prompts(run), site.prompts(f"{issue}/review.1.1")) == (1, 1)
+    assert site.run("git", "show", f"ashep/{issue}:b.txt") == "made\n"
+    assert json.loads(site.ashep("trees", "list", "--json"))["trees"]
