@@ -1,8 +1,10 @@
 """Places of branches over the real git: what an agent does to its place reaches nothing else, and nothing is lost."""
 
+import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -380,3 +382,129 @@ async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
     world.git("config", "remote.origin.url", "ssh://git@example.org/shop.git")
     await world.begun(TWO, {})
     assert world.git("config", "remote.origin.url", at=TWO) == "ssh://git@example.org/shop.git", "a login, no password"
+
+
+# --- Git LFS ----------------------------------------------------------------------------------------------------------
+
+LFS = """
+import hashlib, os, subprocess, sys
+top = subprocess.run(["git", "rev-parse", "--git-common-dir"], capture_output=True, text=True).stdout.strip()
+data = sys.stdin.buffer.read()
+clean = sys.argv[1] == "clean"
+oid = hashlib.sha256(data).hexdigest() if clean else data.split()[3].decode().removeprefix("sha256:")
+file = os.path.join(top, "lfs", "objects", oid[:2], oid[2:4], oid)
+if clean:
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    open(file, "wb").write(data)
+    print(f"version https://git-lfs.github.com/spec/v1\\noid sha256:{oid}\\nsize {len(data)}")
+else:
+    sys.stdout.buffer.write(open(file, "rb").read())
+"""
+
+
+@pytest.fixture
+def lfs(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> PlacesWorld:
+    """A repository with a file of Git LFS, whose filter keeps contents where git-lfs does."""
+    programs = world.top.parent / "programs"
+    programs.mkdir()
+    (programs / "large").write_text(f"#!{sys.executable} -IS\n{LFS}")
+    (programs / "large").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    for name, value in (("clean", "large clean"), ("smudge", "large smudge"), ("required", "true")):
+        world.git("config", f"filter.lfs.{name}", value)
+    world.person_commits(".gitattributes", "*.bin filter=lfs\n")
+    world.person_commits("theirs.bin", "theirs\n")
+    return world
+
+
+def contents(place: Path) -> set[str]:
+    """The contents that there are below a folder of git's."""
+    return {file.read_text() for file in (place / "lfs" / "objects").glob("??/??/*")}
+
+
+async def test_contents_of_git_lfs_go_into_a_place_and_come_out(lfs: PlacesWorld) -> None:
+    lfs.git("checkout", "-qb", "secret")
+    lfs.person_commits("secret.bin", "secret\n")
+    lfs.git("checkout", "-q", "main")
+    await lfs.begun(ONE, {"mine.bin": "mine\n"})
+    assert lfs.read(ONE)["theirs.bin"] == "theirs\n"
+    assert contents(lfs.place / ONE / ".git") == {"theirs\n"}, "what no commit of the branch names stays away"
+    sealed = await lfs.spaces.seal(ONE, RUN, "Mine")
+    assert (sealed.told, contents(lfs.top / ".git")) == ((), {"theirs\n", "secret\n", "mine\n"})
+    lfs.git("merge", "-q", ONE)
+    assert (lfs.top / "mine.bin").read_text() == "mine\n"
+    assert [*(lfs.top / ".git" / "lfs" / "tmp").iterdir()] == []
+    lfs.person_commits("more.bin", "more\n")
+    await lfs.spaces.prepare(ONE, None, 0)
+    lfs.git("merge", "-q", "main", at=ONE)
+    assert lfs.read(ONE)["more.bin"] == "more\n", "what the base has since is there for a merge"
+
+
+def pointer(content: str) -> str:
+    oid = hashlib.sha256(content.encode()).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"
+
+
+def is_away(file: Path) -> None:
+    file.unlink()
+
+
+def is_a_link_to_it(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.parents[8] / "secret")
+
+
+def is_below_a_link(file: Path) -> None:
+    folder = file.parents[8] / file.name[2:4]
+    file.parent.rename(folder)
+    file.parent.symlink_to(folder)
+
+
+def is_something_else(file: Path) -> None:
+    file.write_text("SECRET\n")
+
+
+def is_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("attempt", [is_away, is_a_link_to_it, is_below_a_link, is_something_else, is_a_pipe])
+async def test_contents_come_out_of_the_place_itself_or_not_at_all(
+    lfs: PlacesWorld, attempt: Callable[[Path], None], *, theirs: bool
+) -> None:
+    """`theirs`: the user has them, on another branch: whoever knows a hash is not given the file."""
+    (lfs.top.parent / "secret").write_text("secret\n")
+    if theirs:
+        lfs.git("checkout", "-qb", "secret")
+        lfs.person_commits("secret.bin", "secret\n")
+        lfs.git("checkout", "-q", "main")
+    before = contents(lfs.top / ".git")
+    await lfs.begun(ONE, {"mine.bin": "secret\n"})
+    os.utime(lfs.place / ONE / "mine.bin", (1, 1))  # or the filter is asked again, and makes what was taken away
+    lfs.git("add", "mine.bin", at=ONE)
+    lfs.git("commit", "-qm", "Mine", at=ONE)
+    oid = pointer("secret\n").split()[3].removeprefix("sha256:")
+    file = lfs.place / ONE / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4] / oid
+    attempt(file)
+    if theirs:
+        with pytest.raises(TreeRefused, match=r"Git LFS object .* was never in it"):
+            await lfs.spaces.seal(ONE, RUN, "No")
+    else:
+        sealed = await lfs.spaces.seal(ONE, RUN, "No")
+        assert [f"Git LFS has no contents of {file.name}" in one for one in sealed.lacking] == [True]
+        assert lfs.git("show", f"{sealed.head}:mine.bin") + "\n" == pointer("secret\n")
+    assert contents(lfs.top / ".git") == before
+
+
+async def test_an_older_pointer_of_the_history_is_nobody_elses(lfs: PlacesWorld) -> None:
+    """Its contents need not be in the place: only what nobody may name is refused."""
+    lfs.person_commits("theirs.bin", "later\n")
+    await lfs.begun(ONE, {})
+    blob = lfs.git("rev-parse", "main~1:theirs.bin")
+    lfs.git("update-index", "--add", "--cacheinfo", f"100644,{blob},old.bin", at=ONE)
+    lfs.git("commit", "-qm", "Old", at=ONE)
+    lfs.git("update-index", "--skip-worktree", "old.bin", at=ONE)
+    shutil.rmtree(lfs.place / ONE / ".git" / "lfs")
+    assert (await lfs.spaces.seal(ONE, RUN, "No")).lacking == ()
