@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ashep.adapters.git import GitLanding
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, TreeRefused
+from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.trees import Landed
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
@@ -311,7 +313,7 @@ async def test_a_linked_tree_of_before_goes_on_where_it_is(world: PlacesWorld, f
 
 
 @pytest.mark.parametrize("kind", ["shallow", "sha256", "sparse", "submodule"])
-async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: str) -> None:
+async def test_a_repository_of_any_kind_is_worked_on_and_landed_on(world: PlacesWorld, kind: str) -> None:
     world.person_commits("b.txt", "b\n")
     top = world.top.parent / kind
     if kind == "sha256":
@@ -336,7 +338,13 @@ async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: s
     assert world.git("log", "--oneline", at=ONE).count("\n") == more
     world.edit(ONE, "c.txt", "c\n")
     sealed = await spaces.seal(ONE, RUN, "C")
-    assert world.git("-C", str(top), "show", f"{sealed.head}:c.txt") == "c"
+    landing = GitLanding(top)
+    made = await landing.integrate(Candidate("t-1", ONE, sealed.head, "main"))
+    assert isinstance(made, Integrated)
+    assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    assert world.git("-C", str(top), "show", "main:c.txt") == "c"
+    assert (top / "c.txt").exists() == (kind != "sparse"), "the checkout stays as sparse as it was"
+    assert world.git("-C", str(top), "status", "--porcelain") == ""
     assert world.git("-C", str(top), "fsck", "--connectivity-only") == ""
 
 
@@ -355,8 +363,12 @@ async def test_a_partial_clone_is_refused_with_what_to_do(world: PlacesWorld) ->
     top = world.top.parent / "partial"
     world.git("config", "uploadpack.allowFilter", "true")
     world.git("clone", "-q", "--filter=blob:none", f"file://{world.top}", str(top))
-    with pytest.raises(AshepError, match=r"partial clone.*--refetch"):
+    with pytest.raises(AshepError, match=r"partial clone.*--unset remote.origin.partialCloneFilter.*--refetch"):
         await world.again(top).prepare(ONE, None, 0)
+    world.git("-C", str(top), "config", "--unset", "remote.origin.partialCloneFilter")
+    world.git("-C", str(top), "fetch", "-q", "--refetch")
+    await world.again(top).prepare(ONE, None, 0)
+    assert world.read(ONE) == {"a.txt": "a\n"}
 
 
 async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
