@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.trees.lender import LENDER
 from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
@@ -100,7 +101,7 @@ def worktrees_of(
     own = Path(worker.trees).expanduser() if worker.trees else None
     made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
-    places = Places(project, project / (own or Path(FOLDER, "places")), redaction=redaction, **made)
+    places = Places(project, _places_of(project, settings), redaction=redaction, **made)
     return GitWorkspaces(linked, places, anew=places if worker.workspace == "place" else linked)
 
 
@@ -156,9 +157,13 @@ def verifier_of(
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
         sources[name] = partial(_made_of, own, project)
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
-    return LocalVerifier(
-        settings.verification, folder, keep, redaction, hidden=[state], types=types, sources=sources, floor=floor
-    )
+    lender = (_places_of(project, settings) / LENDER).resolve() if settings.worker.workspace == "place" else None
+    kept: dict[str, Any] = {"hidden": [state], "floor": floor, "lender": lender}
+    return LocalVerifier(settings.verification, folder, keep, redaction, types=types, sources=sources, **kept)
+
+
+def _places_of(project: Path, settings: Settings) -> Path:
+    return project / (Path(settings.worker.trees).expanduser() if settings.worker.trees else Path(FOLDER, "places"))
 
 
 def _made_of(own: OwnCheckType, project: Path) -> str:

@@ -1,8 +1,8 @@
 """A clean checkout of a commit, below a scratch folder; the repository is only read, by a git folder of our own.
 
-That folder borrows the repository's objects (git's `alternates`) and reads none of its settings: no hook, filter or
-file monitor that somebody put there is run, and no index, reference or list of work trees is written. So what Git LFS
-would fetch stays a pointer, and a submodule an empty folder.
+That folder borrows the repository's objects (git's `alternates`), or for programs those that places borrow, and reads
+none of its settings: no hook, filter or file monitor that somebody put there is run, and no index, reference or list of
+work trees is written. So what Git LFS would fetch stays a pointer, and a submodule an empty folder.
 """
 
 import fcntl
@@ -91,10 +91,13 @@ def _shallow(folder: Path) -> bytes | None:
 class Checkout:
     """The files of a commit in a folder of their own, with the checks' scripts of the base in their place."""
 
-    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK) -> None:
-        """`floor`: bytes that are to stay free on the disk."""
-        self._commits, self._git_folder, self._floor = commits, place / "git", floor
-        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", commits.objects)
+    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK, lender: Path | None = None) -> None:
+        """`floor`: bytes that are to stay free on the disk. `lender`: a repository from which programs have all that
+        they read of the history, beside what is the commit's own; None: they have all objects of the repository.
+        """
+        self._commits, self._git_folder, self._floor, self._lender = commits, place / "git", floor, lender
+        objects = lender / "objects" if lender else commits.objects
+        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", objects)
         self.tree = self.folders.tree
 
     async def fill(self) -> None:
@@ -141,6 +144,19 @@ class Checkout:
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
         await self._on_disk(self._make_repository)
+        if self._lender is not None:
+            listed = [self._commits.commit, self._commits.scripts, *await self._lent(self._lender)]
+            words = ("--revs", "--quiet", "--delta-base-offset", str(self.tree / ".git" / "objects" / "pack" / "pack"))
+            await self._git("pack-objects", *words, stdin="".join(f"{one}\n" for one in listed if one).encode())
+
+    async def _lent(self, lender: Path) -> list[str]:
+        """Say what needs no packing: what the lender has, with all that it reaches, and the repository too."""
+        if await to_thread.run_sync(_shallow, lender) != self._commits.shallow:
+            return []  # it has less than the repository, or more
+        env = _QUIET | _ALONE | {"GIT_DIR": str(lender)}
+        refs = await _git(lender, "for-each-ref", "--format=%(objectname)", env=env)
+        said = await self._git("cat-file", "--batch-check=%(objectname)", stdin=refs)
+        return [f"^{line}" for line in said.decode().splitlines() if not line.endswith(" missing")]
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
@@ -157,21 +173,21 @@ class Checkout:
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
             folder.mkdir()
-        self._make_git(self._git_folder, "")
+        self._make_git(self._git_folder, "", self._commits.objects)
 
-    def _make_git(self, folder: Path, more: str) -> None:
+    def _make_git(self, folder: Path, more: str, objects: Path) -> None:
         for name in ("objects/info", "objects/pack", "refs/heads"):
             (folder / name).mkdir(parents=True)
         kind = "sha256" if len(self._commits.tree) == 64 else ""
         extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {kind}\n" if kind else ""
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
         (folder / "HEAD").write_text(f"{self._commits.commit}\n")
-        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(self._commits.objects) + b"\n")
+        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
         if self._commits.shallow is not None:
             (folder / "shallow").write_bytes(self._commits.shallow)
 
     def _make_repository(self) -> None:
-        self._make_git(self.tree / ".git", _IDENTITY)
+        self._make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._git_folder / "index", self.tree / ".git" / "index")
 
     async def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
