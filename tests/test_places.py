@@ -446,6 +446,11 @@ async def test_contents_of_git_lfs_go_into_a_place_and_come_out(lfs: PlacesWorld
     lfs.git("merge", "-q", ONE)
     assert (lfs.top / "mine.bin").read_text() == "mine\n"
     assert [*(lfs.top / ".git" / "lfs" / "tmp").iterdir()] == []
+    (lfs.place / ONE / "theirs.bin").unlink()
+    for file in (lfs.place / ONE / ".git" / "lfs" / "objects").glob("??/??/*"):
+        file.write_text("changed\n")
+    assert contents(lfs.top / ".git") == {"theirs\n", "secret\n", "mine\n"}, "they are copies"
+    lfs.git("checkout", "-q", ".", at=ONE)
     lfs.person_commits("more.bin", "more\n")
     await lfs.spaces.prepare(ONE, None, 0)
     lfs.git("merge", "-q", "main", at=ONE)
@@ -508,6 +513,15 @@ async def test_contents_come_out_of_the_place_itself_or_not_at_all(
         assert [f"Git LFS has no contents of {file.name}" in one for one in sealed.lacking] == [True]
         assert lfs.git("show", f"{sealed.head}:mine.bin") + "\n" == pointer("secret\n")
     assert contents(lfs.top / ".git") == before
+
+
+async def test_contents_without_end_stay_in_the_place(lfs: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ashep.adapters.git.trees.lfs.MOST", 8)
+    await lfs.begun(ONE, {"one.bin": "one\n", "two.bin": "three\n"})
+    with pytest.raises(TreeRefused, match="of Git LFS is new there; take out"):
+        await lfs.spaces.seal(ONE, RUN, "Mine")
+    assert contents(lfs.top / ".git") == {"theirs\n"}
+    assert [*(lfs.top / ".git" / "lfs" / "tmp").iterdir()] == []
 
 
 async def test_an_older_pointer_of_the_history_is_nobody_elses(lfs: PlacesWorld) -> None:

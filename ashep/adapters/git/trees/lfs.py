@@ -90,20 +90,23 @@ async def take(
         absent = {oid: blob for oid, (_, blob) in pointers.items() if oid not in found}
         theirs = {blob: oid for oid, blob in absent.items() if await anyio.Path(_at(store, oid)).exists()}
         if theirs:  # it may be what the history names, which git does not leave out of what is new as a rule
-            had = await repository.shared("rev-list", "--objects", "--no-object-names", *known)
+            asked = "".join(f"{one}\n" for one in known).encode()
+            had = await repository.shared("rev-list", "--objects", "--no-object-names", "--stdin", stdin=asked)
             if foreign := theirs.keys() - {*had.split()}:
                 oid = theirs[min(foreign)]
-                raise TreeRefused(f"{place.path}: the Git LFS object {oid} is named there, and was never in it")
+                words = "is named there, and was never in it; commit the file itself"
+                raise TreeRefused(f"{place.path}: the Git LFS object {oid} {words}")
         new = [oid for oid in found if not await anyio.Path(_at(store, oid)).exists()]
         await anyio.to_thread.run_sync(_move, drafts, store, new)
-        await durable.files(store, [os.fsencode(_at(Path(), oid)) for oid in new])
+        top = store.parent.parent
+        await durable.files(top, [os.fsencode(_at(store, oid).relative_to(top)) for oid in new])
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(drafts, ignore_errors=True))
-    lost = sorted(absent.keys() - {*theirs.values()})
-    more = f" and {len(lost) - 1} more" if lost[1:] else ""
-    words = f"Git LFS has no contents of {lost[0]}{more} here: the pointer alone is on the branch" if lost else ""
-    return [f"{words}. `git lfs fetch` gets what a server has; else commit the file anew"] if lost else []
+    if not (lost := sorted(absent.keys() - {*theirs.values()})):
+        return []
+    words = f"Git LFS has no contents of {lost[0]}{f' and {len(lost) - 1} more' if lost[1:] else ''} here: the pointer "
+    return [f"{words}alone is on the branch. `git lfs fetch` gets what a server has; else commit the file anew"]
 
 
 def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
@@ -118,7 +121,10 @@ def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
             digest, left = hashlib.sha256(), size if os.fstat(source.fileno()).st_size == size else -1
             room -= max(left, 0)
             if room < 0:
-                raise TreeRefused(f"{place.path}: of Git LFS more than {MOST // 1024**3} GiB was committed there")
+                most = f"{MOST // 1024**3} GiB"
+                raise TreeRefused(
+                    f"{place.path}: more than {most} of Git LFS is new there; take out what does not belong"
+                )
             while left >= 0 and (piece := source.read(min(_PIECE, left + 1))):
                 digest.update(piece)
                 target.write(piece)
