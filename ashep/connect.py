@@ -157,7 +157,7 @@ def verifier_of(
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
         sources[name] = partial(_made_of, own, project)
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
-    lender = (_places_of(project, settings) / LENDER).resolve() if settings.worker.workspace == "place" else None
+    lender = _places_of(project, settings) / LENDER if settings.worker.workspace == "place" else None
     kept: dict[str, Any] = {"hidden": [state], "floor": floor, "lender": lender}
     return LocalVerifier(settings.verification, folder, keep, redaction, types=types, sources=sources, **kept)
 

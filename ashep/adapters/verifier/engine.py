@@ -118,7 +118,9 @@ class LocalVerifier:
         checks = request.criteria.checks
         runs = [check for check in checks if not is_look(check)]
         isolation = await self.isolation() if runs else None
-        lender = self._lender if self._lender and await anyio.Path(self._lender, "HEAD").exists() else None
+        lender = self._lender and Path(await anyio.Path(self._lender).resolve())
+        if lender and not await anyio.Path(lender, "HEAD").exists():
+            lender = None
         async with Place(self._scratch) as place:
             checkout = Checkout(place, commits, self._floor, lender)
             if not all(isinstance(check, ManualCheck) for check in checks):
