@@ -16,6 +16,7 @@ from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.git.trees.lender import LENDER
 from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
@@ -208,9 +209,9 @@ def verifier_of(
         types[name] = cast(CheckType, _made(project, path, own.type, CheckType, context, _LONGEST_CHECK))
         sources[name] = partial(_made_of, own, project)
     folder, floor = scratch or state / "checks", settings.worker.disk_floor or LOW_DISK
-    return LocalVerifier(
-        settings.verification, folder, keep, redaction, hidden=[state], types=types, sources=sources, floor=floor
-    )
+    lender = places_of(project, settings) / LENDER if settings.worker.workspace == "place" else None
+    kept: dict[str, Any] = {"hidden": [state], "floor": floor, "lender": lender}
+    return LocalVerifier(settings.verification, folder, keep, redaction, types=types, sources=sources, **kept)
 
 
 def _made_of(own: OwnCheckType, project: Path) -> str:

@@ -311,6 +311,10 @@ async def test_it_says_where_issues_will_be_worked_on(project: Path) -> None:
     git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "--allow-empty", "-m", "first")
     for settings, words in ((OWN, "each issue gets a work tree of its own"), (Settings(), "all agents share it")):
         assert (await install.git(project, settings))[0].what.endswith(words)
+    git(project, "config", "remote.origin.partialCloneFilter", "blob:none")
+    (line,) = await install.git(project, Settings(worker=WorkerSettings(workspace="place")))
+    assert (line.level, line.what[:24]) == ("warning", "this is a partial clone,")
+    assert (await install.git(project, OWN))[0].level == "ok"
 
 
 @pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])

@@ -1,16 +1,20 @@
 """Places of branches over the real git: what an agent does to its place reaches nothing else, and nothing is lost."""
 
+import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ashep.adapters.git import GitLanding
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError, TreeRefused
+from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.trees import Landed
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
@@ -309,7 +313,7 @@ async def test_a_linked_tree_of_before_goes_on_where_it_is(world: PlacesWorld, f
 
 
 @pytest.mark.parametrize("kind", ["shallow", "sha256", "sparse", "submodule"])
-async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: str) -> None:
+async def test_a_repository_of_any_kind_is_worked_on_and_landed_on(world: PlacesWorld, kind: str) -> None:
     world.person_commits("b.txt", "b\n")
     top = world.top.parent / kind
     if kind == "sha256":
@@ -334,7 +338,13 @@ async def test_a_repository_of_any_kind_is_worked_on(world: PlacesWorld, kind: s
     assert world.git("log", "--oneline", at=ONE).count("\n") == more
     world.edit(ONE, "c.txt", "c\n")
     sealed = await spaces.seal(ONE, RUN, "C")
-    assert world.git("-C", str(top), "show", f"{sealed.head}:c.txt") == "c"
+    landing = GitLanding(top)
+    made = await landing.integrate(Candidate("t-1", ONE, sealed.head, "main"))
+    assert isinstance(made, Integrated)
+    assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    assert world.git("-C", str(top), "show", "main:c.txt") == "c"
+    assert (top / "c.txt").exists() == (kind != "sparse"), "the checkout stays as sparse as it was"
+    assert world.git("-C", str(top), "status", "--porcelain") == ""
     assert world.git("-C", str(top), "fsck", "--connectivity-only") == ""
 
 
@@ -353,8 +363,12 @@ async def test_a_partial_clone_is_refused_with_what_to_do(world: PlacesWorld) ->
     top = world.top.parent / "partial"
     world.git("config", "uploadpack.allowFilter", "true")
     world.git("clone", "-q", "--filter=blob:none", f"file://{world.top}", str(top))
-    with pytest.raises(AshepError, match=r"partial clone.*--refetch"):
+    with pytest.raises(AshepError, match=r"partial clone.*--unset remote.origin.partialCloneFilter.*--refetch"):
         await world.again(top).prepare(ONE, None, 0)
+    world.git("-C", str(top), "config", "--unset", "remote.origin.partialCloneFilter")
+    world.git("-C", str(top), "fetch", "-q", "--refetch")
+    await world.again(top).prepare(ONE, None, 0)
+    assert world.read(ONE) == {"a.txt": "a\n"}
 
 
 async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
@@ -380,3 +394,143 @@ async def test_the_users_filters_and_identity_count_and_no_password_comes_along(
     world.git("config", "remote.origin.url", "ssh://git@example.org/shop.git")
     await world.begun(TWO, {})
     assert world.git("config", "remote.origin.url", at=TWO) == "ssh://git@example.org/shop.git", "a login, no password"
+
+
+# --- Git LFS ----------------------------------------------------------------------------------------------------------
+
+LFS = """
+import hashlib, os, subprocess, sys
+top = subprocess.run(["git", "rev-parse", "--git-common-dir"], capture_output=True, text=True).stdout.strip()
+data = sys.stdin.buffer.read()
+clean = sys.argv[1] == "clean"
+oid = hashlib.sha256(data).hexdigest() if clean else data.split()[3].decode().removeprefix("sha256:")
+file = os.path.join(top, "lfs", "objects", oid[:2], oid[2:4], oid)
+if clean:
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    open(file, "wb").write(data)
+    print(f"version https://git-lfs.github.com/spec/v1\\noid sha256:{oid}\\nsize {len(data)}")
+else:
+    sys.stdout.buffer.write(open(file, "rb").read())
+"""
+
+
+@pytest.fixture
+def lfs(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> PlacesWorld:
+    """A repository with a file of Git LFS, whose filter keeps contents where git-lfs does."""
+    programs = world.top.parent / "programs"
+    programs.mkdir()
+    (programs / "large").write_text(f"#!{sys.executable} -IS\n{LFS}")
+    (programs / "large").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    for name, value in (("clean", "large clean"), ("smudge", "large smudge"), ("required", "true")):
+        world.git("config", f"filter.lfs.{name}", value)
+    world.person_commits(".gitattributes", "*.bin filter=lfs\n")
+    world.person_commits("theirs.bin", "theirs\n")
+    return world
+
+
+def contents(place: Path) -> set[str]:
+    """The contents that there are below a folder of git's."""
+    return {file.read_text() for file in (place / "lfs" / "objects").glob("??/??/*")}
+
+
+async def test_contents_of_git_lfs_go_into_a_place_and_come_out(lfs: PlacesWorld) -> None:
+    lfs.git("checkout", "-qb", "secret")
+    lfs.person_commits("secret.bin", "secret\n")
+    lfs.git("checkout", "-q", "main")
+    await lfs.begun(ONE, {"mine.bin": "mine\n"})
+    assert lfs.read(ONE)["theirs.bin"] == "theirs\n"
+    assert contents(lfs.place / ONE / ".git") == {"theirs\n"}, "what no commit of the branch names stays away"
+    sealed = await lfs.spaces.seal(ONE, RUN, "Mine")
+    assert (sealed.told, contents(lfs.top / ".git")) == ((), {"theirs\n", "secret\n", "mine\n"})
+    lfs.git("merge", "-q", ONE)
+    assert (lfs.top / "mine.bin").read_text() == "mine\n"
+    assert [*(lfs.top / ".git" / "lfs" / "tmp").iterdir()] == []
+    (lfs.place / ONE / "theirs.bin").unlink()
+    for file in (lfs.place / ONE / ".git" / "lfs" / "objects").glob("??/??/*"):
+        file.write_text("changed\n")
+    assert contents(lfs.top / ".git") == {"theirs\n", "secret\n", "mine\n"}, "they are copies"
+    lfs.git("checkout", "-q", ".", at=ONE)
+    lfs.person_commits("more.bin", "more\n")
+    await lfs.spaces.prepare(ONE, None, 0)
+    lfs.git("merge", "-q", "main", at=ONE)
+    assert lfs.read(ONE)["more.bin"] == "more\n", "what the base has since is there for a merge"
+
+
+def pointer(content: str) -> str:
+    oid = hashlib.sha256(content.encode()).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"
+
+
+def is_away(file: Path) -> None:
+    file.unlink()
+
+
+def is_a_link_to_it(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.parents[8] / "secret")
+
+
+def is_below_a_link(file: Path) -> None:
+    folder = file.parents[8] / file.name[2:4]
+    file.parent.rename(folder)
+    file.parent.symlink_to(folder)
+
+
+def is_something_else(file: Path) -> None:
+    file.write_text("SECRET\n")
+
+
+def is_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+@pytest.mark.parametrize("attempt", [is_away, is_a_link_to_it, is_below_a_link, is_something_else, is_a_pipe])
+async def test_contents_come_out_of_the_place_itself_or_not_at_all(
+    lfs: PlacesWorld, attempt: Callable[[Path], None], *, theirs: bool
+) -> None:
+    """`theirs`: the user has them, on another branch: whoever knows a hash is not given the file."""
+    (lfs.top.parent / "secret").write_text("secret\n")
+    if theirs:
+        lfs.git("checkout", "-qb", "secret")
+        lfs.person_commits("secret.bin", "secret\n")
+        lfs.git("checkout", "-q", "main")
+    before = contents(lfs.top / ".git")
+    await lfs.begun(ONE, {"mine.bin": "secret\n"})
+    os.utime(lfs.place / ONE / "mine.bin", (1, 1))  # or the filter is asked again, and makes what was taken away
+    lfs.git("add", "mine.bin", at=ONE)
+    lfs.git("commit", "-qm", "Mine", at=ONE)
+    oid = pointer("secret\n").split()[3].removeprefix("sha256:")
+    file = lfs.place / ONE / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4] / oid
+    attempt(file)
+    if theirs:
+        with pytest.raises(TreeRefused, match=r"Git LFS object .* was never in it"):
+            await lfs.spaces.seal(ONE, RUN, "No")
+    else:
+        sealed = await lfs.spaces.seal(ONE, RUN, "No")
+        assert [f"Git LFS has no contents of {file.name}" in one for one in sealed.lacking] == [True]
+        assert lfs.git("show", f"{sealed.head}:mine.bin") + "\n" == pointer("secret\n")
+    assert contents(lfs.top / ".git") == before
+
+
+async def test_contents_without_end_stay_in_the_place(lfs: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ashep.adapters.git.trees.lfs.MOST", 8)
+    await lfs.begun(ONE, {"one.bin": "one\n", "two.bin": "three\n"})
+    with pytest.raises(TreeRefused, match="of Git LFS is new there; take out"):
+        await lfs.spaces.seal(ONE, RUN, "Mine")
+    assert contents(lfs.top / ".git") == {"theirs\n"}
+    assert [*(lfs.top / ".git" / "lfs" / "tmp").iterdir()] == []
+
+
+async def test_an_older_pointer_of_the_history_is_nobody_elses(lfs: PlacesWorld) -> None:
+    """Its contents need not be in the place: only what nobody may name is refused."""
+    lfs.person_commits("theirs.bin", "later\n")
+    await lfs.begun(ONE, {})
+    blob = lfs.git("rev-parse", "main~1:theirs.bin")
+    lfs.git("update-index", "--add", "--cacheinfo", f"100644,{blob},old.bin", at=ONE)
+    lfs.git("commit", "-qm", "Old", at=ONE)
+    lfs.git("update-index", "--skip-worktree", "old.bin", at=ONE)
+    shutil.rmtree(lfs.place / ONE / ".git" / "lfs")
+    assert (await lfs.spaces.seal(ONE, RUN, "No")).lacking == ()

@@ -87,6 +87,7 @@ class World:
     hidden: list[Path] = field(default_factory=list)
     types: dict[str, CheckType] = field(default_factory=dict)
     blobs: dict[str, str] = field(default_factory=dict)
+    lender: Path | None = None
     verifier: LocalVerifier = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class World:
         """Begin as a new process does, with the settings as they are."""
         self.verifier = LocalVerifier(
             self.settings, self.scratch, self.keep, self.redaction, environ=self.environ, hidden=self.hidden,
-            types=self.types,
+            types=self.types, lender=self.lender,
         )  # fmt: skip
 
     def set(self, **settings: object) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -13,9 +14,9 @@ from pydantic import JsonValue
 
 from ashep.config import read
 from ashep.config.checks.block import read_criteria
-from ashep.connect import verifier_of
+from ashep.connect import verifier_of, worktrees_of
 from ashep.core.facts.delivery import status_of, summary_of
-from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings
+from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings, WorkerSettings
 from ashep.errors import ConfigError
 from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
@@ -379,6 +380,24 @@ async def test_a_type_is_a_class_that_the_settings_name(world: World) -> None:
     wrong = {"wrong": OwnCheckType(type="fussy_checks:Wrong")}
     with pytest.raises(ConfigError, match=r"verification\.types\.wrong\.type.*Wrong is no CheckType"):
         verifier_of(project, Settings(verification=VerificationSettings(types=wrong)), world.keep)
+
+
+@pytest.mark.parametrize(("workspace", "status"), [("worktree", "passed"), ("place", "failed")])
+async def test_where_branches_have_places_a_check_is_lent_what_they_are(
+    world: World, workspace: Literal["worktree", "place"], status: str
+) -> None:
+    project, git = world.repository.folder, world.repository.git
+    git("branch", "-M", "main")
+    git("checkout", "-qb", "theirs")
+    theirs = world.repository.commit({"secret": "theirs"})
+    git("checkout", "-q", "main")
+    verification = VerificationSettings(sandbox="none")
+    settings = Settings(verification=verification, worker=WorkerSettings(workspace=workspace))
+    await worktrees_of(project, settings).prepare("ashep/t-1", None, 0)
+    checks = criteria_of({"type": "test_pass", "verify": {"command": ["git", "cat-file", "-e", theirs]}})
+    verifier = verifier_of(project, settings, world.keep)
+    found = await verifier.verify(VerifyRequest(project, "ashep/t-1", "main", checks))
+    assert found.results[0].status == status
 
 
 async def test_the_type_of_the_guide_works(world: World) -> None:

@@ -18,6 +18,8 @@ import anyio
 import psutil
 import pytest
 
+from ashep.adapters.git.repository import Repository as Trees
+from ashep.adapters.git.trees.lender import Lender
 from ashep.adapters.verifier import LocalVerifier, checkout, running
 from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
 from ashep.errors import AshepError
@@ -214,6 +216,35 @@ async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: Wor
     assert sandbox.repository.bytes() == before
     assert not Path("/etc/evil").exists()
     assert (ROOT / "README.md").exists()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_check_reads_of_the_history_what_places_do_and_its_own(sandbox: World, *, ends: bool) -> None:
+    """`ends`: the lender's history ends before that of the repository, as after `git fetch --unshallow`."""
+    repository, lender = sandbox.repository, Lender(Trees(sandbox.repository.folder), sandbox.scratch.parent / "lender")
+    repository.git("branch", "-M", "main")
+    repository.commit({".agent-shepherd/check.sh": "exit 0\n"})
+    first = repository.commit({"a": "1"})
+    if ends:
+        repository.git("clone", "-q", "--bare", "--depth=1", f"file://{repository.folder}", str(lender.folder))
+    else:
+        await lender.lend("none", first, "main")
+    repository.git("checkout", "-qb", "theirs")
+    theirs = repository.commit({"secret": "theirs", ".agent-shepherd/check.sh": "exit 2\n"})
+    repository.git("checkout", "-qb", "mine", "main")
+    repository.commit({"b": "1", ".agent-shepherd/check.sh": "exit 1\n"})
+    repository.commit({"c": "1"})
+    reads = f"git cat-file -e {theirs} && exit 9; git cat-file --batch-all-objects --batch-check | grep -c blob"
+    looks = "git log --format=%s | wc -l; git fsck 2>&1"
+    script = f"{reads}; {looks}; git diff --name-only {first} HEAD; sh .agent-shepherd/check.sh"
+    sandbox.lender = lender.folder
+    sandbox.begin()
+    found = await sandbox.sh(script, base="main")
+    said = sandbox.output(found)
+    assert (found.status, said.split()) == ("passed", ["5", "5", ".agent-shepherd/check.sh", "b", "c"]), said
+    assert (await sandbox.sh("git write-tree", base=theirs)).status == "passed", (
+        "scripts are the base's, wherever it is"
+    )
 
 
 @pytest.mark.promise("W3")

@@ -22,10 +22,11 @@ MOST_FILES = 500_000
 
 QUIET = {"GIT_NO_LAZY_FETCH": "1"}
 """What keeps git from fetching what a partial clone lacks."""
+ALONE = QUIET | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
+"""And what keeps it from reading anybody's settings."""
 
 _BLOCK = 4096  # bytes of a disk that a file takes at least
 _GIT = 300.0  # seconds for one call of git
-_ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 _MISSING = "unable to read sha1 file"
 
 _FETCH = (
@@ -59,15 +60,17 @@ class Files:
         except OSError as error:
             raise AshepError(f"{self._tree}: the checkout cannot be made: {error.strerror}") from error
 
-    def make_git(self, folder: Path, more: str = "") -> None:
-        """Make a git folder that has the commit. `more`: lines of its settings."""
+    def make_git(self, folder: Path, more: str = "", objects: Path | None = None) -> None:
+        """Make a git folder that has the commit. `more`: lines of its settings. `objects`: whose it borrows; None: the
+        repository's.
+        """
         for name in ("objects/info", "objects/pack", "refs/heads"):
             (folder / name).mkdir(parents=True)
         kind = "sha256" if len(self._source.commit) == 64 else ""
         extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {kind}\n" if kind else ""
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
         (folder / "HEAD").write_text(f"{self._source.commit}\n")
-        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(self._source.objects) + b"\n")
+        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects or self._source.objects) + b"\n")
         if self._source.shallow is not None:
             (folder / "shallow").write_bytes(self._source.shallow)
 
@@ -107,7 +110,7 @@ class Files:
     async def git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         """Call git where it sees our folder alone, and give what it printed."""
         where = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self._tree)}
-        return await reading(self._tree, *arguments, env=QUIET | _ALONE | where, stdin=stdin)
+        return await reading(self._tree, *arguments, env=ALONE | where, stdin=stdin)
 
 
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.clean import QUIET, Files, Source, reading
+from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, reading
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
@@ -71,10 +71,13 @@ def _shallow(folder: Path) -> bytes | None:
 class Checkout:
     """The files of a commit in a folder of their own, with the checks' scripts of the base in their place."""
 
-    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK) -> None:
-        """`floor`: bytes that are to stay free on the disk."""
-        self._commits = commits
-        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", commits.objects)
+    def __init__(self, place: Path, commits: Commits, floor: int = LOW_DISK, lender: Path | None = None) -> None:
+        """`floor`: bytes that are to stay free on the disk. `lender`: a repository from which programs have all that
+        they read of the history, beside what is the commit's own; None: they have all objects of the repository.
+        """
+        self._commits, self._lender = commits, lender
+        objects = lender / "objects" if lender else commits.objects
+        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", objects)
         self.tree = self.folders.tree
         self._files = Files(Source(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor)
 
@@ -94,6 +97,18 @@ class Checkout:
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
         await self._files.on_disk(self._make_repository)
+        if self._lender is not None:
+            listed = [self._commits.commit, self._commits.scripts, *await self._lent(self._lender)]
+            words = ("--revs", "--quiet", "--delta-base-offset", str(self.tree / ".git" / "objects" / "pack" / "pack"))
+            await self._files.git("pack-objects", *words, stdin="".join(f"{one}\n" for one in listed if one).encode())
+
+    async def _lent(self, lender: Path) -> list[str]:
+        """Say what needs no packing: what the lender has, with all that it reaches, and the repository too."""
+        if await to_thread.run_sync(_shallow, lender) != self._commits.shallow:
+            return []  # it has less than the repository, or more
+        refs = await reading(lender, "for-each-ref", "--format=%(objectname)", env=ALONE | {"GIT_DIR": str(lender)})
+        said = await self._files.git("cat-file", "--batch-check=%(objectname)", stdin=refs)
+        return [f"^{line}" for line in said.decode().splitlines() if not line.endswith(" missing")]
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
@@ -106,7 +121,7 @@ class Checkout:
         self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
-        self._files.make_git(self.tree / ".git", _IDENTITY)
+        self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
 
 

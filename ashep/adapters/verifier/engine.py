@@ -51,13 +51,14 @@ class LocalVerifier:
         types: Mapping[str, CheckType] | None = None,
         sources: Mapping[str, Callable[[], str]] | None = None,
         floor: int = LOW_DISK,
+        lender: Path | None = None,
     ) -> None:
-        """`floor`: bytes that a checkout leaves free on the disk."""
+        """`floor`: bytes that a checkout leaves free on the disk. `lender`: as for `Checkout`, once it is there."""
         self._settings, self._scratch, self._keep = settings, scratch, keep
         self._redaction, self._types = redaction or Redaction(), types or {}
         self._sources = sources or {}
         self._environ = os.environ if environ is None else environ
-        self._hidden, self._floor = tuple(hidden), floor
+        self._hidden, self._floor, self._lender = tuple(hidden), floor, lender
         self._isolation: Isolation | None = None
         self._probing = anyio.Lock()
         self._known: dict[tuple[str, str], Verification] = {}
@@ -117,8 +118,11 @@ class LocalVerifier:
         checks = request.criteria.checks
         runs = [check for check in checks if not is_look(check)]
         isolation = await self.isolation() if runs else None
+        lender = self._lender and Path(await anyio.Path(self._lender).resolve())
+        if lender and not await anyio.Path(lender, "HEAD").exists():
+            lender = None
         async with Place(self._scratch) as place:
-            checkout = Checkout(place, commits, self._floor)
+            checkout = Checkout(place, commits, self._floor, lender)
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
             looks = [check for check in checks if is_look(check)]

@@ -17,6 +17,7 @@ from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
 from ashep.adapters.git.program import LONG, PLACE, Call, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
+from ashep.adapters.git.trees import lfs
 from ashep.adapters.git.trees.lender import LENDER, listed, packed
 from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.programs import Finished
@@ -98,8 +99,11 @@ class Inside:
 
 async def bring(
     repository: Repository, inner: PlaceRepository, place: Place, new: Collection[str], known: Collection[str]
-) -> None:
-    """Take objects out of a place that the repository lacks. Raises `TreeRefused`, and none is taken then."""
+) -> list[str]:
+    """Take objects out of a place that the repository lacks, and say what they name and is nowhere.
+
+    Raises `TreeRefused`, and none is taken then.
+    """
     try:
         brought = await packed(inner.git, place.env, new, known)
     except TreeRefused as error:
@@ -129,7 +133,9 @@ async def bring(
         if said or foreign:
             words = said or f"{min(foreign).decode()} is named there, and was never in it"
             raise TreeRefused(f"{place.path}: what was committed there is not whole: {words}")
+        lacking = await lfs.take(repository, place, reached.stdout, beside, known)
         await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
+        return lacking
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -29,10 +29,11 @@ PINS = "refs/pins/"
 
 _WHOLE = ("HEAD", "config", "objects", "refs")
 _LENT = ("refs/tags/", "refs/remotes/origin/")
-_PROMISED = r"^extensions\.partialclone$|^remote\..*\.(promisor|partialclonefilter)$"
-_PARTIAL = (
-    "this is a partial clone, which does not hold every file of its history: make it whole with `git config --unset "
-    "remote.origin.partialCloneFilter` and `git fetch --refetch`, or set worker.workspace to shared"
+_FILTERED = r"^remote\..*\.partialclonefilter$"
+PARTIAL = "this is a partial clone, which does not hold every file of its history, and places cannot borrow from it"
+WHOLE = (
+    "make it whole with `git config --unset remote.origin.partialCloneFilter` and `git fetch --refetch`, or set "
+    "worker.workspace to worktree"
 )
 
 
@@ -71,8 +72,8 @@ class Lender:
         repository = self._repository
         async with repository.hold(".lender"):
             if self._kind is None:
-                if await repository.shared("config", "--get-regexp", _PROMISED, absent=re.compile("^$")):
-                    raise AshepError(_PARTIAL)
+                if await is_partial(repository.git):
+                    raise AshepError(f"{PARTIAL}: {WHOLE}")
                 self._kind = await repository.shared("rev-parse", "--show-object-format")
             if not all([await anyio.Path(self.folder, name).exists() for name in _WHOLE]):
                 await self._make(self._kind)
@@ -117,6 +118,11 @@ class Lender:
             draft.replace(self.folder / "shallow")
         else:
             (self.folder / "shallow").unlink(missing_ok=True)
+
+
+async def is_partial(git: Git) -> bool:
+    """Say whether a repository was told to leave files of its history elsewhere."""
+    return await git.raw("config", "--get-regexp", _FILTERED, absent=re.compile("^$")) is not None
 
 
 def _read(file: Path) -> bytes:

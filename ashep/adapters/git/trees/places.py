@@ -23,7 +23,7 @@ from ashep.adapters.git.clean import Source
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in
-from ashep.adapters.git.trees import saving, sealing, settings
+from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
@@ -232,6 +232,7 @@ class Places(Worktrees):
         if head not in lent.tips:
             known = await held(repository, lent.tips)
             await pack(repository, [head], known, place.admin / "objects" / "pack")
+        await lfs.give(repository, place, [head])
 
     async def _settings(self) -> Sequence[tuple[str, str]]:
         """Give the user's settings of git, and write down what of them is told in places."""
@@ -249,6 +250,7 @@ class Places(Worktrees):
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
         await _update(inner, [f"update {ref} {sha}" for ref, sha in fresh.items()])
         await anyio.to_thread.run_sync(_write_given, place, lent.refs)
+        await lfs.give(self._repository, place, [sha for ref, sha in fresh.items() if ref.startswith("refs/heads/")])
         await self._have(inner, place, branch, head)
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
             await inner.ask(place, "merge", "--quiet", "--ff-only", head)
@@ -259,6 +261,7 @@ class Places(Worktrees):
             known = await held(inner, [*(await self._repository.refs(f"{BASES}{branch}")).values()])
             brought = await packed(self._repository.git, {}, [head], known)
             await inner.inside(place, "index-pack", "--stdin", stdin=brought)
+            await lfs.give(self._repository, place, [head])
         ref = f"refs/heads/{branch}"
         if ref not in await inner.refs(ref):
             await inner.update_refs([f"create {ref} {head}"])
@@ -276,7 +279,7 @@ class Places(Worktrees):
         await sealing.seal(inner, place, branch, tip, *words, told)
         if moved:
             await self._join(inner, place, branch, tip, words[0])
-        told.saved[:] = await self._take(inner, place, branch, tip)
+        told.saved[:] = await self._take(inner, place, branch, tip, told)
 
     async def _set_back(self, place: Place, branch: str, commit: str, mine: tuple[str, str]) -> tuple[str, ...]:
         """Set a place to a commit; everything else is saved, and comes out."""
@@ -285,7 +288,7 @@ class Places(Worktrees):
         await inner.unname(branch)
         await self._have(inner, place, branch, commit)
         await sealing.restore(inner, place, branch, commit, mine)
-        saved = await self._take(inner, place, branch, tip, moves=False)
+        saved = await self._take(inner, place, branch, tip)
         return (*saved, *await saving.save_commits(self._repository, branch, mine, (commit,)))
 
     async def _save(
@@ -304,7 +307,7 @@ class Places(Worktrees):
         lost = [ref for ref, sha in (await inner.refs("refs/")).items() if sha not in there]
         lost = [ref for ref in lost if not ref.startswith(saving.SAVED)]
         await saving.save(inner, place, branch, dropped=lost, reached=sorted(there), ignored=ignored, known=known)
-        saved = await self._take(inner, place, branch, tip, moves=False)
+        saved = await self._take(inner, place, branch, tip)
         return (*saved, *await saving.save_commits(self._repository, branch, dropped, reached)) if dropped else saved
 
     async def _join(self, inner: PlaceRepository, place: Place, branch: str, tip: str, run: str) -> None:
@@ -329,19 +332,23 @@ class Places(Worktrees):
         return await held(inner, known) & known
 
     async def _take(
-        self, inner: PlaceRepository, place: Place, branch: str, tip: str, *, moves: bool = True
+        self, inner: PlaceRepository, place: Place, branch: str, tip: str, told: sealing.Told | None = None
     ) -> tuple[str, ...]:
-        """Bring out what was saved in a place, and what its branch has, if that `moves` the user's; give the refs."""
+        """Bring out what was saved in a place, and what its branch has, to move the user's, if that is `told`; give
+        the refs of what was saved.
+        """
         repository, ours, prefix = self._repository, f"refs/heads/{branch}", f"{saving.SAVED}{branch}/"
         there = await inner.refs(ours, prefix)
-        head = there.pop(ours, tip) if moves else tip
+        head = there.pop(ours, tip) if told else tip
         named = [(ref.removeprefix(prefix), sha) for ref, sha in sorted(there.items()) if ref.startswith(prefix)]
         have = {*(await repository.refs(prefix)).values()}
         fresh = [(match, sha) for name, sha in named if (match := _SAVED.fullmatch(name)) and sha not in have]
         if new := {head, *(sha for _, sha in fresh)} - {tip}:
             if wrong := [sha for sha in new if not SHA.fullmatch(sha)]:
                 raise TreeRefused(f"{place.path}: git named {clean(wrong[0])[:60]!r} there, which is no commit")
-            await bring(repository, inner, place, new, await self._known(inner, branch, tip))
+            lacking = await bring(repository, inner, place, new, await self._known(inner, branch, tip))
+            if told:
+                told.lacking += lacking
         last = max((int(ref.removeprefix(prefix).split("/")[0]) for ref in await repository.refs(prefix)), default=0)
         groups = {*(match["number"] for match, _ in fresh)}
         numbers = {number: last + at for at, number in enumerate(sorted(groups, key=int), 1)}
