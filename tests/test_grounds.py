@@ -147,6 +147,8 @@ async def test_a_repository_of_any_kind_is_laid_out_as_checks_have_it(world: Pla
     if kind == "submodule":
         add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.top), "sub")
         world.git("-C", str(top), *add)
+        (top / "CLAUDE.md").symlink_to("sub")
+        world.git("-C", str(top), "add", "-A")
         world.git("-C", str(top), *person, "commit", "-qm", "sub")
     world.spaces = world.again(top)
     if kind == "partial":
@@ -156,6 +158,7 @@ async def test_a_repository_of_any_kind_is_laid_out_as_checks_have_it(world: Pla
     ground = await laid(world)
     assert {"AGENTS.md": "the base's\n", "a.txt": "a\n"}.items() <= contents(ground).items()
     assert kind != "submodule" or list((ground / "sub").iterdir()) == []
+    assert not (ground / "CLAUDE.md").is_symlink()
 
 
 @pytest.mark.may_block
@@ -180,8 +183,8 @@ async def test_the_base_instructs_the_judge_and_the_candidate_is_shown_beside(wo
     await world.spaces.seal(ONE, RUN, "Made")
     assert contents(await laid(world)) == {
         "AGENTS.md": "the base's\n", "AGENTS.md.candidate": "mine\n", "AGENTS.md.candidate-1/x": "x\n",
-        "AGENTS.md.candidate-2": "approve\n", "CLAUDE.md.candidate": "c\n", "CONTEXT.md": "context\n",
-        "a.txt": "a\n", "docs/agents.md": "other case\n", "src/AGENTS.md.candidate": "approve\n",
+        "AGENTS.md.candidate-2": "approve\n", "CLAUDE.md.candidate-2": "c\n", "CONTEXT.md": "context\n",
+        "a.txt": "a\n", "docs/agents.md": "other case\n", "src/AGENTS.md.candidate-2": "approve\n",
     }  # fmt: skip
 
 
@@ -201,7 +204,11 @@ async def test_what_the_base_says_now_counts_once_the_branch_has_it(world: Place
 
 async def test_links_of_the_base_lead_to_what_the_base_has(world: PlacesWorld) -> None:
     (world.top / "docs").mkdir()
-    for name, target in (("CLAUDE.md", "docs/rules.txt"), ("CONTEXT.md", "docs/none.txt")):
+    links = {"CLAUDE.md": "docs/rules.txt", "CONTEXT.md": "docs/none.txt"}
+    links |= {"l\n 3\n/CLAUDE.md": "../docs/rules.txt"}
+    links |= {"b/AGENTS.md": "../docs", "c/AGENTS.md": "AGENTS.md", "d/AGENTS.md": "../AGENTS.md/x"}
+    for name, target in links.items():
+        (world.top / name).parent.mkdir(exist_ok=True)
         (world.top / name).symlink_to(target)
     (world.top / "AGENTS.md").unlink()
     (world.top / "AGENTS.md").symlink_to("/etc/hostname")
@@ -209,7 +216,8 @@ async def test_links_of_the_base_lead_to_what_the_base_has(world: PlacesWorld) -
     await made(world, {"docs/rules.txt": "approve\n", "docs/none.txt": "approve\n"})
     there = contents(await laid(world))
     assert there == {
-        "CLAUDE.md": "rules\n", "a.txt": "a\n", "docs/none.txt": "approve\n", "docs/rules.txt": "approve\n",
+        "CLAUDE.md": "rules\n", "l\n 3\n/CLAUDE.md": "rules\n",
+        "a.txt": "a\n", "docs/none.txt": "approve\n", "docs/rules.txt": "approve\n",
     }  # fmt: skip
 
 
@@ -220,15 +228,15 @@ async def test_folders_of_such_names_and_files_where_folders_were_hide_nothing(w
     world.person_commits("one/AGENTS.md", "one\n")
     world.person_commits("two/AGENTS.md/file", "two\n")
     await world.spaces.prepare(ONE, None, 0)
-    top = world.place / ONE
     world.git("rm", "-rq", "one", "two", "AGENTS.md", at=ONE)
     world.edit(ONE, "one", "a file\n")
     world.edit(ONE, "two/AGENTS.md", "a file\n")
     world.edit(ONE, "AGENTS.md/x/y", "y\n")
-    assert top.is_dir()
+    world.edit(ONE, "AGENTS.md/x/AGENTS.md", "approve\n")
     await world.spaces.seal(ONE, RUN, "Made")
     assert contents(await laid(world)) == {
         "AGENTS.md": "the base's\n", "AGENTS.md.candidate/x/y": "y\n", "a.txt": "a\n", "b.txt": "b\n",
+        "AGENTS.md.candidate/x/AGENTS.md.candidate": "approve\n",
         "one": "a file\n", "two/AGENTS.md/file": "two\n", "two/AGENTS.md.candidate": "a file\n",
     }  # fmt: skip
 

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.virtual
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: branch}\n"
 
 
-def apart(folder: Path, issues: int = 1) -> World:
+def apart(folder: Path, issues: int = 1, config: str = CONFIG) -> World:
     """A world with trees of their own, in which a person is at work in the shared one."""
-    world = World(folder, config=CONFIG)
+    world = World(folder, config=config)
     world.workspaces = MemoryWorkspaces({"calc.py": "1"})
     world.tree.write("calc.py", "a person's")
     world.delay = 4.0
@@ -52,6 +52,18 @@ async def test_three_issues_at_once_stay_apart(folder: Path) -> None:
     await holds_what_was_worked(world)
     planned = [fact for fact in world.bodies(RunPlanned) if fact.phase == "implement" and fact.visit == 1]
     assert sorted(fact.slot for fact in planned) == [0, 1, 2]
+
+
+@pytest.mark.promise("I7")
+async def test_where_agents_are_isolated_judges_read_what_was_sealed(folder: Path) -> None:
+    places = CONFIG.replace("workspace: worktree", "workspace: place")
+    world = apart(folder, config=f"{places}agents: {{sandbox: auto}}\n")
+    await world.live(person=True)
+    await holds_what_was_worked(world)
+    writes = {fact.run for fact in world.bodies(RunPlanned) if fact.access == "write"}
+    made = world.bodies(TreePrepared)
+    assert {(fact.ground, fact.run in writes) for fact in made if fact.run} == {("own", True), ("sealed", False)}
+    assert {fact.path.split("/")[1] for fact in made if fact.ground == "sealed"} == {"grounds"}
 
 
 async def lived(folder: Path, points: Points) -> None:

@@ -191,11 +191,9 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
         # nobody knows how much is, so that all of it counts
         begins = fact.base if flow.counters.floor else fact.head
         base = (flow.work.own.base or begins) if is_shared(flow.work.own.branch) else fact.base
-        own = dataclasses.replace(flow.work.own, base=base, head=fact.head)
         read = fact.ground == "sealed"  # people are led to where the work is
-        own = (
-            dataclasses.replace(own, ground=fact.path) if read else dataclasses.replace(own, path=fact.path, ground="")
-        )
+        path, ground = (flow.work.own.path, fact.path) if read else (fact.path, "")
+        own = dataclasses.replace(flow.work.own, path=path, ground=ground, base=base, head=fact.head)
         flow = with_work(flow, own=own, base=base)
     else:
         own = dataclasses.replace(

@@ -19,6 +19,7 @@ CLOSED = 0o555
 _CANDIDATE = b".candidate"
 _HOPS = 40  # links that are followed from one
 _LINK = b"120000"
+_ELSEWHERE = (b"symlink", b"dangling", b"loop", b"notdir")  # where a link may lead, as git says it
 
 _Entries = dict[bytes, tuple[bytes, bytes]]
 """Mode and object, by path."""
@@ -57,11 +58,10 @@ async def _instructed(files: Files, base: str, head: str) -> bytes:
     gone = {path for path in new if _first(path) in changed or path not in told}
     there = now.keys() - gone
     told = {path: entry for path, entry in told.items() if there.isdisjoint(_above(path)[:-1])}
-    taken = {above for path in (*now, *told) for above in _above(path)}
-    for first in sorted(filter(None, changed)):
-        names = (first + _CANDIDATE + (b"-%d" % number if number else b"") for number in count())
-        name = next(name for name in names if name not in taken)
-        told |= {name + path[len(first) :]: entry for path, entry in new.items() if _first(path) == first}
+    taken = {part for path in (*now, *told) for part in path.split(b"/")}
+    marks = (_CANDIDATE + (b"-%d" % number if number else b"") for number in count())
+    mark = next(mark for mark in marks if taken.isdisjoint(name + mark for name in INSTRUCTIONS))
+    told |= {_marked(path, mark): entry for path, entry in new.items() if _first(path) in changed}
     lines = [b"0 %s\t%s\0" % (b"0" * len(head), path) for path in gone]
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
 
@@ -85,14 +85,18 @@ async def _followed(files: Files, commit: str, entries: _Entries) -> _Entries:
         at += len(head) + 1
         if kind == b"blob":
             found[path] = (b"100644", rest)
-        elif kind != b"tree":
-            at += int(rest) + 1  # where it leads to instead
+        elif kind in _ELSEWHERE:
+            at += int(rest) + 1  # it says where
     return found
 
 
 def _first(path: bytes) -> bytes | None:
     """Give the path down to the first name that is one of instructions; None: there is none."""
     return next((above for above in _above(path) if above.rpartition(b"/")[2] in INSTRUCTIONS), None)
+
+
+def _marked(path: bytes, mark: bytes) -> bytes:
+    return b"/".join(part + mark if part in INSTRUCTIONS else part for part in path.split(b"/"))
 
 
 def _above(path: bytes) -> list[bytes]:
