@@ -23,7 +23,7 @@ from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import GROUNDS, Profiles
-from ashep.adapters.opencode.server import ManagedServer, folder_of
+from ashep.adapters.opencode.server import ManagedServer
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
@@ -105,8 +105,8 @@ def worktrees_of(
     own = Path(worker.trees).expanduser() if worker.trees else None
     made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
-    servers = folder_of(project / FOLDER / "state", os.environ)
-    ends = {"leave": partial(leave, servers), "forget": partial(forget, servers)}
+    state = project / FOLDER / "state"
+    ends = {"leave": partial(leave, state), "forget": partial(forget, state)}
     apart = Places(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
@@ -133,35 +133,33 @@ def runner_of(
 
 def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
     """Make the runner that has a server for each place, and one for all that judge."""
-    places, folder = places_of(project, settings), folder_of(project / FOLDER / "state", os.environ)
     return IsolatedRunner(
         opencode_of(project, settings, redaction=redaction),
         partial(maker_of, project, settings, redaction=redaction),
-        place_of=partial(place_at, places),
-        folder=folder,
+        place_of=partial(place_at, places_of(project, settings)),
+        state=project / FOLDER / "state",
         most=settings.runners.opencode.memory_limit,
     )
 
 
 def maker_of(project: Path, settings: Settings, place: Path, *, redaction: Redaction | None = None) -> OpencodeRunner:
     """Make what asks the server of a place."""
-    folder = folder_for(folder_of(project / FOLDER / "state", os.environ), place)
-    return OpencodeRunner(_server(project, settings, folder, place), directory=place, redaction=redaction)
+    return OpencodeRunner(_server(project, settings, place), directory=place, redaction=redaction)
 
 
-def _server(project: Path, settings: Settings, folder: Path | None, place: Path | None) -> ManagedServer:
+def _server(project: Path, settings: Settings, place: Path | None) -> ManagedServer:
     """Make a server that is kept apart: that of a place, or of those who judge."""
-    places, opencode = places_of(project, settings), settings.runners.opencode
+    places, opencode, state = places_of(project, settings), settings.runners.opencode, project / FOLDER / "state"
     base = partial(files_of, project, settings.landing.base or "HEAD")
     profiles = Profiles(project, places, settings.agents, os.environ, base)
     return ManagedServer(
         command=opencode.command,
         directory=place or places / GROUNDS,
-        state=project / FOLDER / "state",
+        state=state,
         nice=opencode.nice,
         named=opencode.environment,
         secret=secret_variables(settings),
-        folder=folder,
+        folder=None if place is None else partial(folder_for, state, place),
         profile=profiles.judge if place is None else partial(profiles.maker, place=place),
     )
 
@@ -169,7 +167,7 @@ def _server(project: Path, settings: Settings, folder: Path | None, place: Path 
 def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> OpencodeRunner:
     """Make the runner that is built in, for what only it can be asked: of those that are kept apart the judges'."""
     if settings.isolated:
-        server = _server(project, settings, None, None)
+        server = _server(project, settings, None)
         return OpencodeRunner(server, directory=places_of(project, settings) / GROUNDS, redaction=redaction, web=False)
     return OpencodeRunner.from_settings(
         settings.runners.opencode,

@@ -38,6 +38,7 @@ class World:
 
     def __init__(self, folder: Path, sandbox: str) -> None:
         self.folder, self.project = folder, folder / "home" / "project"
+        self.state = self.project / ".agent-shepherd" / "state"
         self.places = self.project / ".agent-shepherd" / "places"
         self.place, self.ground = self.places / "ashep" / "t-1", self.places / ".ground" / "t-1"
         for made in (
@@ -76,10 +77,10 @@ class World:
 
     @property
     def servers(self) -> Path:
-        return folder_of(self.project / ".agent-shepherd" / "state", self.environ)
+        return folder_of(self.state, self.environ)
 
     def record(self, place: Path | None = None) -> Record:
-        folder = self.servers if place is None else folder_for(self.servers, place)
+        folder = self.servers if place is None else folder_for(self.state, place)
         return Record.model_validate_json((folder / "server.json").read_bytes())
 
     def _reply(self, ask: Ask) -> Reply:
@@ -178,15 +179,15 @@ async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
         await turn_of(runner, maker, asking(maker, "stay"))
         assert len(sleepers("4321")) == len(sleepers("4322")) == 1
         before = world.record(world.place)
-        await leave(world.servers, world.place)
+        await leave(world.state, world.place)
         assert len(sleepers("4321")) == (0 if sandboxed else 1)
         assert not sleepers("4322")
         assert not processes.holders_of(before.mark)
         for pid in sleepers("4321"):
             os.kill(pid, signal.SIGKILL)
         assert (await runner.turn(maker, asking(maker, "").message_id)).text == "done"  # it is begun anew
-        await forget(world.servers, world.place)
-        assert not folder_for(world.servers, world.place).exists()
+        await forget(world.state, world.place)
+        assert not folder_for(world.state, world.place).exists()
         assert not await runner.has_session(maker)
 
 
@@ -195,8 +196,8 @@ async def test_a_server_that_an_agent_broke_is_nobody_elses(world: World) -> Non
     async with world.runner() as runner:
         judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
         maker = await runner.open_session(write(world))
-        await leave(world.servers, world.place)
-        (folder_for(world.servers, world.place) / "data" / "opencode" / "opencode.db").write_bytes(b"broken" * 1000)
+        await leave(world.state, world.place)
+        (folder_for(world.state, world.place) / "data" / "opencode" / "opencode.db").write_bytes(b"broken" * 1000)
         with pytest.raises(RunnerRefused, match="t-1"):
             await runner.turn(maker, asking(maker, "").message_id)
         assert await runner.busy((maker, judge)) == frozenset()

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -18,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
@@ -36,21 +37,20 @@ _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
 
-def folder_for(folder: Path, place: Path) -> Path:
-    """Give the folder in which the server of a place keeps its things."""
-    return folder / SERVERS / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
+def folder_for(state: Path, place: Path) -> Path:
+    """Give the folder in which the server of a place keeps its things. Blocks."""
+    return folder_of(state, os.environ) / SERVERS / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
 
 
-async def leave(folder: Path, place: Path) -> None:
-    """End the server of a place, if it has one, and all that runs there. `folder`: that of the servers."""
-    own = folder_for(folder, place)
-    await ManagedServer(command=(), directory=place, state=folder, folder=own).stop()
+async def leave(state: Path, place: Path) -> None:
+    """End the server of a place, if it has one, and all that runs there. `state`: the project's state folder."""
+    await ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place)).stop()
 
 
-async def forget(folder: Path, place: Path) -> None:
+async def forget(state: Path, place: Path) -> None:
     """Take away what the server of a place kept: whoever works there next begins with nothing of it."""
-    await leave(folder, place)
-    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder_for(folder, place), ignore_errors=True))
+    await leave(state, place)
+    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder_for(state, place), ignore_errors=True))
 
 
 @dataclass(slots=True)
@@ -76,19 +76,23 @@ class IsolatedRunner:
         maker: Callable[[Path], OpencodeRunner],
         *,
         place_of: Callable[[str | None], Path | None],
-        folder: Path,
+        state: Path,
         most: int | None = None,
     ) -> None:
         """`maker` makes the runner of a place's server; `place_of` gives the place that a folder is in, and blocks;
-        `folder`: that of the servers.
+        `state`: the project's state folder.
 
         `most`: bytes of memory that one should hold; at more than twice as much it is ended.
         """
-        self._judges, self._make, self._place_of, self._folder, self._most = judges, maker, place_of, folder, most
+        self._judges, self._make, self._place_of, self._state, self._most = judges, maker, place_of, state, most
         self._makers = dict[Path, _Maker]()
         self._sessions: dict[str, str] | None = None
         """The folders of sessions that are in places."""
         self._changed = anyio.Event()
+
+    @cached_property
+    def _folder(self) -> Path:
+        return folder_of(self._state, os.environ)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -178,7 +182,7 @@ class IsolatedRunner:
 
     def _remember(self, place: Path) -> None:
         """Let the server's folder say whose it is."""
-        folder = folder_for(self._folder, place)
+        folder = folder_for(self._state, place)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):
             (folder / "place").symlink_to(place)

@@ -128,11 +128,11 @@ class ManagedServer:
         nice: int = 0,
         named: Collection[str] = (),
         secret: Collection[str] = (),
-        folder: Path | None = None,
+        folder: Callable[[], Path] | None = None,
         profile: Callable[[Path], Awaitable[Profile]] | None = None,
     ) -> None:
-        """`named` and `secret`: variables that pass to the server, too, and those that never do. `folder`: its own;
-        None: that of the state folder. `profile`: gives how it is started, with its folder; None: as we are.
+        """`named` and `secret`: variables that pass to the server, too, and those that never do. `folder`: gives its
+        own; None: that of the state folder. `profile`: gives how it is started, with its folder; None: as we are.
         """
         self._named, self._secret = named, secret
         self._own, self._profiled = folder, profile
@@ -147,7 +147,7 @@ class ManagedServer:
     @cached_property
     def folder(self) -> Path:
         """The folder of `server.json`, `server.log`, the lock and the server's own data (0700)."""
-        return self._own or folder_of(self._state, self._environ)
+        return self._own() if self._own is not None else folder_of(self._state, self._environ)
 
     @property
     def _record_file(self) -> Path:
