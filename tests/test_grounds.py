@@ -125,6 +125,8 @@ async def test_a_project_in_a_folder_that_the_candidate_made_a_link_makes_nothin
     world.git("add", "-A", at=ONE)
     world.git("commit", "-qm", "Link", at=ONE)
     await world.spaces.seal(ONE, RUN, "Link")
+    with pytest.raises(AshepError, match="leads out of its tree"):
+        await world.spaces.prepare(ONE, None, 0)
     with pytest.raises(AshepError, match="cannot be made"):
         await world.spaces.prepare(ONE, None, 0, "sealed")
     assert list(elsewhere.iterdir()) == []
@@ -282,11 +284,12 @@ async def test_it_is_made_anew_after_a_kill_and_goes_with_the_branch(world: Plac
     assert not ground.exists()
 
 
-async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_nothing_of_it_is_lost(world: PlacesWorld) -> None:
+async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_what_git_does_not_ignore_is_saved(world: PlacesWorld) -> None:
     step = SetupStep(run=("sh", "-c", "echo set-up >made.txt"))
     world.spaces = Places(world.top, world.place, sandbox=False, setup=(step,))
     await made(world, {".gitignore": ".env\nmade.txt\n"})
     world.edit(ONE, ".env", "KEY=1\n")
+    world.edit(ONE, "left.txt", "left\n")
     world.edit(ONE, "made.txt", "evil\n")
     world.edit(ONE, ".git/hooks/post-checkout", "evil")
     world.git("config", "core.fsmonitor", "evil", at=ONE)
@@ -297,7 +300,8 @@ async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_nothing_of_it_i
     assert not (world.place / ONE / ".git" / "hooks" / "post-checkout").exists()
     assert "evil" not in (world.place / ONE / ".git" / "config").read_text()
     saved = world.git("for-each-ref", "--format=%(refname)", f"refs/ashep/saved/{ONE}").split()
-    assert "KEY=1" in [world.git("show", f"{ref}:.env", check=False) for ref in saved]
+    assert "left" in [world.git("show", f"{ref}:left.txt", check=False) for ref in saved]
+    assert "KEY=1" not in [world.git("show", f"{ref}:.env", check=False) for ref in saved]
     world.git("checkout", "-q", ONE)
     with pytest.raises(AshepError, match="is checked out at"):
         await world.spaces.prepare(ONE, None, 0, "fresh")

@@ -150,7 +150,8 @@ class Workspaces(Protocol):
         commits and its recorded base, whatever `base` says. A tree that stands is left exactly as it is. `slot` (0 to
         the number of runs at once - 1) is told to the set-up as `ASHEP_SLOT`.
 
-        `ground`: "fresh" takes the tree away first, as `remove` does, so that nothing that a run left there stays.
+        `ground`: "fresh" takes the tree away first, as `remove` does, so that nothing that a run left there stays;
+        files that git ignores are not saved.
         "sealed" gives, instead of the tree, which need not stand, what the branch has now in a folder that nobody
         writes to: without a git, ignored files, a set-up, and links that lead out of it, and with the files that
         instruct agents as the base has them. It is made anew each time, and goes when the tree is removed. Trees that

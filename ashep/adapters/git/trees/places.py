@@ -87,7 +87,8 @@ class Places(Worktrees):
                 return await self._lay(branch, base)
         if ground == "fresh":
             await self._refuse_elsewhere(branch, None)  # it could not be made anew
-            await self.remove(branch)
+            # what is built there is built again: saved each time it would fill the repository
+            await self.remove(branch, drop_ignored=True)
         return await super().prepare(branch, base, slot)
 
     async def _leave(self, branch: str) -> None:

@@ -29,6 +29,13 @@ _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by 
 _AT_ONCE = 4
 
 
+def _enter(folder: Path, tree: Path) -> None:
+    """See to it that the project's folder is there, and in the tree: somebody may have committed a link in its place."""
+    if not folder.resolve().is_relative_to(tree.resolve()):
+        raise AshepError(f"{folder} leads out of its tree: a link was committed there, which is to be removed first")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 class Worktrees:
     """Trees below the folder `place`, of the repository that holds the folder `project`.
 
@@ -63,7 +70,7 @@ class Worktrees:
                 begun = await self._base_of(branch, head)
                 await self._refresh(place, branch, begun, head)
             folder = place.path / (await self._repository.folders()).prefix
-            await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
+            await anyio.to_thread.run_sync(_enter, folder, place.path)
             await set_up(self._repository, place, self._setup, folder, slot)
             await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
