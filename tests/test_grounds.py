@@ -284,7 +284,9 @@ async def test_it_is_made_anew_after_a_kill_and_goes_with_the_branch(world: Plac
     assert not ground.exists()
 
 
-async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_what_git_does_not_ignore_is_saved(world: PlacesWorld) -> None:
+async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_what_git_does_not_ignore_is_saved(
+    world: PlacesWorld,
+) -> None:
     step = SetupStep(run=("sh", "-c", "echo set-up >made.txt"))
     world.spaces = Places(world.top, world.place, sandbox=False, setup=(step,))
     await made(world, {".gitignore": ".env\nmade.txt\n"})

@@ -1,18 +1,20 @@
 """Conversations about work trees of issues' own: who gets one, what happens there, and what does not wait any more."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, tracker
 from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.tracker import Issue, Stamp
-from ashep.core.policy.policies import Phase, Takeover
+from ashep.core.policy.policies import PermissionRule, Phase, Takeover
 from ashep.core.policy.settings import AgentsSettings, Settings
-from ashep.core.reconcile.observe import session_read
+from ashep.core.reconcile.observe import requests_read, session_read
 from ashep.core.state.branches import branch_of, issue_of, shared_branch
 from tests.core import given
 from tests.core.given import ME, policy_of, settings, start
@@ -204,6 +206,60 @@ def test_where_agents_are_not_isolated_all_of_an_issues_runs_work_in_one_tree(co
     for verdict in (None, None, "pass"):
         (book >> book.reports(verdict=verdict)).answered()
     assert [one.ground for one in book.bodies(c.PrepareTree)] == ["own"] * 4
+
+
+@pytest.mark.promise("I7")
+def test_nobody_who_writes_in_the_session_of_a_place_is_a_person_before_the_issue_was_taken() -> None:
+    book = book_of(policy_of(Phase(name="implement")), config=alone()).looked()
+    assert book >> book.turn("running", people=("msg_x",))
+    assert book.run().ended is False
+    block = json.dumps({"result": "success", "summary": "what I did"})
+    book >> book.turn("finished", block=block, people=("msg_x",)) << like(facts_runs.RunEnded, state="succeeded") << ...
+    assert book.flow().takeover is None
+
+    book = book_of(JUDGED, config=alone()).looked()  # the judges' server is nobody's but ours
+    book >> book.turn("running", people=("ann",)) << like(facts_runs.RunEnded, state="aborted")
+    assert book << facts_runs.SessionTaken << ...
+
+
+@pytest.mark.promise("I7")
+def test_a_turn_that_was_stopped_in_a_place_has_failed_and_nobody_took_it() -> None:
+    book = book_of(policy_of(Phase(name="implement")), config=alone()).looked()
+    book >> book.turn("running")
+    book >> book.turn("finished", error="MessageAbortedError: x") << like(facts_runs.RunEnded, state="failed") << ...
+    assert book.flow().takeover is None
+
+
+@pytest.mark.promise("I7")
+def test_what_a_person_was_asked_is_not_answered_in_a_place() -> None:
+    rule = PermissionRule(tool="bash", pattern="*", action="ask")
+    for settings, ends in ((alone(), True), (own(), False)):
+        config = settings.model_copy(update={"permissions": (rule,)})
+        book = book_of(policy_of(Phase(name="implement")), config=config).looked()
+        book >> book.turn("running")
+        book.made.ask(book.run().session or "", "permission", tool="bash", patterns=("rm x",))
+        (asked,) = requests_read(book.world, [*book.made.listed()], book.world.seq)
+        (book >> asked).answered()
+        (gone,) = requests_read(book.world, [], book.world.seq)
+        book >> gone << ...
+        assert book.run().ended is ends
+
+
+@pytest.mark.promise("I7")
+def test_a_place_that_a_person_took_is_not_sealed_before_they_are_done_and_takes_no_slot() -> None:
+    config = alone().model_copy(update={"worker": alone().worker.model_copy(update={"max_concurrent_runs": 1})})
+    book = book_of(policy_of(Phase(name="implement")), issues=("t-1", "t-2"), config=config).looked()
+    book >> book.seen(add=("ashep:paused",)) << ...
+    (book >> book.turn("running")).answered()
+    assert book.run().ended
+    assert not book.bodies(c.SealTree)
+    book.looked()
+    assert book.run("t-2").state == "running"
+    assert account(book.world, "t-1").code == "paused"
+    (book >> book.seen(drop=("ashep:paused",))).answered()
+    seen = facts_runs.SessionSeen("t-1", book.run().session or "", (), False, book.world.seq)
+    (book >> session_read(book.world, seen)).answered()
+    assert [one.run for one in book.bodies(c.SealTree)] == ["t-1/implement.1.1"]
 
 
 # --- a branch that issues share -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ashep.core.state.world import World, WorldFolds, WorldRules, put
 if TYPE_CHECKING:
     from ashep.core.facts.tracker import Issue
     from ashep.core.policy.settings import Labels
+    from ashep.core.state.run import Run
 
 
 def user_tree(before: World, world: World, fact: TreeSeen) -> list[Fact]:
@@ -108,14 +109,30 @@ def takers(world: World) -> list[str]:
 
     Whose turn was seen stopped has none once the issue is nobody's to go on with, or its tree resists: others begin.
     """
-    return [issue for issue in world.indexes.live if _has_slot(world.flows[issue])]
+    return [issue for issue in world.indexes.live if _has_slot(world, world.flows[issue])]
 
 
-def _has_slot(flow: Flow) -> bool:
+def _has_slot(world: World, flow: Flow) -> bool:
     run = flow.run
     if run is None or not run.ended or run.stop:
         return True
-    return flow.stage in ("work", "person", "finishing") and after(run.id) not in dict(flow.tries)
+    return (
+        not is_held(world, flow)
+        and flow.stage in ("work", "person", "finishing")
+        and after(run.id) not in dict(flow.tries)
+    )
+
+
+def is_held(world: World, flow: Flow) -> bool:
+    """Whether a person has the place in which a run was alone: what is done with it would end the server there."""
+    return flow.takeover is not None and world.settings.isolated
+
+
+def speaks_for_itself(world: World, run: Run) -> bool:
+    """Whether what is written in a run's session may be its agent's own: whoever works alone in a place knows the
+    password of the server there. A person takes the issue first (`ashep take`).
+    """
+    return world.settings.isolated and run.access == "write" and run.branch is not None
 
 
 def after(run: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ashep.core.delivery.resting import going
-from ashep.core.delivery.trees import after, branch_for, own_trees
+from ashep.core.delivery.trees import after, branch_for, is_held, own_trees
 from ashep.core.facts.commands import (
     AnswerRequest,
     Command,
@@ -69,7 +69,8 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
             )
         return
     if run.tree_wanted in ("after", "again"):
-        yield _after(flow, run)
+        if not is_held(world, flow):
+            yield _after(flow, run)
         return
     if up and flow.takeover is None and (answer := to_answer(flow)) is not None:
         yield answer

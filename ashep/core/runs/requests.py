@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import runs
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.issues import AnswerRefused, CommentWanted
@@ -152,12 +153,21 @@ def advance(
     run = flow.run
     if run is None or run.ended or flow.stage != "work":
         return []
+    if isinstance(fact, runs.RequestGone) and speaks_for_itself(world, run) and _was_asked(earlier, fact.request):
+        why = "what a person was asked was answered in the session, and there its agent can answer itself"
+        return [runs.RunEnded(flow.issue.id, run.id, "failed", why, error="answered_itself", abort=True)]
     asks = [pending for pending in run.asks.requests if pending.verdict == "ask"]
     if any(pending.request.id == run.asks.shown for pending in run.asks.requests):
         return []  # it stands there, or its answer is on its way
     if asks:
         return _put(world, flow, run, asks[0])
     return over(flow, "what it asked is answered")
+
+
+def _was_asked(earlier: Flow, request: str) -> bool:
+    """Whether a person was to answer a request."""
+    known = earlier.run.asks.requests if earlier.run is not None else ()
+    return any(one.request.id == request and one.verdict == "ask" for one in known)
 
 
 def turn_over(

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import runs
 from ashep.core.facts.outcome import Outcome, read_outcome
 from ashep.core.facts.vocabulary import Fact, ReadRefused
@@ -51,7 +52,7 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
         return turn_of_held(flow, run, fact)
     if fact.state == "finished":
         return _finished(world, flow, run, fact, before.run.watch.probation)
-    if fact.people:
+    if fact.people and not speaks_for_itself(world, run):
         return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
     if run.watch.overdue and run.watch.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
@@ -107,13 +108,16 @@ def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: s
 
 def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, probation: Probation) -> list[Fact]:
     issue = flow.issue.id
-    if fact.people:  # what they want is decided before what was reported, which is kept
+    if fact.people and not speaks_for_itself(
+        world, run
+    ):  # what they want is decided before what was reported, which is kept
         said = _said(world, flow, fact)
         why = f"a person wrote in the session ({fact.people[0]})"
         return in_session(world, flow, run, why, said if isinstance(said, runs.RunEnded) else None)
     if fact.error is not None:
         ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
-        if fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours:
+        theirs = fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours
+        if theirs and not speaks_for_itself(world, run):
             return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
         if is_diagnosis(run):
             return diagnosed(flow, run, fact)

@@ -30,7 +30,7 @@ _AT_ONCE = 4
 
 
 def _enter(folder: Path, tree: Path) -> None:
-    """See to it that the project's folder is there, and in the tree: somebody may have committed a link in its place."""
+    """See to it that the project's folder is there, and in the tree: a link may have been committed in its stead."""
     if not folder.resolve().is_relative_to(tree.resolve()):
         raise AshepError(f"{folder} leads out of its tree: a link was committed there, which is to be removed first")
     folder.mkdir(parents=True, exist_ok=True)
