@@ -241,13 +241,13 @@ def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
     """The shell that runs the line gets the password where it lies; there it is the one that was written."""
     project, state = tmp_path / "it's mine", tmp_path / "state"
     environ = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "states")}
-    away = how_to_open(Settings(), project, state, "ses_1", environ)
+    away = how_to_open(Settings(), project, folder_of(state, environ), "ses_1")
     assert away == "Its session is ses_1; the agent server is not running, and starts with the next run."
     folder = folder_of(state, environ)
     folder.mkdir(parents=True)
     record = Record(token="t0", port=4711, password="s3cret-of_mine", pid=1, started=2)
     (folder / "server.json").write_text(record.model_dump_json())
-    told = how_to_open(Settings(), project, state, "ses_1", environ)
+    told = how_to_open(Settings(), project, folder_of(state, environ), "ses_1")
     assert "s3cret" not in told
     line = told.splitlines()[1].replace("opencode attach", 'printf "%s\\n" "$OPENCODE_SERVER_PASSWORD" attach', 1)
     line = line.replace(" printf", "; printf", 1)  # the variable is for the program; here the shell shows it
@@ -259,6 +259,6 @@ def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
 def test_how_a_session_of_an_attached_server_is_opened(tmp_path: Path) -> None:
     server = OpencodeSettings(managed=False, url="https://box:1", password_env="BOX")
     settings = Settings(runners=Runners(opencode=server))
-    told = how_to_open(settings, tmp_path, tmp_path, "ses_1", {})
+    told = how_to_open(settings, tmp_path, tmp_path, "ses_1")
     line = f'OPENCODE_SERVER_PASSWORD="$BOX" opencode attach https://box:1 --dir {tmp_path} --session ses_1'
     assert told.splitlines()[1].strip() == line

@@ -233,9 +233,9 @@ def test_a_turn_that_was_stopped_in_a_place_has_failed_and_nobody_took_it() -> N
 @pytest.mark.promise("I7")
 def test_what_a_person_was_asked_is_not_answered_in_a_place() -> None:
     rule = PermissionRule(tool="bash", pattern="*", action="ask")
-    for settings, ends in ((alone(), True), (own(), False)):
-        config = settings.model_copy(update={"permissions": (rule,)})
-        book = book_of(policy_of(Phase(name="implement")), config=config).looked()
+    for config, ends in ((alone(), True), (own(), False)):
+        asking = config.model_copy(update={"permissions": (rule,)})
+        book = book_of(policy_of(Phase(name="implement")), config=asking).looked()
         book >> book.turn("running")
         book.made.ask(book.run().session or "", "permission", tool="bash", patterns=("rm x",))
         (asked,) = requests_read(book.world, [*book.made.listed()], book.world.seq)

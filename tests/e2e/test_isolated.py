@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from ashep.adapters.opencode.isolated import folder_for
 from ashep.demo.model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import POLICIES, Site, until
 from tests.places import has_bubblewrap
@@ -77,3 +78,26 @@ def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> 
     assert (site.prompts(run), site.prompts(f"{issue}/review.1.1")) == (1, 1)
     assert site.run("git", "show", f"ashep/{issue}:b.txt") == "made\n"
     assert json.loads(site.ashep("trees", "list", "--json"))["trees"]
+
+
+def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolated: Site) -> None:
+    site = isolated
+    issue = site.add("take it", "policy:quick", behaves=behaving(["echo made >> b.txt"], drip=0.4))
+    run = f"{issue}/implement.1.1"
+    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        until(lambda: site.requests(run) > 1, 60, lambda: working.text)
+        told = site.ashep("take", issue)
+        place = site.tree(issue)
+        record = folder_for(site.state, place, site.environ) / "server.json"
+        pid = json.loads(record.read_text())["pid"]
+        assert f"attach http://127.0.0.1:{json.loads(record.read_text())['port']} --dir {place}" in told
+        until(lambda: "RunEnded" in [one["type"] for one in site.journal(issue)], 30, lambda: working.text)
+        (place / "person.txt").write_text("mine\n")
+        time.sleep(2)
+        assert json.loads(record.read_text())["pid"] == pid
+        assert "TreeSealed" not in [one["type"] for one in site.journal(issue)]
+        site.ashep("release", issue)
+        working.says("closed by shepherd")
+        assert working.wait(60) == 0
+    assert site.run("git", "show", f"ashep/{issue}:person.txt") == "mine\n"
+    assert not record.exists()

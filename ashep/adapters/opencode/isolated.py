@@ -7,7 +7,7 @@ not start, keeps nobody else's run waiting. What the catalogue and the health of
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ from typing import Literal, TypeVar
 import anyio
 import anyio.to_thread
 
+from ashep.adapters.opencode.profiles import PLACE
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.core.facts.requests import Request, Verdict
@@ -37,9 +38,13 @@ _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
 
-def folder_for(state: Path, place: Path) -> Path:
+def folder_for(state: Path, place: Path, environ: Mapping[str, str] | None = None) -> Path:
     """Give the folder in which the server of a place keeps its things. Blocks."""
-    return folder_of(state, os.environ) / SERVERS / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
+    return (
+        folder_of(state, environ or os.environ)
+        / SERVERS
+        / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
+    )
 
 
 async def leave(state: Path, place: Path) -> None:
@@ -140,7 +145,8 @@ class IsolatedRunner:
 
     def _standing(self) -> list[Path]:
         """Give the places whose server is on record."""
-        return [Path(os.readlink(record.parent / "place")) for record in self._folder.glob(f"{SERVERS}/*/server.json")]
+        links = (record.with_name(PLACE) for record in self._folder.glob(f"{SERVERS}/*/server.json"))
+        return [Path(os.readlink(link)) for link in links if link.is_symlink()]
 
     # --- which server ---------------------------------------------------------------------------------------------
 
@@ -157,11 +163,11 @@ class IsolatedRunner:
         if maker.used < maker.until:  # each try may take long, and others wait for it
             raise RunnerRefused(f"the agent server of {place.name} does not answer")
         try:
-            await self._up(place, maker)
+            await self._up(maker)
             with suppress(RunnerUnavailable):
                 return await call(maker.runner)
             maker.up = False
-            await self._up(place, maker)
+            await self._up(maker)
             return await call(maker.runner)
         except (RunnerUnavailable, RunnerUnauthorized) as error:
             await maker.runner.ask_for_room()  # a full disk is everybody's
@@ -171,21 +177,13 @@ class IsolatedRunner:
                 await maker.runner.stop_server()  # whatever it is that answers there, or does not
             raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
 
-    async def _up(self, place: Path, maker: _Maker) -> None:
+    async def _up(self, maker: _Maker) -> None:
         async with maker.starting:
             if not maker.up:
-                await anyio.to_thread.run_sync(self._remember, place)
                 await maker.runner.start()
                 maker.up = True
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
-
-    def _remember(self, place: Path) -> None:
-        """Let the server's folder say whose it is."""
-        folder = folder_for(self._state, place)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            (folder / "place").symlink_to(place)
 
     async def _of(self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
         """Call the server that has a session."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,9 @@ from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
 
 GROUNDS = ".ground"
 """Beside the places: what is committed on each branch, for those who judge it."""
+
+PLACE = "place"
+"""In the folder of a place's server: a link to the place."""
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Files that OpenCode takes for a project's instructions: the first that is there."""
@@ -69,6 +73,8 @@ class Profiles:
         read += [self.places / one for one in _BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = [one for one in (*write, *opened) if one.exists()]
+        with suppress(FileExistsError):
+            (folder / PLACE).symlink_to(place)
         return await self._profile(folder, place, how, [place, *there], read, environment)
 
     async def judge(self, folder: Path) -> Profile:

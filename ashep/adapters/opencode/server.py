@@ -496,21 +496,25 @@ _VARIABLE = "OPENCODE_SERVER_PASSWORD"
 """Where `opencode attach` looks for the password."""
 
 
-def how_to_open(settings: Settings, project: Path, state: Path, session: str, environ: Mapping[str, str]) -> str:
-    """Give the command that opens a session, or say why there is none now."""
+def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *, alone: bool = False) -> str:
+    """Give the command that opens a session, or say why there is none now.
+
+    `project`: the folder that it works in; `folder`: that of its server; `alone`: nobody else works on that one.
+    """
     opencode = settings.runners.opencode
     if settings.runners.own:
         return f"Its session is {session}, of the runner {settings.runners.name}."
     if opencode.url is not None:
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
         return _told(secret, opencode.command, opencode.url, project, session)
-    file = folder_of(state, environ) / "server.json"
+    file = folder / "server.json"
     try:
         record = Record.model_validate_json(file.read_text("utf-8"))
     except (OSError, ValidationError):
         return f"Its session is {session}; the agent server is not running, and starts with the next run."
     read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
-    return _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
+    told = _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
+    return f"{told}\nIts agent knows that server's password, too: what you see there may be its own." if alone else told
 
 
 def _told(secret: str, command: tuple[str, ...], url: str, project: Path, session: str) -> str:

@@ -11,14 +11,17 @@ import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.adapters.opencode.server import how_to_open
+from ashep.adapters.git.trees.places import place_at
+from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.isolated import folder_for
+from ashep.adapters.opencode.server import folder_of, how_to_open
 from ashep.cli import screen
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
-from ashep.connect import tracker_of
+from ashep.connect import maker_of, places_of, tracker_of
 from ashep.core.policy.settings import Labels
-from ashep.errors import DiskFailed, JournalDamaged
+from ashep.errors import DiskFailed, JournalDamaged, RunnerError
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
@@ -122,7 +125,21 @@ def _session(project: Path, issue: str) -> str:
     if run is None:
         return "It has no session yet."
     place, where = Path(folder) if folder else project, configured(project)
-    return how_to_open(settings_in(where), place, where / "state", run["session"], os.environ)
+    settings, state = settings_in(where), where / "state"
+    alone = place_at(places_of(project, settings), place) if settings.isolated else None
+    if alone is None:
+        return how_to_open(settings, place, folder_of(state, os.environ), run["session"])
+    try:
+        anyio.run(_started, maker_of(project, settings, alone))
+    except RunnerError as error:
+        return f"Its session is {run['session']}, and its agent server does not start: {error}"
+    return how_to_open(settings, place, folder_for(state, alone), run["session"], alone=True)
+
+
+async def _started(runner: OpencodeRunner) -> None:
+    """Start the server of a place, which goes on for as long as a person has the issue."""
+    async with aclosing(runner):
+        await runner.start()
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:
