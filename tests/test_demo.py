@@ -79,7 +79,7 @@ def as_shown(text: str) -> None:
     assert "FAILED" not in text
     assert "closed in bd: 3 of 3" in text
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
-    assert "ok     3 issues were worked on at once, in 3 work trees beside the user's own" in text
+    assert "ok     3 issues were worked on at once, in 3 places beside the user's own work tree" in text
     assert "ok     the check command had failed, as calc-3/implement.1.2 was told, which mended it" in text
     assert "ok     two issues were in conflict, as calc-2/implement.2.1 was told, which resolved it" in text
     assert "merged onto main, which is checked out and clean: ashep/calc-1, ashep/calc-2, ashep/calc-3" in text

@@ -1,5 +1,6 @@
 """Proof of the demonstration, in its end: from git, bd, the model's log and the journal, not from what ashep says."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -73,9 +74,9 @@ async def _at_once(stage: Stage, seen: Mapping[str, Asked]) -> Proof:
     ]
     begun = max((min(one.first for one in span) for span in spans if span), default=0)
     ended = min((max(one.last for one in span) for span in spans if span), default=0)
-    trees = (await stage.run("git", "worktree", "list")).splitlines()
-    words = f"{len(spans)} issues were worked on at once, in {len(trees) - 1} work trees beside the user's own"
-    return words, all(spans) and begun < ended and len(trees) == 1 + len(ISSUES)
+    trees = json.loads(await stage.ashep("trees", "list", "--json"))["trees"]
+    words = f"{len(spans)} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
+    return words, all(spans) and begun < ended and len(trees) == len(ISSUES)
 
 
 def _visit(run: str) -> str:

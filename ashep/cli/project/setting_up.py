@@ -38,7 +38,9 @@ def init(
     project = find_project(context.obj or Path())
     beside = files_of_preset(preset)
     refuse_others({project / name: text for name, text in beside.items()}, force=force)
-    for file in [*write_starter(project / FOLDER, preset, force=force), *write_files(project, beside, force=force)]:
+    repository = any((folder / ".git").exists() for folder in (project, *project.resolve().parents))
+    written = write_starter(project / FOLDER, preset, force=force, sandbox=repository)
+    for file in [*written, *write_files(project, beside, force=force)]:
         screen.say(f"wrote {file}")
     put_schemas(project / FOLDER)
     lines = [line for line in _checked(project) if line.check in ("bd", "database", "git") and line.level != "ok"]
