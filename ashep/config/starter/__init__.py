@@ -32,9 +32,9 @@ def isolated(text: str) -> str:
 def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False, sandbox: bool = False) -> list[Path]:
     """Write the starter files and a `.gitignore` into `.agent-shepherd`, and say which files were written.
 
-    `policy` is one of `PRESETS`. `sandbox`: config.yaml says that agents work in sandboxes; else it says the defaults. Raises `UsageError` where there is no such preset, one of the files stands already and
-    `force` is not given, or the folder cannot be written; then nothing was written. A `.gitignore` that is there only
-    gets the lines that it lacks.
+    `policy` is one of `PRESETS`. `sandbox`: config.yaml says that agents work in sandboxes; else it says the defaults.
+    Raises `UsageError` where there is no such preset, one of the files stands already and `force` is not given, or the
+    folder cannot be written; then nothing was written. A `.gitignore` that is there only gets the lines that it lacks.
     """
     texts = {folder / name: starter(name, policy) for name in FILES}
     if sandbox:
