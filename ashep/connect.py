@@ -133,25 +133,37 @@ def runner_of(
 
 def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
     """Make the runner that has a server for each place, and one for all that judge."""
+    profiles = _profiles(project, settings)
     return IsolatedRunner(
-        opencode_of(project, settings, redaction=redaction),
-        partial(maker_of, project, settings, redaction=redaction),
+        opencode_of(project, settings, redaction=redaction, profiles=profiles),
+        partial(maker_of, project, settings, redaction=redaction, profiles=profiles),
         place_of=partial(place_at, places_of(project, settings)),
         state=project / FOLDER / "state",
         most=settings.runners.opencode.memory_limit,
     )
 
 
-def maker_of(project: Path, settings: Settings, place: Path, *, redaction: Redaction | None = None) -> OpencodeRunner:
+def maker_of(
+    project: Path,
+    settings: Settings,
+    place: Path,
+    *,
+    redaction: Redaction | None = None,
+    profiles: Profiles | None = None,
+) -> OpencodeRunner:
     """Make what asks the server of a place."""
-    return OpencodeRunner(_server(project, settings, place), directory=place, redaction=redaction)
+    return OpencodeRunner(_server(project, settings, place, profiles), directory=place, redaction=redaction)
 
 
-def _server(project: Path, settings: Settings, place: Path | None) -> ManagedServer:
+def _profiles(project: Path, settings: Settings) -> Profiles:
+    base = partial(files_of, project, settings.landing.base or "HEAD")
+    return Profiles(places_of(project, settings), settings.agents, os.environ, base)
+
+
+def _server(project: Path, settings: Settings, place: Path | None, profiles: Profiles | None) -> ManagedServer:
     """Make a server that is kept apart: that of a place, or of those who judge."""
     places, opencode, state = places_of(project, settings), settings.runners.opencode, project / FOLDER / "state"
-    base = partial(files_of, project, settings.landing.base or "HEAD")
-    profiles = Profiles(project, places, settings.agents, os.environ, base)
+    profiles = profiles or _profiles(project, settings)
     return ManagedServer(
         command=opencode.command,
         directory=place or places / GROUNDS,
@@ -164,10 +176,12 @@ def _server(project: Path, settings: Settings, place: Path | None) -> ManagedSer
     )
 
 
-def opencode_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> OpencodeRunner:
+def opencode_of(
+    project: Path, settings: Settings, *, redaction: Redaction | None = None, profiles: Profiles | None = None
+) -> OpencodeRunner:
     """Make the runner that is built in, for what only it can be asked: of those that are kept apart the judges'."""
     if settings.isolated:
-        server = _server(project, settings, None)
+        server = _server(project, settings, None, profiles)
         return OpencodeRunner(server, directory=places_of(project, settings) / GROUNDS, redaction=redaction, web=False)
     return OpencodeRunner.from_settings(
         settings.runners.opencode,

@@ -179,6 +179,34 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
 
 
+async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:
+    """Not what stands in the user's folder, nor what a candidate has; and no page of the web."""
+    base = {
+        "AGENTS.md": "as the base has it",
+        ".opencode/agent/judge.md": "---\ndescription: d\nmode: primary\n---\nBe fair.",
+    }
+    for name, text in base.items():
+        (world.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.project / name).write_text(text)
+    commit(world.project, "AGENTS.md", ".opencode")
+    (world.project / "AGENTS.md").write_text("as the user is about to have it")
+    (world.ground / "AGENTS.md").write_text("as the ground has it")
+    (world.ground / ".opencode" / "agent").mkdir(parents=True)
+    (world.ground / ".opencode" / "agent" / "evil.md").write_text(base[".opencode/agent/judge.md"])
+    async with world.runner() as runner:
+        agents = (await runner.catalog()).agents
+        assert "judge" in agents
+        assert "evil" not in agents
+        judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
+        await turn_of(runner, judge, asking(judge, "judge it"))
+        (ask,) = [one for one in world.model.asks if "judge it" in one.prompt]
+        said = json.dumps(ask.messages)
+        assert "as the base has it" in said
+        assert "as the user" not in said
+        assert "as the ground" not in said
+        assert {"webfetch", "websearch", "bash", "write", "edit"}.isdisjoint(ask.tools)
+
+
 async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
     """Whoever takes the mark off a process of theirs has it ended all the same, in a sandbox; sessions stay, until the
     place is forgotten.
@@ -227,6 +255,11 @@ async def test_killed_server_of_a_place(world: World) -> None:
             turn = await runner.turn(maker, asking(maker, "").message_id)
         assert turn.state != "finished"
         assert turn.instance != instance
+
+
+def commit(project: Path, *names: str) -> None:
+    for words in (("init", "-q"), ("add", *names), ("commit", "-qm", "x")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@x", *words], cwd=project, check=True)
 
 
 def sleepers(seconds: str) -> list[int]:

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -31,7 +30,8 @@ _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
 _BORROWED = (".lender/objects", ".git-config")
 _CACHED = ("bin", "node_modules", "packages")
-_ELSEWHERE = ("BD_", "BEADS_", "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_", "TMP", "TEMP")
+_TRACKERS = ("BD_", "BEADS_")
+_ELSEWHERE = (*_TRACKERS, "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_")
 """How variables begin that name what is not there."""
 
 _STUB = """#!/bin/sh
@@ -41,36 +41,42 @@ exit 1
 """
 
 
-@dataclass(frozen=True, slots=True)
 class Profiles:
     """Makes the profiles of one project's servers."""
 
-    project: Path
-    places: Path
-    """The folder of the places."""
-    agents: AgentsSettings
-    environ: Mapping[str, str]
-    base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
-    """Gives the files of the base branch that have these names, or lie in a folder that has."""
+    def __init__(
+        self,
+        places: Path,
+        agents: AgentsSettings,
+        environ: Mapping[str, str],
+        base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]],
+    ) -> None:
+        """`places`: their folder. `base` gives the files of the base branch that have these names, or lie in a folder
+        that has.
+        """
+        self._places, self._agents, self._environ, self._base = places, agents, environ, base
+        self._sandbox: Bubblewrap | None = None
+        """What was found once: what cannot start a sandbox for a moment has none the less one."""
 
     async def sandbox(self) -> Bubblewrap | None:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
-        if self.agents.sandbox == "none":
-            return None
+        if self._agents.sandbox == "none" or self._sandbox is not None:
+            return self._sandbox
         with tempfile.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
             found = await try_out(Path(scratch))
         if isinstance(found, Bubblewrap):
+            self._sandbox = found
             return found
-        if self.agents.sandbox == "bwrap":
+        if self._agents.sandbox == "bwrap":
             raise ServerNotStarted(f"`agents.sandbox` is bwrap, and {found}")
         return None
 
     async def maker(self, folder: Path, place: Path) -> Profile:
         """Give the profile of the server of a place, which keeps its things in `folder`."""
-        agents, environment = self.agents, dict[str, str]()
-        opened = [path for one in agents.openings for path in _opening(one, self.environ, environment)]
+        agents, environment = self._agents, dict[str, str]()
+        opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
-        read += [self.places / one for one in _BORROWED]
+        read += [self._places / one for one in _BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = [one for one in (*write, *opened) if one.exists()]
         with suppress(FileExistsError):
@@ -80,27 +86,28 @@ class Profiles:
     async def judge(self, folder: Path) -> Profile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
         try:
-            held = await self.base((*_CONFIG, *INSTRUCTIONS, _FOLDER))
+            held = await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER))
         except AshepError as error:
             raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
         name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
-        base, grounds = folder / "base" / name, self.places / GROUNDS
+        base, grounds = folder / "base" / name, self._places / GROUNDS
         await anyio.to_thread.run_sync(_written, base, held)
         found = [base / one for one in INSTRUCTIONS if one in held]
         extra = {"lsp": False, "instructions": [str(found[0])] if found else []}
         environment = {
             "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
             "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1",
-            "OPENCODE_CONFIG_CONTENT": _merged(self.environ.get("OPENCODE_CONFIG_CONTENT", ""), extra),
+            "OPENCODE_CONFIG_CONTENT": _merged(self._environ.get("OPENCODE_CONFIG_CONTENT", ""), extra),
         }
         named = [base / one for one in _CONFIG if one in held]
-        if named and "OPENCODE_CONFIG" not in self.environ:
+        if named and "OPENCODE_CONFIG" not in self._environ:
             environment["OPENCODE_CONFIG"] = str(named[0])
-        if "OPENCODE_CONFIG_DIR" not in self.environ and (base / _FOLDER).is_dir():
+        if "OPENCODE_CONFIG_DIR" not in self._environ and (base / _FOLDER).is_dir():
             environment["OPENCODE_CONFIG_DIR"] = str(base / _FOLDER)
         await anyio.to_thread.run_sync(lambda: grounds.mkdir(parents=True, exist_ok=True))
-        how = json.dumps(["judge", self.agents.sandbox, name])
-        return await self._profile(folder, grounds, how, [], [grounds, base], environment)
+        how = json.dumps(["judge", self._agents.sandbox, name])
+        # OpenCode writes into each folder of settings, too
+        return await self._profile(folder, grounds, how, [base], [grounds], environment)
 
     async def _profile(
         self,
@@ -114,11 +121,11 @@ class Profiles:
         sandbox = await self.sandbox()
         how = f"{'sandboxed' if sandbox else 'open'} {sha256(how.encode()).hexdigest()[:16]}"
         if sandbox is None:
-            return Profile(how, View(at, ()), None, environment, frozenset(self._elsewhere(("BEADS_", "BD_"))))
-        home = Path(self.environ.get("HOME") or Path.home())
-        config = Path(self.environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
-        data = Path(self.environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
-        cache = Path(self.environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
+            return Profile(how, View(at, ()), None, environment, frozenset(self._elsewhere(_TRACKERS)))
+        home = Path(self._environ.get("HOME") or Path.home())
+        config = Path(self._environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
+        data = Path(self._environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
+        cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
         own, stubs = [folder / one for one in _OURS], folder / "stubs"
 
         def make() -> None:
@@ -130,7 +137,7 @@ class Profiles:
                 (stubs / name).chmod(0o755)
 
         await anyio.to_thread.run_sync(make)
-        path = os.pathsep.join((str(stubs), self.environ.get("PATH", PATH), str(cache / "bin")))
+        path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
         models = cache / "models.json"
         given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
         if models.exists():
@@ -149,10 +156,10 @@ class Profiles:
             network=True,
             lasting=True,
         )
-        return Profile(how, view, sandbox, given, frozenset(self._elsewhere(_ELSEWHERE)))
+        return Profile(how, view, sandbox, given, frozenset({"TMP", "TEMP", *self._elsewhere(_ELSEWHERE)}))
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
-        return {name for name in self.environ if name.startswith(families)}
+        return {name for name in self._environ if name.startswith(families)}
 
 
 def _within(folder: Path) -> list[Path]:

@@ -325,6 +325,8 @@ class ManagedServer:
             os.close(descriptor)
         processes.children[process.pid] = process
         processes.restrain(process.pid, self._nice)
+        if first is not None:
+            processes.restrain(first, 0)
         return process, first
 
     def _environment(self, record: Record) -> dict[str, str]:
