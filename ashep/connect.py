@@ -17,9 +17,11 @@ from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.places import Places, place_at
+from ashep.adapters.git.trees.set_up import Inside as Enter
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.inside import enter_with_project
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import GROUNDS, Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
@@ -105,9 +107,17 @@ def worktrees_of(
     made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
     servers = folder_of(project / FOLDER / "state", os.environ)
-    ends = {"leave": partial(leave, servers), "forget": partial(forget, servers)}
+    ends: dict[str, Any] = {"leave": partial(leave, servers), "forget": partial(forget, servers)}
+    if settings.isolated and settings.agents.sandbox != "none":
+        ends["enter"] = partial(_enter, project, settings)
     apart = Places(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
+
+
+async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
+    """Give what runs a program where the agents of a place run."""
+    inside = await enter_with_project(_server_of(project, settings, place), project, places_of(project, settings))
+    return inside.run if inside is not None else None
 
 
 def places_of(project: Path, settings: Settings) -> Path:
@@ -144,8 +154,12 @@ def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | Non
 
 def maker_of(project: Path, settings: Settings, place: Path, *, redaction: Redaction | None = None) -> OpencodeRunner:
     """Make what asks the server of a place."""
+    return OpencodeRunner(_server_of(project, settings, place), directory=place, redaction=redaction)
+
+
+def _server_of(project: Path, settings: Settings, place: Path) -> ManagedServer:
     folder = folder_for(folder_of(project / FOLDER / "state", os.environ), place)
-    return OpencodeRunner(_server(project, settings, folder, place), directory=place, redaction=redaction)
+    return _server(project, settings, folder, place)
 
 
 def _server(project: Path, settings: Settings, folder: Path | None, place: Path | None) -> ManagedServer:

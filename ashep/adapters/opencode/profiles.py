@@ -25,7 +25,8 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _OURS = ("data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
-_BORROWED = (".lender/objects", ".git-config")
+BORROWED = (".lender/objects", ".git-config")
+"""What a place needs of what is beside the places."""
 _CACHED = ("bin", "node_modules", "packages")
 _ELSEWHERE = ("BD_", "BEADS_", "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_", "TMP", "TEMP")
 """How variables begin that name what is not there."""
@@ -66,7 +67,7 @@ class Profiles:
         agents, environment = self.agents, dict[str, str]()
         opened = [path for one in agents.openings for path in _opening(one, self.environ, environment)]
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
-        read += [self.places / one for one in _BORROWED]
+        read += [self.places / one for one in BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = [one for one in (*write, *opened) if one.exists()]
         return await self._profile(folder, place, how, [place, *there], read, environment)
