@@ -21,7 +21,7 @@ from ashep.adapters.git.trees.set_up import Inside as Enter
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.inside import enter_with_project
+from ashep.adapters.opencode.inside import Inside, enter, enter_with_project
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import GROUNDS, Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
@@ -108,7 +108,7 @@ def worktrees_of(
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
     servers = folder_of(project / FOLDER / "state", os.environ)
     ends: dict[str, Any] = {"leave": partial(leave, servers), "forget": partial(forget, servers)}
-    if settings.isolated and settings.agents.sandbox != "none":
+    if sandboxed(settings):
         ends["enter"] = partial(_enter, project, settings)
     apart = Places(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
@@ -118,6 +118,17 @@ async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None
     """Give what runs a program where the agents of a place run."""
     inside = await enter_with_project(_server_of(project, settings, place), project, places_of(project, settings))
     return inside.run if inside is not None else None
+
+
+def sandboxed(settings: Settings) -> bool:
+    """Say whether agents that change files are to run in a sandbox."""
+    return settings.isolated and settings.agents.sandbox != "none"
+
+
+async def inside_of(project: Path, settings: Settings, place: Path, folder: Path | None = None) -> Inside | None:
+    """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps."""
+    server = _server_of(project, settings, place) if folder is None else _server(project, settings, folder, place)
+    return await enter(server)
 
 
 def places_of(project: Path, settings: Settings) -> Path:

@@ -1,6 +1,9 @@
 """Where the agents of a place run, what is not theirs runs too: the set-up, over the real git and bubblewrap."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +155,80 @@ async def test_no_link_that_an_agent_planted_leads_a_set_up_elsewhere(world: Wor
     with pytest.raises(AshepError, match=r"is beyond a symbolic link|is a link, and nothing is written"):
         await world.spaces.prepare(ONE, None, 0)
     assert [*theirs.iterdir()] == []
+
+
+# --- ashep sandbox ---
+
+
+def tried(world: World, *words: str, sandbox: str = "bwrap", stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run `ashep sandbox …` in the project."""
+    config = f"worker: {{workspace: {'shared' if sandbox == 'none' else 'place'}}}\nagents: {{sandbox: {sandbox}}}\n"
+    (world.top / ".agent-shepherd" / "config.yaml").write_text(config)
+    command = [sys.executable, "-m", "ashep", "sandbox", *words]
+    return subprocess.run(command, cwd=world.top, capture_output=True, text=True, input=stdin)
+
+
+@SANDBOXED
+async def test_a_person_tries_what_an_agent_would_see(world: World) -> None:
+    done = tried(
+        world,
+        "--",
+        "sh",
+        "-c",
+        "cat ~/.ssh/id; ls -A; ls -A ~; env; echo mine >~/x; read a; echo $a; exit 7",
+        stdin="z\n",
+    )
+    assert (done.returncode, KEY in done.stdout, "a-forges-token" in done.stdout) == (7, False, False)
+    assert "No such file or directory" in done.stderr
+    assert done.stdout.splitlines()[-1] == "z", "it is at our terminal"
+    assert not (world.home / "x").exists()
+    assert tried(world, "--", "sh", "-c", "kill -9 $$").returncode == 137
+    await world.with_setup("bwrap", script('echo cached >"$HOME/cache"')).prepare(ONE, None, 0)
+    done = tried(world, "t-1", "--", "sh", "-c", "pwd; cat a.txt ~/cache; echo more >out")
+    assert done.stdout.splitlines() == [str(world.place / ONE), "a", "cached"], done.stderr
+    assert world.read(ONE)["out"] == "more\n"
+    done = tried(world, "t-2")
+    assert (done.returncode, "t-2 has no place that stands" in done.stderr) == (1, True)
+
+
+@SANDBOXED
+def test_a_shell_in_the_sandbox_has_the_terminal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.chdir(world.top)
+    tried(world, "--", "true")
+    spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    command = [sys.executable, "-c", spawn, sys.executable, "-m", "ashep", "sandbox"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as terminal:
+        assert terminal.stdin is not None
+        assert terminal.stdout is not None
+        out, said = terminal.stdout.fileno(), b""
+
+        def until(words: bytes) -> None:
+            nonlocal said
+            while words not in said:
+                more = os.read(out, 4096)
+                assert more, said
+                said += more
+
+        os.write(terminal.stdin.fileno(), b"tty; sleep 60; echo in''terrupted\n")
+        until(b"/dev/")
+        while not any("sleep" in Path(f"/proc/{one}/cmdline").read_text() for one in living_in(world.home)):
+            time.sleep(0.05)
+        os.write(terminal.stdin.fileno(), b"\x03")
+        until(b"^C")
+        os.write(terminal.stdin.fileno(), b"echo st''ill here; exit 9\n")
+        until(b"still here")
+        assert terminal.wait() == 9
+
+
+def test_without_a_sandbox_nothing_is_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = tried(world, "--", "touch", "out", sandbox="none")
+    assert (done.returncode, "in no sandbox: in config.yaml set" in done.stderr) == (2, True)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(world.home / "none"))
+    if Path("/usr/bin/bwrap").exists():
+        pytest.skip("bubblewrap is installed here")
+    for sandbox, words in (("bwrap", "is not installed"), ("auto", "`ashep install` says why")):
+        done = tried(world, "--", "touch", "out", sandbox=sandbox)
+        assert (done.returncode, words in done.stderr) == (2, True)
+    assert not (world.top / "out").exists()

@@ -1,5 +1,8 @@
 """Programs that run where the agents of a place run, and are none of theirs: the set-up, and what a person tries."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,10 +10,11 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters import bubblewrap
-from ashep.adapters.bubblewrap import Bubblewrap, View
+from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
 from ashep.adapters.opencode.profiles import BORROWED
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.adapters.programs import Finished
+from ashep.errors import ProgramMissing
 
 _NOT_THERE = (".git", ".beads", ".agent-shepherd")
 
@@ -28,6 +32,27 @@ class Inside:
         """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have."""
         view = replace(self.view, at=at)
         return await bubblewrap.run(self.sandbox, view, argv, env={**self.environment, **env}, timeout=timeout)
+
+    def foreground(self, argv: Sequence[str], at: Path) -> int:
+        """Run a program at our terminal and give its exit code, as a shell does. Blocks; what it started ends, too."""
+        forbidding = filter_file()
+        wrapped = self.sandbox.wrap(replace(self.view, at=at), argv, forbidding)
+        passed = () if forbidding is None else (forbidding,)
+        before = signal.signal(signal.SIGINT, _leave)  # it is the program's: what is ignored would be, there too
+        try:
+            process = subprocess.Popen(wrapped, cwd="/", env=dict(self.environment), pass_fds=passed)
+            code = process.wait()
+        except OSError as error:
+            raise ProgramMissing(f"{self.sandbox.program} cannot be started: {error}") from error
+        finally:
+            signal.signal(signal.SIGINT, before)
+            for file in passed:
+                os.close(file)
+        return code if code >= 0 else 128 - code
+
+
+def _leave(*_: object) -> None:
+    """Do nothing about a signal."""
 
 
 async def enter(server: ManagedServer) -> Inside | None:
