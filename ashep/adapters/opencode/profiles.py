@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
@@ -54,7 +55,7 @@ class Profiles:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
         if self.agents.sandbox == "none":
             return None
-        with tempfile.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+        async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
             found = await try_out(Path(scratch))
         if isinstance(found, Bubblewrap):
             return found
@@ -69,7 +70,7 @@ class Profiles:
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
         read += [self.places / one for one in BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
-        there = [one for one in (*write, *opened) if one.exists()]
+        there = await anyio.to_thread.run_sync(_there, [*write, *opened])
         return await self._profile(folder, place, how, [place, *there], read, environment)
 
     async def judge(self, folder: Path) -> Profile:
@@ -128,9 +129,9 @@ class Profiles:
         path = os.pathsep.join((str(stubs), self.environ.get("PATH", PATH), str(cache / "bin")))
         models = cache / "models.json"
         given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
-        if models.exists():
+        if await anyio.to_thread.run_sync(models.exists):
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
-        auth = [one for one in (data / "auth.json",) if one.exists()]
+        auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
         settings = await anyio.to_thread.run_sync(_within, config)
         view = View(
@@ -148,6 +149,10 @@ class Profiles:
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self.environ if name.startswith(families)}
+
+
+def _there(paths: Sequence[Path]) -> list[Path]:
+    return [path for path in paths if path.exists()]
 
 
 def _within(folder: Path) -> list[Path]:
