@@ -305,7 +305,7 @@ def model_of(keys: set[str]) -> type[BaseModel] | None:
     """Which of the users' files has these keys."""
     if "policies" in keys:
         return Policies
-    if "agents" in keys:
+    if "agents" in keys and keys <= set(Agents.model_fields):
         return Agents
     if "runs_take" in keys:
         return Chances
