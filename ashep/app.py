@@ -22,6 +22,7 @@ from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.impact.secrets import is_random
+from ashep.core.policy.apart import AS_YOU
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
@@ -112,6 +113,8 @@ async def _work(
         info = await _reach_tracker(tracker, say, systemd)
         program = tracker_settings.type if tracker_settings.own else "bd"
         say(f"working on {info.location} as {actor}; {program} {info.version}")
+        if not settings.runners.own and "agents" not in settings.model_fields_set:
+            say(AS_YOU)
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)

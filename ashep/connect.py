@@ -18,9 +18,11 @@ from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.lender import LENDER
 from ashep.adapters.git.trees.places import Places, place_at
+from ashep.adapters.git.trees.set_up import Inside as Enter
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.inside import Inside, enter, enter_with_project
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import GROUNDS, Profiles
 from ashep.adapters.opencode.server import ManagedServer
@@ -106,9 +108,27 @@ def worktrees_of(
     made: dict[str, Any] = {"setup": worker.setup, "disk_floor": worker.disk_floor or 0, "base_branch": base_branch}
     linked = Worktrees(project, project / (own or Path(FOLDER, "state", "trees")), redaction=redaction, **made)
     state = project / FOLDER / "state"
-    ends = {"leave": partial(leave, state), "forget": partial(forget, state)}
+    ends: dict[str, Any] = {"leave": partial(leave, state), "forget": partial(forget, state)}
+    if sandboxed(settings):
+        ends["enter"] = partial(_enter, project, settings)
     apart = Places(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
+
+
+async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
+    """Give what runs a program where the agents of a place run."""
+    inside = await enter_with_project(_server(project, settings, place), project, places_of(project, settings))
+    return inside.run if inside is not None else None
+
+
+def sandboxed(settings: Settings) -> bool:
+    """Say whether agents that change files are to run in a sandbox."""
+    return settings.isolated and settings.agents.sandbox != "none"
+
+
+async def inside_of(project: Path, settings: Settings, place: Path, folder: Path | None = None) -> Inside | None:
+    """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps."""
+    return await enter(_server(project, settings, place, None, folder))
 
 
 def places_of(project: Path, settings: Settings) -> Path:
@@ -160,8 +180,10 @@ def _profiles(project: Path, settings: Settings) -> Profiles:
     return Profiles(places_of(project, settings), settings.agents, os.environ, base)
 
 
-def _server(project: Path, settings: Settings, place: Path | None, profiles: Profiles | None) -> ManagedServer:
-    """Make a server that is kept apart: that of a place, or of those who judge."""
+def _server(
+    project: Path, settings: Settings, place: Path | None, profiles: Profiles | None = None, folder: Path | None = None
+) -> ManagedServer:
+    """Make a server that is kept apart: that of a place, or of those who judge. `folder`: for what it keeps."""
     places, opencode, state = places_of(project, settings), settings.runners.opencode, project / FOLDER / "state"
     profiles = profiles or _profiles(project, settings)
     return ManagedServer(
@@ -171,7 +193,7 @@ def _server(project: Path, settings: Settings, place: Path | None, profiles: Pro
         nice=opencode.nice,
         named=opencode.environment,
         secret=secret_variables(settings),
-        folder=None if place is None else partial(folder_for, state, place),
+        folder=(lambda: folder) if folder else partial(folder_for, state, place) if place else None,
         profile=profiles.judge if place is None else partial(profiles.maker, place=place),
     )
 

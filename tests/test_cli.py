@@ -21,6 +21,7 @@ from ashep.cli.commands import whole
 from ashep.cli.fast_path import HELP, READERS
 from ashep.cli.reading import readers
 from ashep.config import write_starter
+from ashep.core.policy.apart import AS_YOU
 from ashep.store.reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.forks import shared
@@ -283,7 +284,9 @@ def daemon(project: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_running_daemon_is_told_and_stopped(project: Path, daemon: subprocess.Popen[bytes]) -> None:
     seen = ashep("status", "--json", cwd=project)
     assert (seen.json["daemon"]["running"], seen.json["daemon"]["pid"]) == (True, daemon.pid)
-    assert f"is running: process {daemon.pid}" in ashep("status", cwd=project).out
+    said = ashep("status", cwd=project).out
+    assert f"is running: process {daemon.pid}" in said
+    assert AS_YOU in said
     work = ashep("work", cwd=project)
     assert work.code == 3
     assert "another daemon holds" in work.err

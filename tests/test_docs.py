@@ -305,7 +305,7 @@ def model_of(keys: set[str]) -> type[BaseModel] | None:
     """Which of the users' files has these keys."""
     if "policies" in keys:
         return Policies
-    if "agents" in keys:
+    if "agents" in keys and keys <= set(Agents.model_fields):
         return Agents
     if "runs_take" in keys:
         return Chances
@@ -343,7 +343,8 @@ def command_lines(path: Path) -> Iterator[str]:
 def check_command(line: str) -> str | None:
     """Say what is wrong with an `ashep` command line; None: every command and option in it exists."""
     command: Any = whole()
-    words = iter(shlex.split(line, comments=True)[1:])
+    given = shlex.split(line, comments=True)[1:]
+    words = iter(given[: given.index("--")] if "--" in given else given)
     for word in words:
         options = {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
         if word.startswith("-") and word != "-":

@@ -1,6 +1,9 @@
 """`ashep install` says what is there, what is missing and what to do, and hangs on nothing."""
 
+import json
 import os
+import shutil
+import socket
 import subprocess
 from collections import namedtuple
 from collections.abc import Iterator
@@ -12,13 +15,16 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.actions import install
+from ashep.actions import install, security
 from ashep.actions.install import Offer
 from ashep.adapters import programs
+from ashep.cli import main
 from ashep.config import write_starter
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents, RunnerChoice
+from ashep.core.policy.apart import AS_YOU, unsaid
 from ashep.core.policy.settings import (
+    LandingSettings,
     OpencodeSettings,
     People,
     Runners,
@@ -28,6 +34,7 @@ from ashep.core.policy.settings import (
 )
 from tests.conformance.trackers import Beads
 from tests.core import given
+from tests.places import has_bubblewrap
 
 GOOD_BD = """#!/bin/sh
 case "$*" in
@@ -50,6 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         found = programs.find(name)
         assert found is not None
         (tools / name).symlink_to(found)
+    monkeypatch.setenv("BEFORE", os.environ["PATH"])
     monkeypatch.setenv("PATH", str(tools))
     folder = tmp_path / "project"
     folder.mkdir()
@@ -334,8 +342,87 @@ def test_mistakes_in_files_are_told(project: Path) -> None:
 
 
 def test_who_counts_is_said() -> None:
-    named, _ = install.people(Settings(people=People(tracker=("Ann Example", "bob"))))
+    named, _ = security.people(Settings(people=People(tracker=("Ann Example", "bob"))))
     assert named.what == "only the word of Ann Example, bob counts"
+
+
+# --- where agents run ---------------------------------------------------------------------------------------------
+
+
+def isolated(sandbox: str, **agents: Any) -> Settings:
+    worker = {"workspace": "place", "setup": ({"run": ("npmx", "ci")}, {"run": ("git", "lfs", "pull")})}
+    return Settings.model_validate({"worker": worker, "agents": {"sandbox": sandbox, **agents}})
+
+
+async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path) -> None:
+    (line,) = await security.agents(project, Settings())
+    assert (line.level, line.what) == ("ok", AS_YOU)
+    for sandbox, level in (("auto", "warning"), ("bwrap", "error")):
+        (line,) = await security.agents(project, isolated(sandbox))
+        assert (line.level, "is not installed" in line.what) == (level, True)
+    own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
+    assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
+
+
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(project: Path) -> None:
+    (project.parent / "bin" / "bwrap").symlink_to(str(shutil.which("bwrap", path=os.environ["BEFORE"])))
+    real = project.parent / "real" / "npmx"
+    real.parent.mkdir()
+    real.write_text("#!/bin/sh\n")
+    real.chmod(0o755)
+    (project.parent / "bin" / "npmx").symlink_to(real)
+    paths = {"write": ("~/shared",)}
+    lines = await security.agents(project, isolated("bwrap", openings=("docker",), paths=paths))
+    assert [line.level for line in lines] == ["ok", "warning", "warning", "warning"], lines
+    assert lines[0].what.startswith("agents that change files run in bubblewrap 0.")
+    assert "docker: by its socket they are you, or root" in lines[1].what
+    assert "agents may change ~/shared" in lines[2].what
+    assert lines[3].what.startswith("npmx is ")
+    assert lines[3].remedy == f"add {real.parent} to `agents.paths.read`"
+    named = isolated("bwrap", paths={"read": (str(real.parent),)})
+    assert [line.level for line in await security.agents(project, named)] == ["ok"]
+    (project.parent / "bin" / "lint").symlink_to(real)
+    checks = "[{id: lint, type: test_pass, verify: {command: lint .}}]"
+    phase = f"{{name: a, capabilities: [code], access: write, checks: {checks}, next: {{success: close}}}}"
+    policies = f"version: 1\npolicies:\n  p:\n    phases:\n    - {phase}\n"
+    (project / ".agent-shepherd" / "policies.yaml").write_text(policies)
+    _, *lacking = await security.agents(project, isolated("bwrap"))
+    assert [line.what[:8] for line in lacking] == ["npmx is ", "lint is "], install.configuration(project)
+
+
+async def test_the_state_of_a_project_is_told_line_by_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {line.check: line for line in await security.security(project, Settings())}
+    assert {line.level for name, line in lines.items() if name not in ("agents", "network", "sockets")} == {"warning"}
+    assert "shares the server" in lines["judges"].what
+    forge = {"mode": "pull_request", "forge": {"type": "github", "repository": "a/b"}}
+    people = {"tracker": ("ann",), "forge": ("MEMBER",)}
+    settings = isolated("auto").model_copy(
+        update={"landing": LandingSettings.model_validate(forge), "people": People.model_validate(people)}
+    )
+    (project / ".beads").mkdir()
+    about = {"dolt_mode": "server", "dolt_server_port": 3307}
+    (project / ".beads" / "metadata.json").write_text(json.dumps(about))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind(f"\0{project}")
+        monkeypatch.setattr(security, "_SHOWN", 10_000)
+        lines = {line.check: line for line in await security.security(project, settings)}
+        name = Path("/proc/self/comm").read_text().strip()
+        assert f"{server.getsockname()[1]} ({name})" in lines["network"].what
+        assert int(lines["sockets"].what.split()[2]) >= 1
+    assert [lines[one].level for one in ("judges", "people", "forge", "database")] == ["ok", "ok", "ok", "warning"]
+    assert "server of Dolt's at port 3307" in lines["database"].what
+    assert lines["forge"].what == "at the forge only the word of MEMBER counts"
+
+
+def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a process of its own loop: the command has one, too."""
+    assert main(["-C", str(project), "install", "--security"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["ok", "agents", "agents", "run", "as"]
+    assert main(["-C", str(project), "install", "--security", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lines"][0]["what"] == AS_YOU
 
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
@@ -348,3 +435,11 @@ async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> Non
     assert said.startswith("config.yaml has no `people`")
     assert "can forge an answer by any name" in forged
     assert all(line.remedy for line in lines if line.level in ("warning", "error"))
+
+
+def test_who_never_heard_of_sandboxes_is_told_of_them(project: Path) -> None:
+    starter = (project / ".agent-shepherd" / "config.yaml").read_text()
+    for text in ("", "version: 1\n# agents: {sandbox: auto}\nworker: {x: {agents: 1}}\n", starter):
+        assert unsaid(text) == AS_YOU
+    for text in ("agents: {sandbox: none}\n", 'version: 1\n"agents" :\n  sandbox: none\n'):
+        assert unsaid(text) == ""

@@ -18,12 +18,14 @@ import pytest
 from ashep import connect
 from ashep.adapters import processes
 from ashep.adapters.git.trees.places import NOTES
-from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
+from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.opencode.server import Record, folder_of
+from ashep.cli.place import servers_of
 from ashep.core.policy.settings import Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.errors import RunnerRefused
 from ashep.ports.runner import Prompt, SessionRequest, Turn
+from ashep.views import standing
 from tests.conformance.runners import opencode, private_environment
 from tests.places import RUN, has_bubblewrap
 
@@ -159,6 +161,10 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert not sandboxed or "bd is not in here" in stubs
         assert world.record().port != world.record(world.place).port
         assert turn.instance != (await runner.catalog()).instance
+        count, held = living(world.servers)
+        assert (count, held > 2 * 50 * 1024**2) == (2, True)
+        told = servers_of(world.project / ".agent-shepherd" / "state")
+        assert standing.servers({"daemon": told}) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
         assert await runner.has_session(judge)
         assert await runner.has_session(maker)
 
@@ -177,6 +183,8 @@ async def test_who_makes_is_alone(world: World) -> None:
     async with world.runner() as again:
         assert await again.find_session("i:t-1/1", str(world.place)) == maker
         assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
+        await again.stop_server()
+    assert servers_of(world.project / ".agent-shepherd" / "state") == {}
 
 
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:

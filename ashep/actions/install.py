@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.program import Git
@@ -49,19 +50,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000  # the most files that are counted for the store's size
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
-FORGEABLE = "agents run as you and in no sandbox: one that has a shell can forge an answer by any name, named or not"
 _Kind = TypeVar("_Kind", bound=Document)
-Level = Literal["ok", "warning", "error"]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What a check found."""
-
-    level: Level
-    check: str
-    what: str
-    remedy: str = ""
 
 
 async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
@@ -69,7 +58,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
 
     With `server` the agent server is asked for its models, where it can be.
     """
-    settings = await to_thread.run_sync(_settings, project)
+    settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
     lines += await to_thread.run_sync(configuration, project)
     found = dict[str, list[Line]]()
@@ -77,6 +66,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
+        "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
@@ -92,11 +82,11 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
         found["opencode"] += await providers(project, settings)
     bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
-    rest = [*found["git"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
     return [*lines, *found["bd"], *found["opencode"], bun, *rest]
 
 
-def _settings(project: Path) -> Settings:
+def settings_of(project: Path) -> Settings:
     """Read config.yaml by itself; the defaults where it cannot be used, which `configuration` says."""
     file = project / FOLDER / "config.yaml"
     return settled(_written(Settings, file) or Settings(), project)
@@ -176,13 +166,6 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     level: Level = "error" if found.withheld == "all" else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
-
-
-def people(settings: Settings) -> list[Line]:
-    """Say whose word counts, and that no name proves anything while agents run as the user."""
-    everybody = "config.yaml has no `people`: everybody's word counts who is neither ashep nor one of its agents"
-    named = settings.people and f"only the word of {', '.join(settings.people.tracker)} counts"
-    return [Line("ok", "people", named or everybody), Line("ok", "people", FORGEABLE)]
 
 
 def own_runner(project: Path, settings: Settings) -> list[Line]:

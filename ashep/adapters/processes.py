@@ -107,6 +107,35 @@ _EXACT = (_hexadecimal(socket.AF_INET, "127.0.0.1"), _hexadecimal(socket.AF_INET
 _ALL = (_hexadecimal(socket.AF_INET, "0.0.0.0"), _hexadecimal(socket.AF_INET6, "::"))
 
 
+def services() -> list[tuple[int, str]] | None:
+    """The ports that this machine listens at, with the program that does where it is the user's; None without /proc."""
+    if not (NETWORK / "tcp").exists():
+        return None
+    found = dict[str, int]()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (NETWORK / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS:
+                    found[f"socket:[{fields[9]}]"] = int(fields[1].partition(":")[2], 16)
+    names = dict.fromkeys(found.values(), "")
+    for pid in [name for name in os.listdir("/proc") if name.isdecimal()]:
+        with suppress(OSError):  # another user's, or gone
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if (port := found.get(os.readlink(f"/proc/{pid}/fd/{name}"))) is not None:
+                        names[port] = Path(f"/proc/{pid}/comm").read_text().strip()
+    return sorted(names.items())
+
+
+def abstract_sockets() -> int:
+    """How many abstract sockets are bound on this machine: files do not guard them. 0 without /proc."""
+    with suppress(OSError):
+        lines = (NETWORK / "unix").read_text(errors="replace").splitlines()
+        return len({name for line in lines if (name := line.split(maxsplit=7)[-1]).startswith("@")})
+    return 0
+
+
 def have(pids: Iterable[int], sockets: set[str]) -> bool:
     """Whether these processes have all of the sockets open."""
     left = set(sockets)

@@ -23,6 +23,7 @@ COMMANDS = {
         "resume": ("running.controlling", "Go on after a pause."),
         "drain": ("running.controlling", "Pause, and wait for the last run."),
         "cancel": ("running.controlling", "Stop a run and park its issue."),
+        "sandbox": ("project.sandbox", "Run a command as an agent would have it."),
         "status": ("reading.with_typer", "Say where every issue stands, and why."),
         "runs": ("reading.with_typer", "List runs."),
         "show": ("reading.with_typer", "Show everything about a run."),

@@ -225,6 +225,14 @@ def read_state(project: Path | None) -> Path:
     return configured(find_project(project)) / "state"
 
 
+def config_of(state: Path) -> str:
+    """Give the text of config.yaml; empty where there is none."""
+    try:
+        return (state.parent / "config.yaml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def disk_of(state: Path) -> str:
     """Say whether there is room where the state folder lies."""
     from ashep.core.policy.disk import is_low
@@ -234,6 +242,18 @@ def disk_of(state: Path) -> str:
         return "low" if is_low(free(state)) else "ok"
     except OSError:  # there is no state folder yet
         return "ok"
+
+
+def servers_of(state: Path) -> dict[str, Any]:
+    """Count the agent servers that live where places have their own, and what they hold; nothing where none does."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    if not any(Path(home, "ashep").glob("*/servers/*/server.json")):  # what follows takes long to import
+        return {}
+    from ashep.adapters.opencode.isolated import living
+    from ashep.adapters.opencode.server import folder_of
+
+    count, held = living(folder_of(state, os.environ))
+    return {"servers": {"count": count, "bytes": held}} if count else {}
 
 
 def daemon_of(seen: Picture) -> dict[str, Any]:

@@ -247,6 +247,15 @@ def edits(seen: Data, now: datetime) -> list[str]:
     return [f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"]
 
 
+def servers(seen: Data) -> list[str]:
+    """Say how many agent servers live, and the memory that they hold."""
+    known: Data | None = seen["daemon"].get("servers")
+    if not known:
+        return []
+    many = "1 agent server lives and holds" if known["count"] == 1 else f"{known['count']} agent servers live and hold"
+    return [f"{many} {known['bytes'] / 1024**3:.1f} GiB"]
+
+
 def outages(seen: Data, now: datetime) -> list[str]:
     """Say of each provider that takes nothing until when, why, and how many issues wait for it."""
     lines: list[str] = []

@@ -18,9 +18,10 @@ from typing import Literal, TypeVar
 import anyio
 import anyio.to_thread
 
+from ashep.adapters import processes
 from ashep.adapters.opencode.profiles import PLACE
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import ManagedServer, folder_of
+from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
@@ -45,6 +46,17 @@ def folder_for(state: Path, place: Path, environ: Mapping[str, str] | None = Non
         / SERVERS
         / sha256(os.fsencode(os.path.realpath(place))).hexdigest()[:16]
     )
+
+
+def living(folder: Path) -> tuple[int, int]:
+    """Count the servers of a project that live, those of judges and of places, and the bytes that they hold."""
+    groups = list[int]()
+    for file in (folder / "server.json", *folder.glob(f"{SERVERS}/*/server.json")):
+        with suppress(OSError, ValueError):
+            record = Record.model_validate_json(file.read_bytes())
+            if record.pid is not None and processes.lives(record.pid, record.started):
+                groups.append(record.pid)
+    return len(groups), sum(map(processes.memory_of, groups))
 
 
 async def leave(state: Path, place: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
@@ -28,7 +29,8 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _OURS = ("data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
-_BORROWED = (".lender/objects", ".git-config")
+BORROWED = (".lender/objects", ".git-config")
+"""What a place needs of what is beside the places."""
 _CACHED = ("bin", "node_modules", "packages")
 _TRACKERS = ("BD_", "BEADS_")
 _ELSEWHERE = (*_TRACKERS, "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_")
@@ -62,7 +64,7 @@ class Profiles:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
         if self._agents.sandbox == "none" or self._sandbox is not None:
             return self._sandbox
-        with tempfile.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+        async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
             found = await try_out(Path(scratch))
         if isinstance(found, Bubblewrap):
             self._sandbox = found
@@ -76,9 +78,9 @@ class Profiles:
         agents, environment = self._agents, dict[str, str]()
         opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
-        read += [self._places / one for one in _BORROWED]
+        read += [self._places / one for one in BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
-        there = [one for one in (*write, *opened) if one.exists()]
+        there = await anyio.to_thread.run_sync(_there, [*write, *opened])
         with suppress(FileExistsError):
             (folder / PLACE).symlink_to(place)
         return await self._profile(folder, place, how, [place, *there], read, environment)
@@ -140,9 +142,9 @@ class Profiles:
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
         models = cache / "models.json"
         given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
-        if models.exists():
+        if await anyio.to_thread.run_sync(models.exists):
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
-        auth = [one for one in (data / "auth.json",) if one.exists()]
+        auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
         settings = await anyio.to_thread.run_sync(_within, config)
         view = View(
@@ -160,6 +162,10 @@ class Profiles:
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self._environ if name.startswith(families)}
+
+
+def _there(paths: Sequence[Path]) -> list[Path]:
+    return [path for path in paths if path.exists()]
 
 
 def _within(folder: Path) -> list[Path]:

@@ -189,6 +189,11 @@ class ManagedServer:
         await _in_thread(self._listens, record)
         return _address(record.model_copy(update={"pid": found[0], "started": found[1]}))
 
+    async def surroundings(self) -> tuple[Profile | None, dict[str, str]]:
+        """Say how it would be started now, and what the tools of its agents have in their environment."""
+        profile = await self._profiled(self.folder) if self._profiled is not None else None
+        return profile, await _in_thread(self._given, profile)
+
     async def stop(self) -> bool:
         """End the server and everything that it started, and see it dead; False where none ran."""
         if not await _in_thread(lambda: self._record_file.exists()):
@@ -330,17 +335,18 @@ class ManagedServer:
         return process, first
 
     def _environment(self, record: Record) -> dict[str, str]:
+        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
+        return self._given(self._profile) | own
+
+    def _given(self, profile: Profile | None) -> dict[str, str]:
         kept = passed(self._environ, self._named, self._secret)
         ours = {
-            TOKEN: record.token,
             "BEADS_ACTOR": "ashep-agent",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "OPENCODE_SERVER_USERNAME": USER,
-            "OPENCODE_SERVER_PASSWORD": record.password,
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_STATE_HOME": str(self.folder / "state"),
         }
-        if (profile := self._profile) is not None:
+        if profile is not None:
             kept = {name: value for name, value in kept.items() if name not in profile.without}
             ours |= profile.environment
         return kept | durable.environment(kept) | ours

@@ -9,7 +9,9 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.install import Line, checks, offer
+from ashep.actions.install import checks, offer, settings_of
+from ashep.actions.security import Line
+from ashep.actions.security import security as contained
 from ashep.cli import screen
 from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import FOLDER, configured, find_project
@@ -53,13 +55,24 @@ def _checked(project: Path, *, server: bool = False) -> list[Line]:
     return anyio.run(partial(checks, project, os.environ, server=server))
 
 
-@app.command(epilog=example("ashep install", "ashep install --json"))
-def install(context: typer.Context, as_json: Json = False) -> None:
-    """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk.
+@app.command(epilog=example("ashep install", "ashep install --security", "ashep install --json"))
+def install(
+    context: typer.Context,
+    security: Annotated[
+        bool, typer.Option("--security", help="Say what of docs/security.md holds here instead; exit code 0.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk; and say where
+    agents run, and which programs of the set-up and of checks they lack there.
 
     Nothing is changed. An OpenCode server that does not run is started to be asked, and ended again; no model is.
     """
-    lines = _checked(project_of(context), server=True)
+    project = project_of(context)
+    if security:
+        _say_security(project, as_json)
+        return
+    lines = _checked(project, server=True)
     failed = any(line.level == "error" for line in lines)
     if as_json:
         screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
@@ -69,6 +82,14 @@ def install(context: typer.Context, as_json: Json = False) -> None:
             if line.remedy:
                 screen.say(f"        {line.remedy}")
     raise typer.Exit(int(failed))
+
+
+def _say_security(project: Path, as_json: bool) -> None:
+    lines = anyio.run(contained, project, settings_of(project))
+    if as_json:
+        screen.data({"lines": [asdict(line) for line in lines]})
+    else:
+        screen.table(("LEVEL", "WHAT", "HOW IT IS"), [(line.level, line.check, line.what) for line in lines])
 
 
 @app.command(name="sync-agents", epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"))

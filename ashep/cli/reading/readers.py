@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from ashep.cli import screen
-from ashep.cli.place import Picture, daemon_of, disk_of, now, picture, read_state
+from ashep.cli.place import Picture, config_of, daemon_of, disk_of, now, picture, read_state, servers_of
 from ashep.cli.reading.declaring import Issue, Json, Option, Since
+from ashep.core.policy.apart import unsaid
 from ashep.errors import AshepError, UsageError
 from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
@@ -51,7 +52,7 @@ def status(
 
         return live(state)
     with picture(state) as seen:
-        told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)})
+        told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)} | servers_of(state))
         _hint(seen)
     if as_json:
         screen.data(told)
@@ -62,9 +63,12 @@ def status(
     screen.say(standing.counts(told))
     if where := standing.workplace(told):
         screen.say(where)
+    if told["daemon"]["running"] and (how := unsaid(config_of(state))):
+        screen.say(how)
     outages = (
         *standing.edits(told, now()),
         *standing.server(told, now()),
+        *standing.servers(told),
         *standing.outages(told, now()),
         *standing.trees(told, now()),
         *standing.records(told, local),

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -20,22 +20,35 @@ _LINES, _WORDS = 6, 600
 """How much of what a failed command said is told."""
 _NOT_COPIED = (".git", ".beads", ".agent-shepherd/state")
 
+Inside = Callable[[Sequence[str], Path, Mapping[str, str], float], Awaitable[programs.Finished]]
+"""Runs a program where the agents of a place run: in a folder, with variables beside theirs, for so many seconds."""
 
-async def set_up(repository: Repository, place: Place, steps: Sequence[SetupStep], folder: Path, slot: int) -> None:
+
+async def set_up(
+    repository: Repository,
+    inner: Repository,
+    place: Place,
+    steps: Sequence[SetupStep],
+    folder: Path,
+    slot: int,
+    enter: Callable[[Path], Awaitable[Inside | None]] | None = None,
+) -> None:
     """Carry the steps out in `folder`, unless that was done; it counts as done once all have worked.
 
-    Raises `AshepError` where a step failed, with what it said last. They begin anew at the next call.
+    `inner`: by which git is called in the place. `enter`: gives where its agents run; None: as we do. Raises
+    `AshepError` where a step failed, with what it said last. They begin anew at the next call.
     """
     mark = place.notes / _MARK
     if await anyio.Path(mark).exists():
         return
+    inside = await enter(place.path) if enter is not None else None
     for number, step in enumerate(steps, 1):
         if step.files:
-            await _copy(repository, place, step.files, folder)
+            await _copy(repository, inner, place, step.files, folder)
         else:
-            await _run(repository, step, folder, f"step {number} of worker.setup", slot)
-    link = await _lead_to_beads(repository, place, folder)
-    made = (await _made(repository, place, link)) if steps or link else {}
+            await _run(repository, step, folder, f"step {number} of worker.setup", slot, inside)
+    link = await _lead_to_beads(repository, place, folder) if inside is None else None  # none could follow it in there
+    made = (await _made(inner, place, link)) if steps or link else {}
     await anyio.to_thread.run_sync(_write, mark, made)
 
 
@@ -85,10 +98,11 @@ def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
     draft.replace(mark)
 
 
-async def _copy(repository: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:
+async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:
     """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays.
 
-    Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did.
+    Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did; and
+    where a link that an agent left there would lead it elsewhere.
     """
     project = repository.project
     listed = await repository.git.raw("ls-files", "-z")
@@ -107,12 +121,13 @@ async def _copy(repository: Repository, place: Place, patterns: Iterable[str], f
         for name in names:
             target = folder / name
             if not os.path.lexists(target):
+                refuse_links(place.path, target.parent)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(project / name, target, follow_symlinks=False)
 
     try:
         names = await anyio.to_thread.run_sync(found)
-        await _refuse_unignored(repository, place, folder, names)
+        await _refuse_unignored(inner, place, folder, names)
         await anyio.to_thread.run_sync(copy, names)
     except (OSError, shutil.Error, ValueError, NotImplementedError) as error:
         raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
@@ -133,6 +148,13 @@ async def _refuse_unignored(repository: Repository, place: Place, folder: Path, 
         )
 
 
+def refuse_links(top: Path, folder: Path) -> None:
+    """Raise `AshepError` where a folder below `top` is a link, or in one: what is made there would be elsewhere."""
+    below = [above for above in (folder, *folder.parents) if above != top and above.is_relative_to(top)]
+    if link := next((above for above in below if above.is_symlink()), None):
+        raise AshepError(f"{clean(str(link))} is a link, and nothing is written to where it leads: make it a folder")
+
+
 def _files(source: Path) -> Iterator[Path]:
     """Give the files of a folder, and the links, which are not followed; or the file itself."""
     if source.is_symlink() or not source.is_dir():
@@ -144,11 +166,16 @@ def _files(source: Path) -> Iterator[Path]:
         yield from (Path(path, name) for name in [*names, *links])
 
 
-async def _run(repository: Repository, step: SetupStep, folder: Path, name: str, slot: int) -> None:
-    ours = {word: value for word, value in os.environ.items() if not word.startswith("GIT_")}
-    env = ours | {"ASHEP_SLOT": str(slot), "ASHEP_MAIN": str(repository.project)}
-    limit = step.timeout.total_seconds()
-    done = await programs.run(step.run, cwd=folder, env=env, timeout=limit)
+async def _run(
+    repository: Repository, step: SetupStep, folder: Path, name: str, slot: int, inside: Inside | None
+) -> None:
+    limit, main = step.timeout.total_seconds(), await anyio.to_thread.run_sync(repository.project.resolve)
+    if inside is not None:
+        done = await inside(step.run, folder, {"ASHEP_SLOT": str(slot), "ASHEP_MAIN": str(main)}, limit)
+    else:
+        ours = {word: value for word, value in os.environ.items() if not word.startswith("GIT_")}
+        env = ours | {"ASHEP_SLOT": str(slot), "ASHEP_MAIN": str(repository.project)}
+        done = await programs.run(step.run, cwd=folder, env=env, timeout=limit)
     if done.returncode:
         said = repository.redaction.text((done.stderr or done.stdout).decode(errors="replace")).strip()
         last = clean("\n".join(said.splitlines()[-_LINES:]))[-_WORDS:]

@@ -15,7 +15,7 @@ from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of
 from ashep.adapters.git.trees import removing, sealing
 from ashep.adapters.git.trees.saving import save, save_commits
-from ashep.adapters.git.trees.set_up import made_by_set_up, set_up
+from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
 from ashep.core.facts.delivery import Ground
 from ashep.core.policy.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
@@ -27,13 +27,6 @@ from ashep.redaction import Redaction
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
 _AT_ONCE = 4
-
-
-def _enter(folder: Path, tree: Path) -> None:
-    """See to it that the project's folder is there, and in the tree: a link may have been committed in its stead."""
-    if not folder.resolve().is_relative_to(tree.resolve()):
-        raise AshepError(f"{folder} leads out of its tree: a link was committed there, which is to be removed first")
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 class Worktrees:
@@ -51,11 +44,14 @@ class Worktrees:
         disk_floor: int = 0,
         base_branch: str | None = None,
         redaction: Redaction | None = None,
+        enter: Callable[[Path], Awaitable[Inside | None]] | None = None,
     ) -> None:
-        """`disk_floor`: bytes that must be free where a tree is made; `base_branch`: None is the checkout's HEAD."""
+        """`disk_floor`: bytes that must be free where a tree is made; `base_branch`: None is the checkout's HEAD;
+        `enter`: gives where the agents of a tree run; None: as we do.
+        """
         self._repository = Repository(project, redaction=redaction)
         self._place, self._setup = place, tuple(setup)
-        self._floor, self._base_branch = disk_floor, base_branch
+        self._floor, self._base_branch, self._enter = disk_floor, base_branch, enter
         self._patience = PATIENCE + sum(step.timeout.total_seconds() for step in self._setup)
 
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
@@ -70,8 +66,10 @@ class Worktrees:
                 begun = await self._base_of(branch, head)
                 await self._refresh(place, branch, begun, head)
             folder = place.path / (await self._repository.folders()).prefix
-            await anyio.to_thread.run_sync(_enter, folder, place.path)
-            await set_up(self._repository, place, self._setup, folder, slot)
+            await anyio.to_thread.run_sync(refuse_links, place.path, folder)
+            await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
+            inner = await self._inside(place)
+            await set_up(self._repository, inner, place, self._setup, folder, slot, self._enter)
             await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
 

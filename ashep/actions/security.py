@@ -1,0 +1,187 @@
+"""Where agents run, and what that leaves open: the lines of `ashep install` about it, and `ashep install --security`.
+
+docs/security.md says what each of them means.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from anyio import to_thread
+
+from ashep.adapters import processes, programs
+from ashep.adapters.bubblewrap import Bubblewrap, try_out
+from ashep.adapters.opencode.inside import Inside
+from ashep.adapters.verifier import probe
+from ashep.config import ConfigErrors, load
+from ashep.connect import inside_of, sandboxed
+from ashep.core.policy.apart import AS_YOU
+from ashep.core.policy.checks import TestPass
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError
+
+FOLDER = ".agent-shepherd"
+FORGEABLE = "agents run as you and in no sandbox: one that has a shell can forge an answer by any name, named or not"
+_IN_SANDBOX = "in their sandbox agents have neither bd nor its files; without it one with a shell can forge any answer"
+_WEAKENS = {
+    "docker": "by its socket they are you, or root, on this machine",
+    "podman": "by its socket they are you on this machine",
+    "ssh-agent": "they log in wherever you can",
+    "gpg-agent": "they sign as you",
+}
+_LOOK = 20.0  # seconds for a look at what is there in the sandbox
+_SHOWN = 12
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a check found."""
+
+    level: Level
+    check: str
+    what: str
+    remedy: str = ""
+
+
+async def agents(project: Path, settings: Settings) -> list[Line]:
+    """Say where agents run that may change files, what weakens it, and what they lack there."""
+    if settings.runners.own:
+        return [Line("ok", "agents", f"where agents run is the business of the runner {settings.runners.name}")]
+    if not sandboxed(settings):
+        return [Line("ok", "agents", AS_YOU)]
+    async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
+        scratch = await to_thread.run_sync(Path(name).resolve)
+        found = await try_out(scratch)
+        if isinstance(found, str):
+            required = settings.agents.sandbox == "bwrap"
+            what = "no agent that changes files runs" if required else "agents run as you and reach all that you can"
+            remedy = "install bubblewrap (`apt install bubblewrap`), or make it usable"
+            return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy)]
+        what = f"agents that change files run in {await _version(found)}, each issue's in a place of its own"
+        lines = [Line("ok", "agents", what), *_openings(settings)]
+        place = scratch / "empty"
+        await anyio.Path(place).mkdir()
+        try:
+            inside = await inside_of(project, settings, place, scratch / "server")
+            return [*lines, *(await _missing(project, settings, inside) if inside is not None else ())]
+        except AshepError as error:
+            return [*lines, Line("error", "agents", f"nothing can be started in their sandbox: {error}")]
+
+
+async def _version(found: Bubblewrap) -> str:
+    done = await programs.run([found.program, "--version"], cwd=None, env=None, timeout=_LOOK)
+    return clean(done.stdout.decode(errors="replace")).strip()[:50] or "bubblewrap"
+
+
+def _openings(settings: Settings) -> Iterator[Line]:
+    for one in settings.agents.openings:
+        yield Line("warning", "openings", f"`agents.openings` lets agents use {one}: {_WEAKENS[one]}")
+    for path in settings.agents.paths.write:
+        why = f"agents may change {path} (`agents.paths.write`): what else reads it reads what an agent wrote"
+        yield Line("warning", "openings", why)
+
+
+async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Line]:
+    """Name programs of the set-up and of policies' checks that are found out here, and in the sandbox not."""
+    wanted = [step.run[0] for step in settings.worker.setup if step.run]
+    with suppress(ConfigErrors, OSError):  # that is told already
+        wanted += _of_checks((await to_thread.run_sync(load, project / FOLDER)).policies)
+    here = {name: found for name in wanted if (found := await to_thread.run_sync(shutil.which, name))}
+    script = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
+    done = await inside.run(["sh", "-c", script, "sh", *here], inside.view.at, {}, _LOOK)
+    if done.returncode:
+        raise AshepError(clean(done.stderr.decode(errors="replace")).strip()[:200])
+    lacking = [name for name in done.stdout.decode(errors="surrogateescape").splitlines() if name in here]
+    return await to_thread.run_sync(lambda: [_lacking(name, here[name]) for name in lacking])
+
+
+def _of_checks(policies: Policies) -> list[str]:
+    checks = [check for policy in policies.policies.values() for phase in policy.phases for check in phase.checks]
+    return [check.verify.command[0] for check in checks if isinstance(check.verify, TestPass)]
+
+
+def _lacking(name: str, program: str) -> Line:
+    real, home = Path(program).resolve(), Path.home().resolve()
+    path = real if real.parent in (home, *home.parents) else real.parent
+    what = f"{name} is {program}, and not there in their sandbox"
+    return Line("warning", "agents", what, f"add {path} to `agents.paths.read`")
+
+
+def people(settings: Settings) -> list[Line]:
+    """Say whose word counts, and whether a name proves anything."""
+    everybody = "config.yaml has no `people`: everybody's word counts who is neither ashep nor one of its agents"
+    named = settings.people and f"only the word of {', '.join(settings.people.tracker)} counts"
+    return [
+        Line("ok", "people", named or everybody),
+        Line("ok", "people", _IN_SANDBOX if sandboxed(settings) else FORGEABLE),
+    ]
+
+
+# --- all of it --------------------------------------------------------------------------------------------------------
+
+
+async def security(project: Path, settings: Settings) -> list[Line]:
+    """Say line by line what of docs/security.md holds for a project on this machine."""
+    lines = [*await agents(project, settings), _judges(settings)]
+    async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
+        checks = await probe(settings.verification, [project / FOLDER / "state"], Path(scratch))
+    lines.append(Line("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
+    named = settings.people is not None
+    lines += [Line("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
+    return lines + await to_thread.run_sync(_reached, project)
+
+
+def _judges(settings: Settings) -> Line:
+    if settings.isolated:
+        return Line("ok", "judges", "who reviews has a server of its own, and reads what was committed")
+    return Line("warning", "judges", "who reviews shares the server and the files of who made it")
+
+
+def _forge(settings: Settings) -> list[Line]:
+    if settings.landing.forge is None:
+        return []
+    if counted := settings.forge and settings.forge.people:
+        return [Line("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts")]
+    return [Line("warning", "forge", "at the forge everybody's word counts: `people.forge` names who may")]
+
+
+def _reached(project: Path) -> list[Line]:
+    """Say what agents, in a sandbox or not, reach of this machine by its network."""
+    lines = list[Line]()
+    if (services := processes.services()) is None:
+        lines.append(Line("warning", "network", "what listens on this machine cannot be told, without /proc"))
+    elif services:
+        named = [f"{port}{f' ({name})' if name else ''}" for port, name in services]
+        more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+        said = f"agents reach what listens on this machine: {', '.join(named[:_SHOWN])}{more}"
+        lines.append(Line("warning", "network", said))
+    else:
+        lines.append(Line("ok", "network", "nothing listens on loopback"))
+    if count := processes.abstract_sockets():
+        lines.append(Line("warning", "sockets", f"agents reach {count} abstract sockets of this machine"))
+    return [*lines, *_database(project / ".beads")]
+
+
+def _database(beads: Path) -> list[Line]:
+    """Say whether bd's database has a server: who reaches that writes into it by any name."""
+    with suppress(OSError, ValueError):
+        about = json.loads((beads / "metadata.json").read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or (mode := about.get("dolt_mode", "embedded")) == "embedded":  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - foreign data
+            return [Line("ok", "database", "bd opens its database by itself: no server of it can be reached")]
+        port = about.get("dolt_server_port") or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - as above
+        with suppress(OSError):
+            port = (beads / "dolt-server.port").read_text().strip()
+        at = f" at port {clean(str(port))[:10]}" if port else ""  # pyright: ignore[reportUnknownArgumentType] - as above
+        what = (
+            f"bd uses a server of Dolt's{at} ({clean(str(mode))[:20]}): agents that reach it write answers by any name"  # pyright: ignore[reportUnknownArgumentType] - as above
+        )
+        return [Line("warning", "database", what, "let bd open its database itself, or give that server a password")]
+    return []

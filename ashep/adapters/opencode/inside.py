@@ -1,0 +1,80 @@
+"""Programs that run where the agents of a place run, and are none of theirs: the set-up, and what a person tries."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio.to_thread
+
+from ashep.adapters import bubblewrap
+from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
+from ashep.adapters.opencode.profiles import BORROWED
+from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.programs import Finished
+from ashep.errors import ProgramMissing
+
+_NOT_THERE = (".git", ".beads", ".agent-shepherd")
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The sandbox of a place."""
+
+    sandbox: Bubblewrap
+    view: View
+    environment: Mapping[str, str]
+    """What its agents have."""
+
+    async def run(self, argv: Sequence[str], at: Path, env: Mapping[str, str], timeout: float) -> Finished:
+        """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have."""
+        view = replace(self.view, at=at)
+        return await bubblewrap.run(self.sandbox, view, argv, env={**self.environment, **env}, timeout=timeout)
+
+    def foreground(self, argv: Sequence[str], at: Path) -> int:
+        """Run a program at our terminal and give its exit code, as a shell does. Blocks; what it started ends, too."""
+        forbidding = filter_file()
+        wrapped = self.sandbox.wrap(replace(self.view, at=at), argv, forbidding)
+        passed = () if forbidding is None else (forbidding,)
+        before = signal.signal(signal.SIGINT, _leave)  # it is the program's: what is ignored would be, there too
+        try:
+            process = subprocess.Popen(wrapped, cwd="/", env=dict(self.environment), pass_fds=passed)
+            code = process.wait()
+        except OSError as error:
+            raise ProgramMissing(f"{self.sandbox.program} cannot be started: {error}") from error
+        finally:
+            signal.signal(signal.SIGINT, before)
+            for file in passed:
+                os.close(file)
+        return code if code >= 0 else 128 - code
+
+
+def _leave(*_: object) -> None:
+    """Do nothing about a signal."""
+
+
+async def enter(server: ManagedServer) -> Inside | None:
+    """Give the sandbox of a server's place; None: its agents run without. Raises `ServerNotStarted`."""
+    profile, environment = await server.surroundings()
+    if profile is None or profile.sandbox is None:
+        return None
+    return Inside(profile.sandbox, replace(profile.view, lasting=False), environment)
+
+
+async def enter_with_project(server: ManagedServer, project: Path, places: Path) -> Inside | None:
+    """Give it with the project's files to read: without its git, its issues, and what ashep keeps."""
+    if (inside := await enter(server)) is None:
+        return None
+
+    def beside(view: View) -> View:
+        main = project.resolve()
+        return replace(
+            view,
+            readable=(*view.readable, main),
+            hidden=(*view.hidden, *(main / name for name in _NOT_THERE), places),
+            kept=(*view.kept, *(places / name for name in BORROWED)),
+        )
+
+    return replace(inside, view=await anyio.to_thread.run_sync(beside, inside.view))
