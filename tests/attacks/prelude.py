@@ -36,7 +36,8 @@ def dial(family: int, address: Any, say: bytes = b"") -> None:
         wire.settimeout(5)
         wire.connect(address)
         wire.sendall(say)
-        print(wire.recv(4096))
+        while more := wire.recv(4096):
+            print(more)
 
 
 def ask(port: int, password: str, path: str = "/session") -> None:

@@ -32,7 +32,7 @@ from tests.places import QUICK, RUN
 MARK = "REACHED"
 SHOP = "ashep/t-1"
 """The branch in whose place the agent of the shell works."""
-OTHER = "ashep/t-2"
+OTHER, LATER = "ashep/t-2", "ashep/t-3"
 
 Seen = dict[str, tuple[int, bytes]]
 
@@ -77,7 +77,7 @@ class Stage:
     @contextmanager
     def open(self) -> Iterator["Stage"]:
         with self._stack as stack:
-            for made in (self.home, self.bin, self.state):
+            for made in (self.home / "target", self.bin, self.state):
                 made.mkdir(parents=True)
             self._program()
             stack.enter_context(self._environment())
@@ -153,6 +153,7 @@ class Stage:
         abstract = f"\0{self.stray.name}"
         self._listens("a socket in the home", socket.AF_UNIX, str(self.home / "agent.sock"))
         self._listens("the control socket", socket.AF_UNIX, str(control))
+        Path("/tmp", f"{self.tmp.name}.sock").unlink(missing_ok=True)
         self._listens("a socket in /tmp", socket.AF_UNIX, f"{self.tmp}.sock")
         self._stack.callback(Path(f"{self.tmp}.sock").unlink, missing_ok=True)
         self._listens("an abstract socket", socket.AF_UNIX, abstract)
@@ -178,6 +179,9 @@ class Stage:
             with suppress(OSError):
                 while True:
                     with wire.accept()[0] as one:
+                        one.settimeout(0.2)
+                        with suppress(OSError):
+                            one.recv(4096)
                         one.sendall(word)
 
         threading.Thread(target=tell, daemon=True).start()
@@ -213,7 +217,6 @@ class Stage:
         held = os.memfd_create("held")
         os.write(held, self.word("an open file of the daemon").encode())
         environment = {"CANARY": self.word("the daemon's environment"), "PATH": os.environ["PATH"]}
-        words = ["sh", "-c", f"exec sleep 600 {self.word('the command line of a process')}"]
         words = ["sh", "-c", "while :; do sleep 600; done", self.word("the command line of a process")]
         self.process = subprocess.Popen(words, env=environment, pass_fds=[held])
         os.close(held)

@@ -46,7 +46,6 @@ FILES = (
     Way("write OpenCode's settings", "put(HOME + '/.config/opencode/opencode.json', ' ')"),
     Way("put a plugin into OpenCode's settings", "put(HOME + '/.config/opencode/plugin/evil.js', 'evil')"),
     Way("change a plugin of OpenCode's settings", "put(HOME + '/.config/opencode/plugin/mine.js', 'evil')"),
-    Way("take OpenCode's settings away", "os.rename(HOME + '/.config/opencode', HOME + '/.config/mine')"),
     Way("read OpenCode's settings, keys included", "show(HOME + '/.config/opencode/opencode.json')", "open",
         said="What OpenCode needs is theirs"),
     Way("read the logins of providers", "show(HOME + '/' + AUTH)", "open", said="What OpenCode needs is theirs"),
@@ -70,10 +69,10 @@ PROCESSES = (
     Way("trace a process of the user", "call('ptrace', 16, PID, 0, 0); call('ptrace', 17, PID, 0, 0); reached()",
         bare="machine"),
     Way("a hundred processes at once",
-        "all = [os.fork() for n in range(100) if True] if False else []\n"
+        "import time\nall = []\n"
         "for n in range(100):\n"
         "    if not (child := os.fork()):\n"
-        "        import time; time.sleep(2); os._exit(0)\n"
+        "        time.sleep(2); os._exit(0)\n"
         "    all.append(child)\n"
         "len(all) == 100 and reached()", "open", said="Denial of service"),
 )  # fmt: skip
@@ -142,8 +141,7 @@ APPROVALS = (
 )  # fmt: skip
 
 GIT = (
-    Way("move a branch of the user's", "sh(f'git --git-dir={PROJECT}/.git update-ref refs/heads/main {SAVED[:0]}HEAD~0')"
-        "\nsh(f'git --git-dir={PROJECT}/.git update-ref refs/heads/mine HEAD')"),
+    Way("move a branch of the user's", "sh(f'git --git-dir={PROJECT}/.git update-ref refs/heads/mine HEAD')"),
     Way("set a hook of the user's", "os.makedirs(PROJECT + '/.git/hooks', exist_ok=True)\n"
         "put(PROJECT + '/.git/hooks/pre-commit', 'evil\\n')"),
     Way("read what the user's git has, saved of others",
@@ -163,6 +161,27 @@ GIT = (
     Way("write the judges' sessions", "put(SERVERS + '/data/opencode/opencode.db', 'evil\\n')"),
     Way("read the judges' sessions", "show(SERVERS + '/data/opencode/opencode.db')"),
 )  # fmt: skip
+
+_ASIDE = "os.path.lexists(there) and os.rename(there, there + '.mine')\nos.makedirs(os.path.dirname(there), exist_ok=True)\n"
+
+LEFT = (
+    Way("a link in its home, where settings are put", f"there = HOME + '/.config/opencode'\n{_ASIDE}"
+        "os.symlink('/oldroot' + HOME + '/target', there)", bare="contained"),
+    Way("a link in its home, where programs are put", f"there = HOME + '/.local'\n{_ASIDE}"
+        "os.symlink('/oldroot' + HOME + '/target', there)", bare="contained"),
+    Way("a link in its home, where its place is put", f"there = PROJECT\n{_ASIDE}"
+        "os.symlink('/oldroot' + HOME + '/target', there)", bare="contained"),
+    Way("a link in its home, that leads to none", f"there = HOME + '/.config/opencode/opencode.json.mine'\n{_ASIDE}"
+        "os.symlink('/oldroot' + HOME + '/target/evil', HOME + '/.config/opencode/new')", bare="contained"),
+    Way("a link where logins are linked to", "there = os.environ['XDG_DATA_HOME'] + '/opencode'\n"
+        f"{_ASIDE}os.symlink(HOME + '/target', there)", bare="contained"),
+    Way("a process without a mark, in a session of its own",
+        "if not os.fork():\n    os.setsid()\n    if not os.fork():\n"
+        "        os.execve('/bin/sleep', ['sleep', '4327'], {})"),
+    Way("a process in the background", "subprocess.Popen(['sleep', '4327'], start_new_session=True)",
+        bare="contained"),
+)  # fmt: skip
+"""What is left for after the run, and after the next start of its server; by `test_what_is_left_behind`."""
 
 SHELL = {
     "Files": FILES,
