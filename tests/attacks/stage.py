@@ -66,6 +66,7 @@ class Stage:
                 }},
             }
         )  # fmt: skip
+        self.records: dict[Path, str] = {}
         self._stack = ExitStack()
 
     def word(self, name: str) -> str:
@@ -210,8 +211,14 @@ class Stage:
         self._stack.callback(server.shutdown)
         folder.mkdir(parents=True, exist_ok=True)
         record = Record(token=self.word(f"the token of {name}"), port=server.server_port, password=password)
-        (folder / "server.json").write_text(record.model_dump_json())
+        self.records[folder / "server.json"] = record.model_dump_json()
+        self.write_records()
         return server.server_port
+
+    def write_records(self) -> None:
+        """What stands in the folders of servers of others; whoever ends one takes its record away."""
+        for file, text in self.records.items():
+            file.write_text(text)
 
     def _processes(self) -> None:
         held = os.memfd_create("held")

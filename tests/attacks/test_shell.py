@@ -27,6 +27,7 @@ async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     with Stage(tmp_path_factory.mktemp("shell"), request.param).open() as stage:
         other = await stage.begin(OTHER)
         await stage.leave(other)
+        stage.write_records()
         (other.place / ".secret").write_text(stage.word("a file of another place"))
         agent = await stage.begin(SHOP)
         yield stage, agent
