@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,7 +111,9 @@ class Bubblewrap:
         """
         forbidding = ("--seccomp", str(filter_at)) if filter_at is not None else ()
         telling = ("--info-fd", str(told_at)) if told_at is not None else ()
-        return [str(self.program), *self._options(view), *forbidding, *telling, "--", *argv]
+        options = [*self._options(view)]
+        _straighten(view, options)
+        return [str(self.program), *options, *forbidding, *telling, "--", *argv]
 
     def _options(self, view: View) -> Iterator[str]:
         yield from (*_NAMESPACES, *(() if view.network else ("--unshare-net",)))
@@ -137,6 +140,19 @@ class Bubblewrap:
             yield from ("--bind", str(own), str(own))
         yield from _read_only(view.kept)
         yield from ("--chdir", str(view.at))
+
+
+def _straighten(view: View, options: Iterable[str]) -> None:
+    """Take links away that lie on the way to what is put into the folders for /tmp and the home: whoever was in there
+    before may have left them, and bubblewrap, which makes what it mounts upon, would follow them out of the sandbox.
+    """
+    own = {"/tmp": view.tmp, "/var/tmp": view.tmp, str(Path.home()): view.home}
+    for option in dict.fromkeys(options):
+        for at, folder in own.items():
+            if folder is not None and option.startswith(f"{at}/"):
+                for part in accumulate(Path(option).relative_to(at).parts, Path.joinpath, initial=folder):
+                    if part != folder and part.is_symlink():
+                        part.unlink()
 
 
 def _below(paths: Iterable[Path], wide: Iterable[Path]) -> list[Path]:

@@ -357,6 +357,8 @@ class ManagedServer:
         base = self._environ.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
         source = Path(base, "opencode", "auth.json").absolute()
         link = self.folder / "data" / "opencode" / "auth.json"
+        if link.parent.is_symlink():  # whoever works in the sandbox may have left one, which leads out of it
+            link.parent.unlink()
         link.parent.mkdir(parents=True, exist_ok=True)
         if link.is_symlink():
             link.unlink()
