@@ -14,7 +14,6 @@ from ashep import connect
 from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.opencode.isolated import folder_for
-from ashep.adapters.opencode.server import folder_of
 from ashep.core.policy.settings import Settings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
@@ -93,7 +92,7 @@ async def test_what_is_set_up_runs_where_the_agent_does(world: World) -> None:
     assert "a-forges-token" not in said
     assert "OPENCODE_SERVER_PASSWORD" not in said
     assert (world.top / "a.txt").read_text() == "a\n"
-    own = folder_for(folder_of(world.top / ".agent-shepherd" / "state", os.environ), world.place / ONE)
+    own = folder_for(world.top / ".agent-shepherd" / "state", world.place / ONE)
     assert (own / "home" / "cache").read_text() == "mine\n", "what it caches is the agent's, too"
     assert not (world.home / "cache").exists()
     assert not (world.place / ONE / ".beads").exists(), "no redirect to what is not there"

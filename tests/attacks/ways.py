@@ -162,7 +162,9 @@ GIT = (
     Way("read the judges' sessions", "show(SERVERS + '/data/opencode/opencode.db')"),
 )  # fmt: skip
 
-_ASIDE = "os.path.lexists(there) and os.rename(there, there + '.mine')\nos.makedirs(os.path.dirname(there), exist_ok=True)\n"
+_ASIDE = (
+    "os.path.lexists(there) and os.rename(there, there + '.mine')\nos.makedirs(os.path.dirname(there), exist_ok=True)\n"
+)
 
 LEFT = (
     Way("a link in its home, where settings are put", f"there = HOME + '/.config/opencode'\n{_ASIDE}"

@@ -6,6 +6,7 @@ not start, keeps nobody else's run waiting. What the catalogue and the health of
 """
 
 import os
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -32,7 +33,7 @@ _Answer = TypeVar("_Answer")
 SERVERS = "servers"
 """Below the folder of the judges' server: those of places, each with a folder of its own."""
 
-_SESSIONS = "sessions"
+_SESSIONS, _GONE = "sessions", ".gone-"
 _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
@@ -67,7 +68,24 @@ async def leave(state: Path, place: Path) -> None:
 async def forget(state: Path, place: Path) -> None:
     """Take away what the server of a place kept: whoever works there next begins with nothing of it."""
     await leave(state, place)
-    await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder_for(state, place), ignore_errors=True))
+    await anyio.to_thread.run_sync(lambda: _delete(folder_for(state, place)))
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder in which somebody else had a say: it is nobody's at once, whatever of it can be deleted."""
+    with suppress(FileNotFoundError):
+        folder.rename(folder.with_name(f"{_GONE}{secrets.token_hex(8)}"))
+    for gone in folder.parent.glob(f"{_GONE}*"):
+        shutil.rmtree(gone, onerror=_opened)
+
+
+def _opened(again: Callable[[str], object], path: str, _: object) -> None:
+    """Delete what a folder's mode kept from being deleted; what cannot be stays for the next time."""
+    with suppress(OSError):
+        for closed in (os.path.dirname(path), path):
+            if not os.path.islink(closed):
+                os.chmod(closed, 0o700)
+        again(path) if again is not os.open else shutil.rmtree(path, ignore_errors=True)
 
 
 @dataclass(slots=True)

@@ -81,8 +81,7 @@ class Profiles:
         read += [self._places / one for one in BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = await anyio.to_thread.run_sync(_there, [*write, *opened])
-        with suppress(FileExistsError):
-            (folder / PLACE).symlink_to(place)
+        await anyio.to_thread.run_sync(_named, folder, place)
         return await self._profile(folder, place, how, [place, *there], read, environment)
 
     async def judge(self, folder: Path) -> Profile:
@@ -162,6 +161,13 @@ class Profiles:
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self._environ if name.startswith(families)}
+
+
+def _named(folder: Path, place: Path) -> None:
+    """Let the folder of a server say whose it is."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):
+        (folder / PLACE).symlink_to(place)
 
 
 def _there(paths: Sequence[Path]) -> list[Path]:

@@ -191,7 +191,8 @@ class ManagedServer:
 
     async def surroundings(self) -> tuple[Profile | None, dict[str, str]]:
         """Say how it would be started now, and what the tools of its agents have in their environment."""
-        profile = await self._profiled(self.folder) if self._profiled is not None else None
+        folder = await _in_thread(lambda: self.folder)
+        profile = await self._profiled(folder) if self._profiled is not None else None
         return profile, await _in_thread(self._given, profile)
 
     async def stop(self) -> bool:
