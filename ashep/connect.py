@@ -22,7 +22,7 @@ from ashep.adapters.git.trees.set_up import Inside as Enter
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.inside import Inside, enter, enter_with_project
+from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import GROUNDS, Profiles
 from ashep.adapters.opencode.server import ManagedServer
@@ -117,7 +117,7 @@ def worktrees_of(
 
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
     """Give what runs a program where the agents of a place run."""
-    inside = await enter_with_project(_server(project, settings, place), project, places_of(project, settings))
+    inside = await enter(_server(project, settings, place), (project, places_of(project, settings)))
     return inside.run if inside is not None else None
 
 

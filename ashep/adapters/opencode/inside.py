@@ -55,26 +55,21 @@ def _leave(*_: object) -> None:
     """Do nothing about a signal."""
 
 
-async def enter(server: ManagedServer) -> Inside | None:
-    """Give the sandbox of a server's place; None: its agents run without. Raises `ServerNotStarted`."""
+async def enter(server: ManagedServer, beside: tuple[Path, Path] | None = None) -> Inside | None:
+    """Give the sandbox of a server's place; None: its agents run without. Raises `ServerNotStarted`.
+
+    `beside`: a project whose files can be read there, without its git, its issues and what ashep keeps; and its places.
+    """
     profile, environment = await server.surroundings()
     if profile is None or profile.sandbox is None:
         return None
-    return Inside(profile.sandbox, replace(profile.view, lasting=False), environment)
-
-
-async def enter_with_project(server: ManagedServer, project: Path, places: Path) -> Inside | None:
-    """Give it with the project's files to read: without its git, its issues, and what ashep keeps."""
-    if (inside := await enter(server)) is None:
-        return None
-
-    def beside(view: View) -> View:
-        main = project.resolve()
-        return replace(
+    view = replace(profile.view, lasting=False)
+    if beside is not None:
+        main, places = await anyio.to_thread.run_sync(beside[0].resolve), beside[1]
+        view = replace(
             view,
             readable=(*view.readable, main),
             hidden=(*view.hidden, *(main / name for name in _NOT_THERE), places),
             kept=(*view.kept, *(places / name for name in BORROWED)),
         )
-
-    return replace(inside, view=await anyio.to_thread.run_sync(beside, inside.view))
+    return Inside(profile.sandbox, view, environment)

@@ -94,7 +94,8 @@ class SetupStep(Document):
     any number of folders."""
     run: Annotated[tuple[Word, ...], Field(max_length=1000)] = ()
     """A program and its arguments, run in the tree, with `ASHEP_SLOT` (a number below `max_concurrent_runs` that no
-    other run has) and `ASHEP_MAIN` (the project's own folder) in its environment. No shell reads them."""
+    other run has) and `ASHEP_MAIN` (the project's own folder) in its environment. No shell reads them. Where agents
+    have a sandbox (`agents.sandbox`) it runs in that."""
     timeout: Span = timedelta(minutes=10)
     """How long the command may take."""
 
