@@ -117,7 +117,7 @@ def worktrees_of(
 
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
     """Give what runs a program where the agents of a place run."""
-    inside = await enter(_server(project, settings, place), (project, places_of(project, settings)))
+    inside = await enter(_server(project, settings, place), project)
     return inside.run if inside is not None else None
 
 
@@ -177,7 +177,7 @@ def maker_of(
 
 def _profiles(project: Path, settings: Settings) -> Profiles:
     base = partial(files_of, project, settings.landing.base or "HEAD")
-    return Profiles(places_of(project, settings), settings.agents, os.environ, base)
+    return Profiles(project, places_of(project, settings), settings.agents, os.environ, base)
 
 
 def _server(

@@ -21,9 +21,9 @@ from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.cli.place import servers_of
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import AgentPaths, Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
-from ashep.errors import RunnerRefused
+from ashep.errors import RunnerRefused, ServerNotStarted
 from ashep.ports.runner import Prompt, SessionRequest, Turn
 from ashep.views import standing
 from tests.conformance.runners import opencode, private_environment
@@ -71,6 +71,11 @@ class World:
                 "runners": {"opencode": {"isolation": "place", "command": (opencode(),), "environment": (RUN,)}},
             }
         )
+
+    def given(self, **paths: tuple[str, ...]) -> None:
+        """What agents.paths says from now on."""
+        agents = self.settings.agents.model_copy(update={"paths": AgentPaths(**paths)})
+        self.settings = self.settings.model_copy(update={"agents": agents})
 
     @asynccontextmanager
     async def runner(self) -> AsyncIterator[IsolatedRunner]:
@@ -185,6 +190,32 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
         await again.stop_server()
     assert servers_of(world.project / ".agent-shepherd" / "state") == {}
+
+
+async def test_what_agents_are_given_beside_their_place_is_never_what_judges_them(world: World) -> None:
+    """A folder that holds the project is read without its git, issues and settings, by any name; and not written to."""
+    (world.project / ".git").mkdir()
+    (world.project / ".git" / "HEAD").write_text("x")
+    (world.project / "code.txt").write_text("x")
+    (world.folder / "link").symlink_to(world.folder / "home")
+    for name in (".ssh", "other"):
+        (world.folder / "home" / name).mkdir()
+        (world.folder / "home" / name / "file").write_text("x")
+    names = ("project/code.txt", "other/file", "project/.git/HEAD", "project/.agent-shepherd/state", ".ssh/file")
+    for given in (world.folder / "home", world.folder / "link"):
+        world.given(read=(str(given),))
+        inside = await connect.inside_of(world.project, world.settings, world.place)
+        assert inside is not None
+        found = await inside.run(
+            ["sh", "-c", "for f; do test -e $f && echo $f; done", "sh", *(str(given / one) for one in names)],
+            world.place,
+            {},
+            20,
+        )
+        assert found.stdout.decode().split() == [str(given / one) for one in names[:2]]
+    world.given(write=(str(world.folder),))
+    with pytest.raises(ServerNotStarted, match="holds this project"):
+        await connect.inside_of(world.project, world.settings, world.place)
 
 
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:

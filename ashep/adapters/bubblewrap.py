@@ -156,10 +156,12 @@ def _straighten(view: View, options: Iterable[str]) -> None:
 
 
 def _below(paths: Iterable[Path], wide: Iterable[Path]) -> list[Path]:
-    """Those of the paths that lie in something wide."""
-    tops = [path.resolve() for path in wide]
-    found = dict.fromkeys(path.resolve() for path in paths)
-    return [path for path in found if any(path.is_relative_to(top) for top in tops)]
+    """Those of the paths that lie in something wide, under each name by which that is there: it may be a link."""
+    tops = [(top, path.resolve()) for path in wide for top in (path, path.resolve())]
+    found = [
+        (top / path.relative_to(at)) for path in map(Path.resolve, paths) for top, at in tops if path.is_relative_to(at)
+    ]
+    return [*dict.fromkeys(found)]
 
 
 def _read_only(paths: Iterable[Path]) -> Iterator[str]:

@@ -11,12 +11,9 @@ import anyio.to_thread
 
 from ashep.adapters import bubblewrap
 from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
-from ashep.adapters.opencode.profiles import BORROWED
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.adapters.programs import Finished
 from ashep.errors import ProgramMissing
-
-_NOT_THERE = (".git", ".beads", ".agent-shepherd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +52,15 @@ def _leave(*_: object) -> None:
     """Do nothing about a signal."""
 
 
-async def enter(server: ManagedServer, beside: tuple[Path, Path] | None = None) -> Inside | None:
+async def enter(server: ManagedServer, project: Path | None = None) -> Inside | None:
     """Give the sandbox of a server's place; None: its agents run without. Raises `ServerNotStarted`.
 
-    `beside`: a project whose files can be read there, without its git, its issues and what ashep keeps; and its places.
+    `project`: its files can be read there, too, as far as its profile does not hide them.
     """
     profile, environment = await server.surroundings()
     if profile is None or profile.sandbox is None:
         return None
     view = replace(profile.view, lasting=False)
-    if beside is not None:
-        main, places = await anyio.to_thread.run_sync(beside[0].resolve), beside[1]
-        view = replace(
-            view,
-            readable=(*view.readable, main),
-            hidden=(*view.hidden, *(main / name for name in _NOT_THERE), places),
-            kept=(*view.kept, *(places / name for name in BORROWED)),
-        )
+    if project is not None:
+        view = replace(view, readable=(*view.readable, await anyio.to_thread.run_sync(project.resolve)))
     return Inside(profile.sandbox, view, environment)

@@ -29,8 +29,9 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _OURS = ("data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
-BORROWED = (".lender/objects", ".git-config")
-"""What a place needs of what is beside the places."""
+_BORROWED = (".lender/objects", ".git-config")
+_HIDDEN = (".git", ".beads", ".agent-shepherd")
+"""What no server kept apart sees of the project, whatever else of it is there."""
 _CACHED = ("bin", "node_modules", "packages")
 _TRACKERS = ("BD_", "BEADS_")
 _ELSEWHERE = (*_TRACKERS, "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_")
@@ -48,6 +49,7 @@ class Profiles:
 
     def __init__(
         self,
+        project: Path,
         places: Path,
         agents: AgentsSettings,
         environ: Mapping[str, str],
@@ -56,7 +58,7 @@ class Profiles:
         """`places`: their folder. `base` gives the files of the base branch that have these names, or lie in a folder
         that has.
         """
-        self._places, self._agents, self._environ, self._base = places, agents, environ, base
+        self._project, self._places, self._agents, self._environ, self._base = project, places, agents, environ, base
         self._sandbox: Bubblewrap | None = None
         """What was found once: what cannot start a sandbox for a moment has none the less one."""
 
@@ -78,9 +80,12 @@ class Profiles:
         agents, environment = self._agents, dict[str, str]()
         opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
-        read += [self._places / one for one in BORROWED]
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = await anyio.to_thread.run_sync(_there, [*write, *opened])
+        if wide := await anyio.to_thread.run_sync(_holding, self._project, write):
+            raise ServerNotStarted(
+                f"`agents.paths.write` names {wide}, which holds this project: an agent could change what judges it"
+            )
         await anyio.to_thread.run_sync(_named, folder, place)
         return await self._profile(folder, place, how, [place, *there], read, environment)
 
@@ -146,11 +151,18 @@ class Profiles:
         auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
         settings = await anyio.to_thread.run_sync(_within, config)
+        hidden = await anyio.to_thread.run_sync(_hidden, self._project)
         view = View(
             at=at,
             writable=(*(one for one in own if one.name in ("data", "state")), *auth, *writable),
             readable=tuple(readable),
-            kept=(*settings, *(cache / one for one in (*_CACHED, models.name)), stubs),
+            hidden=(*hidden, self._places),
+            kept=(
+                *settings,
+                *(self._places / one for one in _BORROWED),
+                *(cache / one for one in (*_CACHED, models.name)),
+                stubs,
+            ),
             tmp=folder / "tmp",
             home=folder / "home",
             path=path,
@@ -161,6 +173,16 @@ class Profiles:
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self._environ if name.startswith(families)}
+
+
+def _holding(project: Path, paths: Sequence[Path]) -> Path | None:
+    """Give one of the paths that the project is in."""
+    return next((path for path in paths if project.resolve().is_relative_to(path.resolve())), None)
+
+
+def _hidden(project: Path) -> list[Path]:
+    above = project.resolve()
+    return [*(project / one for one in _HIDDEN), *(folder / ".git" for folder in above.parents)]
 
 
 def _named(folder: Path, place: Path) -> None:
