@@ -183,6 +183,14 @@ LEFT = (
 )  # fmt: skip
 """What is left for after the run, and after the next start of its server; by `test_what_is_left_behind`."""
 
+DAEMON = (
+    Way("approve with ashep", "sh(f'cd {PROJECT}; {PYTHON} -m ashep approve {ISSUE}', BEADS_ACTOR='pat')\n"
+        "sh(f'ashep approve {ISSUE}', BEADS_ACTOR='pat')"),
+    Way("cancel over the control socket",
+        "dial(socket.AF_UNIX, CONTROL, b'{\"do\": \"cancel\", \"issue\": \"%s\"}\\n' % ISSUE.encode())"),
+)  # fmt: skip
+"""Ways of an agent under the real daemon, by `tests/e2e/test_attacks.py`, which tries all that is about approvals, too."""
+
 SHELL = {
     "Files": FILES,
     "Processes": PROCESSES,
