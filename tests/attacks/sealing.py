@@ -14,15 +14,18 @@ put(PLACE + '/b.txt', 'b\\n')
 """
 _COMMIT = "sh('git -c user.name=a -c user.email=a@x add -A; git -c user.name=a -c user.email=a@x commit -qm Mine')\n"
 
-_ODD = """
+_GIT = """
 def git(*words, given=b''):
     return subprocess.run(['git', '-c', 'user.name=a', '-c', 'user.email=a@x', *words], input=given,
                           capture_output=True, check=True).stdout.decode().strip()
+"""
+_MOVE = "git('update-ref', 'refs/heads/ashep/' + PLACE.rpartition('/')[2], made)"
+_ODD = f"""{_GIT}
 blob = git('hash-object', '-w', '--stdin', given=b'evil')
-inner = git('mktree', given=f'100644 blob {blob}\\tconfig\\n'.encode())
+inner = git('mktree', given=b'100644 blob ' + blob.encode() + b'\\tconfig\\n')
 odd = git('hash-object', '-w', '-t', 'tree', '--literally', '--stdin', given=b'40000 .GIT\\0' + bytes.fromhex(inner))
 made = git('commit-tree', odd, '-p', 'HEAD', '-m', 'Mine')
-git('update-ref', 'refs/heads/ashep/' + PLACE.rpartition('/')[2], made)
+{_MOVE}
 """
 
 _SETTINGS = {
@@ -55,9 +58,8 @@ SEALED = (
     Way("a hard link to a key, committed", _EVIL + "os.link(HOME + '/.ssh/id_key', PLACE + '/key')\n"),
     Way("a link for a folder of the user's", _EVIL + "os.symlink(HOME, PLACE + '/home')", bare="contained"),
     Way("a file of the user's, by its hash",
-        _EVIL + _COMMIT + "put('/tmp/list', f'100644 blob {SAVED}\\tmine\\n', 'w')\n"
-        "sh('T=$(git mktree --missing </tmp/list); C=$(git -c user.name=a -c user.email=a@x commit-tree $T -p HEAD -m M);"
-        " git update-ref refs/heads/ashep/BRANCH $C'.replace('BRANCH', PLACE.rpartition('/')[2]))",
+        _EVIL + _COMMIT + _GIT + "tree = git('mktree', '--missing', given=f'100644 blob {SAVED}\\tmine\\n'.encode())\n"
+        "made = git('commit-tree', tree, '-p', 'HEAD', '-m', 'Mine')\n" + _MOVE,
         "detected", "detected"),
     Way("a folder `.GIT` in a tree", _EVIL + _COMMIT + _ODD, "detected", "detected"),
     Way("names that git has for itself", _EVIL + "os.makedirs(PLACE + '/git~1'); put(PLACE + '/git~1/config', 'x')",
@@ -74,8 +76,9 @@ SEALED = (
     Way("grafts and replaced commits", _EVIL + _COMMIT
         + "sh('git rev-parse HEAD >.git/info/grafts; git replace --graft HEAD')", bare="contained"),
     Way("a submodule with settings of its own", _EVIL
-        + "sh('git init -q inner; cd inner; git -c user.name=a -c user.email=a@x commit -qm x --allow-empty; '"
-        " + f'git config core.fsmonitor {evil}; cd ..; git update-index --add --cacheinfo 160000,' + '1' * 40 + ',inner')",
+        + "sh('git init -q inner; cd inner; git -c user.name=a -c user.email=a@x commit -qm x --allow-empty')\n"
+        "sh(f'git -C inner config core.fsmonitor {evil}')\n"
+        "sh('git update-index --add --cacheinfo 160000,' + '1' * 40 + ',inner')",
         bare="contained"),
     Way("pipes among the files", _EVIL + "os.mkfifo(PLACE + '/pipe')", bare="contained"),
     Way("a pipe for an index", _EVIL + "os.unlink(PLACE + '/.git/index'); os.mkfifo(PLACE + '/.git/index')",

@@ -1,4 +1,4 @@
-"""The stage: a user's home, project, processes and sockets, each with a secret of its own, and agents in their places."""
+"""The stage: a user's home, project, processes and sockets, each with a secret of its own, and agents in places."""
 
 import json
 import os
@@ -107,7 +107,11 @@ class Stage:
                 patch.delenv(name)
             mine = {"HOME": str(self.home), "PATH": f"{self.bd_program.parent}:{os.environ['PATH']}"}
             mine |= {"OPENAI_API_KEY": self.word("a provider's key"), "GITHUB_TOKEN": self.word("a forge's token")}
-            mine |= {"SSH_AUTH_SOCK": str(self.home / "agent.sock"), "GIT_CONFIG_NOSYSTEM": "1", "BD_NON_INTERACTIVE": "1"}
+            mine |= {
+                "SSH_AUTH_SOCK": str(self.home / "agent.sock"),
+                "GIT_CONFIG_NOSYSTEM": "1",
+                "BD_NON_INTERACTIVE": "1",
+            }
             for name, value in (mine | {"BD_DISABLE_METRICS": "1"} | QUICK).items():
                 patch.setenv(name, value)
             yield
@@ -128,7 +132,7 @@ class Stage:
             self.project / ".env": f"KEY={self.word('.env of the project')}\n",
             self.project / ".agent-shepherd" / "config.yaml": "version: 1\n",
             self.project / ".agent-shepherd" / "policies.yaml": "version: 1\n",
-            self.state / "journal" / "0001.jsonl": f"{{\"type\": \"{self.word('the journal')}\"}}\n",
+            self.state / "journal" / "0001.jsonl": f'{{"type": "{self.word("the journal")}"}}\n',
             self.servers / "data" / "opencode" / "opencode.db": self.word("sessions of the judges"),
             self.servers / "base" / "00" / ".opencode" / "agent" / "judge.md": "Judge well.\n",
             self.stray: self.word("shared memory"),
@@ -245,7 +249,9 @@ class Stage:
         return done.stdout.decode(errors="replace").strip()
 
     def bd(self, *words: str) -> str:
-        done = subprocess.run([self.bd_program, "--actor=pat", *words], cwd=self.project, capture_output=True, timeout=30)
+        done = subprocess.run(
+            [self.bd_program, "--actor=pat", *words], cwd=self.project, capture_output=True, timeout=30
+        )
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout.decode()
 
@@ -267,7 +273,7 @@ class Stage:
 
     async def run(self, agent: Agent, code: str) -> str:
         """The agent runs this, and this is what it printed."""
-        known = self.known | {"PLACE": str(agent.place), "PASSWORD_OF": agent.record.port}
+        known = self.known | {"PLACE": str(agent.place), "OWN_PORT": agent.record.port}
         script = "".join(f"{name} = {value!r}\n" for name, value in known.items())
         text = Path(prelude.__file__).read_text()
 

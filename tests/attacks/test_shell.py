@@ -2,13 +2,14 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
 from ashep.adapters.opencode.isolated import folder_for, forget
+from ashep.adapters.opencode.server import LOG_LIMIT
 from tests.attacks.stage import LATER, OTHER, SHOP, Agent, Stage, changed
-from tests.attacks.ways import LEFT, SHELL, Way
+from tests.attacks.ways import LEFT, OUTPUT, SHELL, UNTRIED, Way
 from tests.places import has_bubblewrap
 from tests.test_isolated import sleepers
 
@@ -20,7 +21,13 @@ pytestmark = [
 WAYS = [way for ways in SHELL.values() for way in ways]
 
 
-@pytest.fixture(scope="module", params=["bwrap", "none"])
+def both(ways: Iterable[Way]) -> list[object]:
+    """With a sandbox, and without one where that is to be tried."""
+    tried = [("bwrap", way) for way in ways] + [("none", way) for way in ways if way.bare not in UNTRIED]
+    return [pytest.param(kind, way, id=f"{kind}-{way.name.replace(' ', '-')}") for kind, way in tried]
+
+
+@pytest.fixture(scope="module")
 async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     tuple[Stage, Agent]
 ]:  # fmt: skip
@@ -34,12 +41,10 @@ async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         await stage.leave(agent)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name.replace(" ", "-"))
+@pytest.mark.parametrize(("working", "way"), both(WAYS), indirect=["working"])
 async def test_a_program_in_a_place(working: tuple[Stage, Agent], way: Way) -> None:
     stage, agent = working
     expected = way.boxed if stage.sandbox == "bwrap" else way.bare
-    if expected == "machine":
-        pytest.skip("that hangs on the machine")
     own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
     before = stage.seen(own)
     said = await stage.run(agent, way.code)
@@ -49,12 +54,10 @@ async def test_a_program_in_a_place(working: tuple[Stage, Agent], way: Way) -> N
     assert ("open" if got else "contained") == expected, (got, said)
 
 
-@pytest.mark.parametrize("way", LEFT, ids=lambda way: way.name.replace(" ", "-"))
+@pytest.mark.parametrize(("working", "way"), both(LEFT), indirect=["working"])
 async def test_what_is_left_behind(working: tuple[Stage, Agent], way: Way) -> None:
     stage, _ = working
     agent = await stage.begin(LATER)
-    if stage.sandbox == "none" and "link" in way.name:
-        pytest.skip("there is no sandbox to get out of, and its home is the user's")
     own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
     before = stage.seen(own)
     said = await stage.run(agent, way.code)
@@ -66,3 +69,13 @@ async def test_what_is_left_behind(working: tuple[Stage, Agent], way: Way) -> No
         os.kill(pid, signal.SIGKILL)
     await forget(stage.servers, agent.place)
     assert ("open" if got else "contained") == (way.boxed if stage.sandbox == "bwrap" else way.bare), (got, said)
+
+
+@pytest.mark.parametrize(("working", "way"), both(OUTPUT), indirect=["working"])
+async def test_much_output(working: tuple[Stage, Agent], way: Way) -> None:
+    stage, agent = working
+    assert "Traceback" not in await stage.run(agent, way.code)
+    log = folder_for(stage.servers, agent.place) / "server.log"
+    assert log.stat().st_size > LOG_LIMIT
+    await agent.runner.memory()
+    assert log.stat().st_size < LOG_LIMIT
