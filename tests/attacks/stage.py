@@ -54,6 +54,8 @@ class Stage:
         self.places = self.project / ".agent-shepherd" / "places"
         self.state = self.project / ".agent-shepherd" / "state"
         self.bin, self.stray = folder / "bin", Path("/dev/shm") / f"{folder.name}-{secrets.token_hex(4)}"
+        self.sleep = f"7{os.getpid()}"
+        """Seconds for which what is left behind sleeps: it is found by them."""
         self.words: dict[str, str] = {}
         """The secrets, by what holds them."""
         self.known: dict[str, object] = {}
@@ -231,7 +233,7 @@ class Stage:
         words = ["sh", "-c", "while :; do sleep 600; done", self.word("the command line of a process")]
         self.process = subprocess.Popen(words, env=environment, pass_fds=[held])
         os.close(held)
-        self.known |= {"PID": self.process.pid, "HELD": held}
+        self.known |= {"PID": self.process.pid, "HELD": held, "SLEEP": self.sleep}
 
         def end() -> None:
             self.process.kill()

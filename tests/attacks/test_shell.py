@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -21,17 +22,17 @@ pytestmark = [
 WAYS = [way for ways in SHELL.values() for way in ways]
 
 
-def both(ways: Iterable[Way]) -> list[object]:
-    """With a sandbox, and without one where that is to be tried."""
-    tried = [("bwrap", way) for way in ways] + [("none", way) for way in ways if way.bare not in UNTRIED]
-    return [pytest.param(kind, way, id=f"{kind}-{way.name.replace(' ', '-')}") for kind, way in tried]
+def each(ways: Iterable[Way]) -> list[object]:
+    return [pytest.param(way, id=way.name.replace(" ", "-")) for way in ways]
 
 
-@pytest.fixture(scope="module")
-async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
-    tuple[Stage, Agent]
-]:  # fmt: skip
-    with Stage(tmp_path_factory.mktemp("shell"), request.param).open() as stage:
+def without(ways: Iterable[Way]) -> list[object]:
+    return each(way for way in ways if way.bare not in UNTRIED)
+
+
+@asynccontextmanager
+async def working(factory: pytest.TempPathFactory, sandbox: str) -> AsyncIterator[tuple[Stage, Agent]]:
+    with Stage(factory.mktemp("shell"), sandbox).open() as stage:
         other = await stage.begin(OTHER)
         await stage.leave(other)
         stage.write_records()
@@ -41,22 +42,31 @@ async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         await stage.leave(agent)
 
 
-@pytest.mark.parametrize(("working", "way"), both(WAYS), indirect=["working"])
-async def test_a_program_in_a_place(working: tuple[Stage, Agent], way: Way) -> None:
-    stage, agent = working
-    expected = way.boxed if stage.sandbox == "bwrap" else way.bare
+@pytest.fixture(scope="module")
+async def boxed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Stage, Agent]]:
+    async with working(tmp_path_factory, "bwrap") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Stage, Agent]]:
+    async with working(tmp_path_factory, "none") as made:
+        yield made
+
+
+async def tried(stage: Stage, agent: Agent, way: Way) -> tuple[str, object]:
+    """Give the verdict, and why."""
     own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
     before = stage.seen(own)
     said = await stage.run(agent, way.code)
     after = stage.seen(own)
     got = stage.told(said) + changed(before, after)
     stage.restore(before, after)
-    assert ("open" if got else "contained") == expected, (got, said)
+    return "open" if got else "contained", (got, said)
 
 
-@pytest.mark.parametrize(("working", "way"), both(LEFT), indirect=["working"])
-async def test_what_is_left_behind(working: tuple[Stage, Agent], way: Way) -> None:
-    stage, _ = working
+async def left(stage: Stage, way: Way) -> tuple[str, object]:
+    """Give what came of what was left behind, once its server was ended and begun anew."""
     agent = await stage.begin(LATER)
     own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
     before = stage.seen(own)
@@ -64,16 +74,41 @@ async def test_what_is_left_behind(working: tuple[Stage, Agent], way: Way) -> No
     await stage.leave(agent)
     await stage.leave(await stage.begin(LATER))
     got = changed(before, stage.seen(own))
-    for pid in sleepers("4327"):
+    for pid in sleepers(stage.sleep):
         got.append(f"process {pid}")
         os.kill(pid, signal.SIGKILL)
     await forget(stage.servers, agent.place)
-    assert ("open" if got else "contained") == (way.boxed if stage.sandbox == "bwrap" else way.bare), (got, said)
+    return "open" if got else "contained", (got, said)
 
 
-@pytest.mark.parametrize(("working", "way"), both(OUTPUT), indirect=["working"])
-async def test_much_output(working: tuple[Stage, Agent], way: Way) -> None:
-    stage, agent = working
+@pytest.mark.parametrize("way", each(WAYS))
+async def test_a_program_in_a_place(boxed: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await tried(*boxed, way)
+    assert verdict == way.boxed, why
+
+
+@pytest.mark.parametrize("way", each(LEFT))
+async def test_what_is_left_behind(boxed: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await left(boxed[0], way)
+    assert verdict == way.boxed, why
+
+
+@pytest.mark.parametrize("way", without(WAYS))
+async def test_a_program_in_a_place_without_a_sandbox(bare: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await tried(*bare, way)
+    assert verdict == way.bare, why
+
+
+@pytest.mark.parametrize("way", without(LEFT))
+async def test_what_is_left_behind_without_a_sandbox(bare: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await left(bare[0], way)
+    assert verdict == way.bare, why
+
+
+@pytest.mark.parametrize("way", each(OUTPUT))
+@pytest.mark.parametrize("kind", ["boxed", "bare"])
+async def test_much_output(kind: str, request: pytest.FixtureRequest, way: Way) -> None:
+    stage, agent = request.getfixturevalue(kind)
     assert "Traceback" not in await stage.run(agent, way.code)
     log = folder_for(stage.servers, agent.place) / "server.log"
     assert log.stat().st_size > LOG_LIMIT

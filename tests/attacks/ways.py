@@ -186,8 +186,8 @@ LEFT = (
         f"{_ASIDE}os.symlink(HOME + '/target', there)", bare="untried"),
     Way("a process without a mark, in a session of its own",
         "if not os.fork():\n    os.setsid()\n    if not os.fork():\n"
-        "        os.execve('/bin/sleep', ['sleep', '4327'], {})"),
-    Way("a process in the background", "subprocess.Popen(['sleep', '4327'], start_new_session=True)",
+        "        os.execve('/bin/sleep', ['sleep', SLEEP], {})"),
+    Way("a process in the background", "subprocess.Popen(['sleep', SLEEP], start_new_session=True)",
         bare="contained"),
 )  # fmt: skip
 """What is left for after the run, and after the next start of its server; by `test_what_is_left_behind`."""
