@@ -213,9 +213,14 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
             20,
         )
         assert found.stdout.decode().split() == [str(given / one) for one in names[:2]]
-    world.given(write=(str(world.folder),))
-    with pytest.raises(ServerNotStarted, match="holds this project"):
-        await connect.inside_of(world.project, world.settings, world.place)
+    other = str(world.folder / "home" / "other")
+    for paths, why in (
+        ({"write": (str(world.folder),)}, "holds this project"),
+        ({"write": (other,), "read": (f"{other}/file",)}, "lead elsewhere"),
+    ):
+        world.given(**paths)
+        with pytest.raises(ServerNotStarted, match=why):
+            await connect.inside_of(world.project, world.settings, world.place)
 
 
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:

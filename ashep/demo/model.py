@@ -54,6 +54,8 @@ class Ask:
     """What tools answered since then."""
     messages: tuple[Json, ...]
     tools: tuple[str, ...]
+    offered: tuple[Json, ...] = ()
+    """The tools in full: their descriptions name agents and skills."""
     repeated: bool = False
     """OpenCode asks again by itself because the last answer was an error or broke off (fact 20)."""
 
@@ -193,6 +195,7 @@ def read_ask(body: Json, session: str, *, repeated: bool = False) -> Ask:
         results=results,
         messages=tuple(messages),
         tools=tools,
+        offered=tuple(cast("list[Json]", body.get("tools") or [])),
         repeated=repeated,
     )
 

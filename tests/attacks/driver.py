@@ -15,7 +15,7 @@ LONGEST = 20.0
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._answer(b'{"healthy": true, "version": "0"}')
+        self._answer(b'{"healthy": true, "version": "0", "REACHED": true}')
 
     def do_POST(self) -> None:
         script = self.rfile.read(int(self.headers["Content-Length"]))

@@ -1,4 +1,4 @@
-"""What each script of the table begins with: words for what is tried again and again. The names of `KNOWN` come first."""
+"""What each script of the table begins with, behind the names of where everything is: words for what is often tried."""
 
 import ctypes
 import os

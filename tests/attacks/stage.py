@@ -1,4 +1,4 @@
-"""The stage: a user's home, project, processes and sockets, each with a secret of its own, and agents in their places."""
+"""The stage: a user's home, project, processes and sockets, each with a secret of its own, and agents in places."""
 
 import json
 import os
@@ -54,6 +54,8 @@ class Stage:
         self.places = self.project / ".agent-shepherd" / "places"
         self.state = self.project / ".agent-shepherd" / "state"
         self.bin, self.stray = folder / "bin", Path("/dev/shm") / f"{folder.name}-{secrets.token_hex(4)}"
+        self.sleep = f"7{os.getpid()}"
+        """Seconds for which what is left behind sleeps: it is found by them."""
         self.words: dict[str, str] = {}
         """The secrets, by what holds them."""
         self.known: dict[str, object] = {}
@@ -164,12 +166,12 @@ class Stage:
         self._listens("an abstract socket", socket.AF_UNIX, abstract)
         port = self._listens("a service of loopback", socket.AF_INET, ("127.0.0.1", 0))
         judges = self._answers(self.servers, "the judges' server")
-        others = self._answers(folder_for(self.servers, self.places / OTHER), "the server of another place")
+        others = self._answers(folder_for(self.state, self.places / OTHER), "the server of another place")
         self.known |= {
             "HOME": str(self.home), "PROJECT": str(self.project), "PLACES": str(self.places),
             "STATE": str(self.state), "SERVERS": str(self.servers), "CONTROL": str(control),
             "TMP": str(self.tmp), "SHM": str(self.stray), "ABSTRACT": abstract, "PORT": port, "JUDGES": judges,
-            "OTHERS": str(folder_for(self.servers, self.places / OTHER)), "OTHER_PORT": others,
+            "OTHERS": str(folder_for(self.state, self.places / OTHER)), "OTHER_PORT": others,
             "OTHER_PLACE": str(self.places / OTHER), "BD": str(self.bd_program), "ISSUE": self.issue,
             "SAVED": self.saved, "PYTHON": sys.executable, "AUTH": ".local/share/opencode/auth.json",
         }  # fmt: skip
@@ -231,7 +233,7 @@ class Stage:
         words = ["sh", "-c", "while :; do sleep 600; done", self.word("the command line of a process")]
         self.process = subprocess.Popen(words, env=environment, pass_fds=[held])
         os.close(held)
-        self.known |= {"PID": self.process.pid, "HELD": held}
+        self.known |= {"PID": self.process.pid, "HELD": held, "SLEEP": self.sleep}
 
         def end() -> None:
             self.process.kill()
@@ -263,17 +265,17 @@ class Stage:
         place = Path(prepared.path)
         runner = connect.maker_of(self.project, self.settings, place)
         await runner.start()
-        record = folder_for(self.servers, place) / "server.json"
+        record = folder_for(self.state, place) / "server.json"
         return Agent(place, runner, Record.model_validate_json(record.read_bytes()))
 
     async def leave(self, agent: Agent) -> None:
         """What is done before anything is sealed there."""
         await agent.runner.aclose()
-        await leave(self.servers, agent.place)
+        await leave(self.state, agent.place)
 
     async def run(self, agent: Agent, code: str) -> str:
         """The agent runs this, and this is what it printed."""
-        known = self.known | {"PLACE": str(agent.place), "PASSWORD_OF": agent.record.port}
+        known = self.known | {"PLACE": str(agent.place), "OWN_PORT": agent.record.port}
         script = "".join(f"{name} = {value!r}\n" for name, value in known.items())
         text = Path(prelude.__file__).read_text()
 

@@ -2,13 +2,15 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from ashep.adapters.opencode.isolated import folder_for, forget
+from ashep.adapters.opencode.server import LOG_LIMIT
 from tests.attacks.stage import LATER, OTHER, SHOP, Agent, Stage, changed
-from tests.attacks.ways import LEFT, SHELL, Way
+from tests.attacks.ways import LEFT, OUTPUT, SHELL, UNTRIED, Way
 from tests.places import has_bubblewrap
 from tests.test_isolated import sleepers
 
@@ -20,11 +22,17 @@ pytestmark = [
 WAYS = [way for ways in SHELL.values() for way in ways]
 
 
-@pytest.fixture(scope="module", params=["bwrap", "none"])
-async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
-    tuple[Stage, Agent]
-]:  # fmt: skip
-    with Stage(tmp_path_factory.mktemp("shell"), request.param).open() as stage:
+def each(ways: Iterable[Way]) -> list[object]:
+    return [pytest.param(way, id=way.name.replace(" ", "-")) for way in ways]
+
+
+def without(ways: Iterable[Way]) -> list[object]:
+    return each(way for way in ways if way.bare not in UNTRIED)
+
+
+@asynccontextmanager
+async def working(factory: pytest.TempPathFactory, sandbox: str) -> AsyncIterator[tuple[Stage, Agent]]:
+    with Stage(factory.mktemp("shell"), sandbox).open() as stage:
         other = await stage.begin(OTHER)
         await stage.leave(other)
         stage.write_records()
@@ -34,35 +42,75 @@ async def working(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         await stage.leave(agent)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name.replace(" ", "-"))
-async def test_a_program_in_a_place(working: tuple[Stage, Agent], way: Way) -> None:
-    stage, agent = working
-    expected = way.boxed if stage.sandbox == "bwrap" else way.bare
-    if expected == "machine":
-        pytest.skip("that hangs on the machine")
-    own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
+@pytest.fixture(scope="module")
+async def boxed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Stage, Agent]]:
+    async with working(tmp_path_factory, "bwrap") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Stage, Agent]]:
+    async with working(tmp_path_factory, "none") as made:
+        yield made
+
+
+async def tried(stage: Stage, agent: Agent, way: Way) -> tuple[str, object]:
+    """Give the verdict, and why."""
+    own = (agent.place, folder_for(stage.state, agent.place, {"HOME": str(stage.home)}), stage.home / ".cache")
     before = stage.seen(own)
     said = await stage.run(agent, way.code)
     after = stage.seen(own)
     got = stage.told(said) + changed(before, after)
     stage.restore(before, after)
-    assert ("open" if got else "contained") == expected, (got, said)
+    return "open" if got else "contained", (got, said)
 
 
-@pytest.mark.parametrize("way", LEFT, ids=lambda way: way.name.replace(" ", "-"))
-async def test_what_is_left_behind(working: tuple[Stage, Agent], way: Way) -> None:
-    stage, _ = working
+async def left(stage: Stage, way: Way) -> tuple[str, object]:
+    """Give what came of what was left behind, once its server was ended and begun anew."""
     agent = await stage.begin(LATER)
-    if stage.sandbox == "none" and "link" in way.name:
-        pytest.skip("there is no sandbox to get out of, and its home is the user's")
-    own = (agent.place, folder_for(stage.servers, agent.place), stage.home / ".cache")
+    own = (agent.place, folder_for(stage.state, agent.place, {"HOME": str(stage.home)}), stage.home / ".cache")
     before = stage.seen(own)
     said = await stage.run(agent, way.code)
     await stage.leave(agent)
     await stage.leave(await stage.begin(LATER))
     got = changed(before, stage.seen(own))
-    for pid in sleepers("4327"):
+    for pid in sleepers(stage.sleep):
         got.append(f"process {pid}")
         os.kill(pid, signal.SIGKILL)
-    await forget(stage.servers, agent.place)
-    assert ("open" if got else "contained") == (way.boxed if stage.sandbox == "bwrap" else way.bare), (got, said)
+    await forget(stage.state, agent.place)
+    return "open" if got else "contained", (got, said)
+
+
+@pytest.mark.parametrize("way", each(WAYS))
+async def test_a_program_in_a_place(boxed: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await tried(*boxed, way)
+    assert verdict == way.boxed, why
+
+
+@pytest.mark.parametrize("way", each(LEFT))
+async def test_what_is_left_behind(boxed: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await left(boxed[0], way)
+    assert verdict == way.boxed, why
+
+
+@pytest.mark.parametrize("way", without(WAYS))
+async def test_a_program_in_a_place_without_a_sandbox(bare: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await tried(*bare, way)
+    assert verdict == way.bare, why
+
+
+@pytest.mark.parametrize("way", without(LEFT))
+async def test_what_is_left_behind_without_a_sandbox(bare: tuple[Stage, Agent], way: Way) -> None:
+    verdict, why = await left(bare[0], way)
+    assert verdict == way.bare, why
+
+
+@pytest.mark.parametrize("way", each(OUTPUT))
+@pytest.mark.parametrize("kind", ["boxed", "bare"])
+async def test_much_output(kind: str, request: pytest.FixtureRequest, way: Way) -> None:
+    stage, agent = request.getfixturevalue(kind)
+    assert "Traceback" not in await stage.run(agent, way.code)
+    log = folder_for(stage.state, agent.place, {"HOME": str(stage.home)}) / "server.log"
+    assert log.stat().st_size > LOG_LIMIT
+    await agent.runner.memory()
+    assert log.stat().st_size < LOG_LIMIT

@@ -82,10 +82,8 @@ class Profiles:
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
         there = await anyio.to_thread.run_sync(_there, [*write, *opened])
-        if wide := await anyio.to_thread.run_sync(_holding, self._project, write):
-            raise ServerNotStarted(
-                f"`agents.paths.write` names {wide}, which holds this project: an agent could change what judges it"
-            )
+        if why := await anyio.to_thread.run_sync(_misled, self._project, write, read):
+            raise ServerNotStarted(why)
         await anyio.to_thread.run_sync(_named, folder, place)
         return await self._profile(folder, place, how, [place, *there], read, environment)
 
@@ -175,9 +173,14 @@ class Profiles:
         return {name for name in self._environ if name.startswith(families)}
 
 
-def _holding(project: Path, paths: Sequence[Path]) -> Path | None:
-    """Give one of the paths that the project is in."""
-    return next((path for path in paths if project.resolve().is_relative_to(path.resolve())), None)
+def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:
+    """Say why agents cannot be given these paths; empty: they can."""
+    for path in write:
+        if project.resolve().is_relative_to(path.resolve()):
+            return f"`agents.paths.write` names {path}, which holds this project: an agent could change what judges it"
+        if inner := next((one for one in (*write, *read) if one != path and one.is_relative_to(path)), None):
+            return f"`agents.paths` names {inner}, and {path} to write: an agent there could make it lead elsewhere"
+    return ""
 
 
 def _hidden(project: Path) -> list[Path]:
