@@ -25,6 +25,7 @@ TOGETHER = ("tests/e2e/", "tests/killed/")
 APART = (
     "tests/core/test_mutants.py",
     "tests/test_demo.py",
+    "tests/test_isolated.py",
     "tests/test_landing_checked_out.py",
     "tests/test_loop_landing.py",
     "tests/test_managed_server.py",

@@ -125,7 +125,7 @@ async def test_a_project_in_a_folder_that_the_candidate_made_a_link_makes_nothin
     world.git("add", "-A", at=ONE)
     world.git("commit", "-qm", "Link", at=ONE)
     await world.spaces.seal(ONE, RUN, "Link")
-    with pytest.raises(AshepError, match="leads out of its tree"):
+    with pytest.raises(AshepError, match="is a link, and nothing is written"):
         await world.spaces.prepare(ONE, None, 0)
     with pytest.raises(AshepError, match="cannot be made"):
         await world.spaces.prepare(ONE, None, 0, "sealed")
@@ -326,13 +326,13 @@ async def test_whoever_works_in_a_place_leaves_before_it_is_looked_into_and_is_f
 
     world.spaces = Places(world.top, world.place, sandbox=False, leave=leave, forget=forget)
     head = await made(world, {"b.txt": "b\n"})
-    assert said == ["leave"], "the seal"
+    assert said == ["forget", "leave"], "what was there before, and the seal"
     for more, call in (
         ([], lambda: world.spaces.prepare(ONE, None, 0)),
         ([], lambda: world.spaces.prepare(ONE, None, 0, "sealed")),
         ([], world.spaces.list),
         (["leave"], lambda: world.spaces.restore(ONE, head)),
-        (["leave", "forget"], lambda: world.spaces.prepare(ONE, None, 0, "fresh")),
+        (["leave", "forget", "forget"], lambda: world.spaces.prepare(ONE, None, 0, "fresh")),
         (["leave", "forget"], lambda: world.spaces.remove(ONE)),
         (["forget"], lambda: world.spaces.remove(ONE)),  # whoever took it away may have been killed before
     ):

@@ -138,7 +138,7 @@ def asking(session: str, text: str, n: int = 1) -> Prompt:
 
 
 def write(world: World, run: str = "t-1/1") -> SessionRequest:
-    return SessionRequest(f"i:{run}", run, "write", directory=str(world.place))
+    return SessionRequest(f"i:{run}", run, "write", directory=str(world.place), snapshot="Make it, please.\n")
 
 
 @pytest.mark.parametrize("placed", [SANDBOXED, "none"], indirect=True)
@@ -153,7 +153,7 @@ async def test_who_makes_is_alone(world: World) -> None:
             f"cat {world.folder}/home/key",
             f"ls -a {world.project}/.agent-shepherd",
             "echo made > made; touch ~/mine && echo home",
-            "bd list || ashep approve t-1",
+            "bd show t-1; bd list || ashep approve t-1",
         ]
         turn = await turn_of(runner, maker, asking(maker, "make it"))
         key, project, made, stubs = world.said["make"]
@@ -163,7 +163,7 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert ("PRIVATE KEY" in key) is not sandboxed
         assert ("state" in project) is not sandboxed
         assert (world.folder / "home" / "mine").exists() is not sandboxed
-        assert not sandboxed or "bd is not in here" in stubs
+        assert not sandboxed or "Make it, please.\nbd is not in here" in stubs
         assert world.record().port != world.record(world.place).port
         assert turn.instance != (await runner.catalog()).instance
         count, held = living(world.servers)

@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.isolated import IsolatedRunner
 from ashep.connect import runner_of, tracker_of
 from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.resources import DaemonStarted, Finding
@@ -184,7 +185,7 @@ class Found:
 
     async def has_session(self, session: str) -> bool:
         """Whether the server still has this session; raises what the runner raises."""
-        if not isinstance(self._runner, OpencodeRunner):
+        if not isinstance(self._runner, OpencodeRunner | IsolatedRunner):
             raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
         if not self._attached:
             await self._runner.attach()

@@ -112,6 +112,9 @@ class Reload:
             return
         fresh, world = files.configuration, self._shepherd.world
         settings = world.settings.model_copy(update={key: getattr(fresh.settings, key) for key in LIVE})
+        if settings.isolated != world.settings.isolated:  # the agent server was made for where agents work now
+            kept = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
+            settings = settings.model_copy(update={"worker": kept})
         facts: list[Adopted] = []
         another = fresh.settings.runners.name != world.settings.runners.name  # its agents come with it
         for kind, name, wanted, known in (

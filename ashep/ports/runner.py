@@ -46,6 +46,8 @@ class SessionRequest:
     """The user's rules: the first that fits decides. None of them widens the access."""
     directory: str | None = None
     """The folder in which it works; None: the project's."""
+    snapshot: str = ""
+    """The issue's words, for who cannot ask the tracker; empty: they are not needed."""
 
 
 @dataclass(frozen=True, slots=True)

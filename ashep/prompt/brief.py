@@ -82,6 +82,8 @@ class Brief:
     """Whether the run may change the work tree; it is then asked for commits with the trailer."""
     branch: str = ""
     """The branch whose own work tree the run is in; empty in the shared one."""
+    alone: bool = False
+    """Whether it is alone in a place, where there is no `ashep` and no tracker."""
     slot: int = 0
     """The number of that tree, for what the machine has once."""
     found: Found = field(default_factory=Found)
@@ -127,6 +129,7 @@ def view(brief: Brief) -> dict[str, object]:
         "judges": brief.judges,
         "writes": brief.writes,
         "branch": _word(brief.branch),
+        "alone": brief.alone,
         "slot": brief.slot,
         "capabilities": [_word(capability) for capability in brief.phase.needs],
         "verdicts": [_word(verdict) for verdict in phase.verdicts],

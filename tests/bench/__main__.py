@@ -6,12 +6,26 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench import commands, idle, issues, labels, landing, parallel, policies, scale, suite, trees, verifier
+from tests.bench import (
+    commands,
+    idle,
+    issues,
+    labels,
+    landing,
+    parallel,
+    policies,
+    sandboxes,
+    scale,
+    suite,
+    trees,
+    verifier,
+)
 from tests.bench.figures import Figure, markdown, table
 from tests.bench.place import say, tools
 
 NAMES = (
-    "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel", "suite",
+    "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
+    "sandboxes", "suite",
 )  # fmt: skip
 
 
@@ -35,8 +49,13 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         with tools() as found:
             return parallel.measure(found, issues=4 if quick else 20, rounds=1)
 
+    def with_sandboxes() -> list[Figure]:
+        with tools() as found:
+            return sandboxes.measure(found, issues=4 if quick else 20)
+
     return {
         "parallel": with_parallel,
+        "sandboxes": with_sandboxes,
         "commands": lambda: commands.measure(runs=500 if quick else 10_000, pairs=5 if quick else 15),
         "policies": lambda: policies.measure(pairs=3 if quick else 9),
         "scale": lambda: scale.measure(facts=20_000 if quick else 1_000_000, issues=500 if quick else 10_000),

@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--only", choices=PARTS, help="a part")
     parser.add_argument("--worktree", action="store_true", help="each issue in a work tree of its own")
     parser.add_argument("--place", action="store_true", help="each issue in a place of its own")
+    parser.add_argument("--sandbox", action="store_true", help="and who makes in a sandbox, who judges on clean ground")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
@@ -55,7 +56,7 @@ def _places(agents: Callable[[Ask], Reply], names: Sequence[str], **options: Any
 
 def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
-    own = "place" if chosen.place else "worktree" if chosen.worktree else "shared"
+    own = "sandbox" if chosen.sandbox else "place" if chosen.place else "worktree" if chosen.worktree else "shared"
     agents = partial(play, commits=own == "shared")
     with _places(agents, names, workspace=own) as made:
         found = boundaries(made[0])

@@ -36,6 +36,7 @@ tracker: {command: [%s], poll_every: 2s, timeout: %ds}
 monitor: {check_every: 500ms}
 worker: {workspace: %s}
 """
+SANDBOX = "place}\nagents: {sandbox: bwrap"
 
 BOUND = 120.0
 """Seconds that a process of ashep may take to come to its end."""
@@ -97,9 +98,10 @@ class Place:
 
     def use_bd(self, program: Path, timeout: int = 30) -> None:
         """Which bd ashep uses from its next start on, and the seconds that it waits for an answer."""
+        own = SANDBOX if self.workspace == "sandbox" else self.workspace
         for folder in (self.project, self._template):
             if folder.exists():
-                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout, self.workspace))
+                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout, own))
 
     # --- programs ---
 

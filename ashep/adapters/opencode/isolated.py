@@ -5,6 +5,7 @@ program in its stead. So nothing that it says is about more than its own run, an
 not start, keeps nobody else's run waiting. What the catalogue and the health of "the server" are is the judges' server.
 """
 
+import math
 import os
 import secrets
 import shutil
@@ -20,7 +21,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes
-from ashep.adapters.opencode.profiles import PLACE
+from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
 from ashep.core.facts.requests import Request, Verdict
@@ -37,6 +38,8 @@ _SESSIONS, _GONE = "sessions", ".gone-"
 _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
+_READING = 10.0  # seconds that a read waits for a server to be started
+_SLOW = 3  # so often in a row it may be too slow for that, before it is ended
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
 
@@ -88,6 +91,10 @@ def _opened(again: Callable[[str], object], path: str, _: object) -> None:
         again(path) if again is not os.open else shutil.rmtree(path, ignore_errors=True)
 
 
+class _Slow(RunnerUnavailable):
+    """A server is being started still."""
+
+
 @dataclass(slots=True)
 class _Maker:
     runner: OpencodeRunner
@@ -124,6 +131,7 @@ class IsolatedRunner:
         self._sessions: dict[str, str] | None = None
         """The folders of sessions that are in places."""
         self._changed = anyio.Event()
+        self._attaches = False
 
     @cached_property
     def _folder(self) -> Path:
@@ -134,6 +142,11 @@ class IsolatedRunner:
     async def start(self) -> None:
         """Make the judges' server answer (see the port)."""
         await self._judges.start()
+
+    async def attach(self) -> None:
+        """Use the servers that run, and start none (see `OpencodeRunner.attach`)."""
+        self._attaches = True
+        await self._judges.attach()
 
     async def catalog(self) -> Catalog:
         """Say what the judges' server offers (see the port). Servers of places that nobody used for long are ended."""
@@ -180,8 +193,11 @@ class IsolatedRunner:
 
     # --- which server ---------------------------------------------------------------------------------------------
 
-    async def _on(self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
-        """Call the server of a folder. One of a place is started where it does not run, and again where it went away.
+    async def _on(
+        self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
+    ) -> _Answer:
+        """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
+        whoever reads waits for that no longer than `patience`, for others are read after this one.
 
         Raises `RunnerRefused` where that of a place does not answer all the same: that is about this run alone.
         """
@@ -193,24 +209,33 @@ class IsolatedRunner:
         if maker.used < maker.until:  # each try may take long, and others wait for it
             raise RunnerRefused(f"the agent server of {place.name} does not answer")
         try:
-            await self._up(maker)
+            await self._up(maker, patience)
             with suppress(RunnerUnavailable):
                 return await call(maker.runner)
             maker.up = False
-            await self._up(maker)
+            await self._up(maker, patience)
             return await call(maker.runner)
         except (RunnerUnavailable, RunnerUnauthorized) as error:
+            if self._attaches:
+                raise
             await maker.runner.ask_for_room()  # a full disk is everybody's
             maker.up, maker.failed = False, maker.failed + 1
             maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
-            with suppress(RunnerError):
-                await maker.runner.stop_server()  # whatever it is that answers there, or does not
+            if not isinstance(error, _Slow) or maker.failed % _SLOW == 0:
+                with suppress(RunnerError):
+                    await maker.runner.stop_server()  # whatever it is that answers there, or does not
             raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
 
-    async def _up(self, maker: _Maker) -> None:
+    async def _up(self, maker: _Maker, patience: float) -> None:
+        with anyio.move_on_after(patience) as waited:
+            await self._start(maker)
+        if waited.cancelled_caught:
+            raise _Slow(f"it is being started, and did not answer in {patience:g} s")
+
+    async def _start(self, maker: _Maker) -> None:
         async with maker.starting:
             if not maker.up:
-                await maker.runner.start()
+                await (maker.runner.attach() if self._attaches else maker.runner.start())
                 maker.up = True
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
@@ -263,13 +288,24 @@ class IsolatedRunner:
         """Open a session for a run (see the port), on the server of its folder: to write only in a place."""
         if request.access == "write" and await anyio.to_thread.run_sync(self._place_of, request.directory) is None:
             raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
-        session = await self._on(request.directory, lambda on: on.open_session(request))
+        if request.directory is not None and request.snapshot:
+            await anyio.to_thread.run_sync(self._tell, request.directory, request.snapshot)
+        session = await self._on(request.directory, lambda on: on.open_session(request), math.inf)
         await self._note(session, request.directory)
         return session
 
+    def _tell(self, directory: str, snapshot: str) -> None:
+        """Put the issue's words where the `bd` of its place finds them."""
+        if (place := self._place_of(directory)) is not None:
+            file = folder_for(self._state, place) / STUBS / ISSUE
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft = file.with_suffix(".new")
+            draft.write_text(snapshot, errors="replace")
+            draft.replace(file)
+
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port)."""
-        session = await self._on(directory, lambda on: on.find_session(key, directory))
+        session = await self._on(directory, lambda on: on.find_session(key, directory), math.inf)
         if session is not None:
             await self._note(session, directory)
         return session
@@ -284,7 +320,7 @@ class IsolatedRunner:
 
     async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port)."""
-        return await self._of(prompt.session, lambda on: on.send(prompt))
+        return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port)."""

@@ -37,8 +37,13 @@ _TRACKERS = ("BD_", "BEADS_")
 _ELSEWHERE = (*_TRACKERS, "XDG_CACHE_", "XDG_RUNTIME_", "XDG_SESSION_")
 """How variables begin that name what is not there."""
 
+STUBS, ISSUE = "stubs", "issue.txt"
+"""In the folder of a server: programs that stand for those that are not there, and what is known of the issue."""
+
 _STUB = """#!/bin/sh
-# Issues are Agent Shepherd's to change: what one needs of its own stands in the prompt.
+# Issues are Agent Shepherd's to change; this one is as it was when the session was begun.
+issue="$(dirname "$0")/issue.txt"
+[ "{name} $1" = "bd show" ] && [ -f "$issue" ] && exec cat "$issue"
 echo "{name} is not in here: your issue stands in your prompt, and what you finish is checked when you say so" >&2
 exit 1
 """
@@ -130,7 +135,7 @@ class Profiles:
         config = Path(self._environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
         data = Path(self._environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
         cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
-        own, stubs = [folder / one for one in _OURS], folder / "stubs"
+        own, stubs = [folder / one for one in _OURS], folder / STUBS
 
         def make() -> None:
             for one in own:

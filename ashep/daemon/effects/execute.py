@@ -128,7 +128,7 @@ class Effects:
             case commands.OpenPullRequest():
                 return self.pulls.carry_out(command, world())
             case commands.OpenSession():
-                return self._open_session(command, probe)
+                return self._open_session(command, world(), probe)
             case commands.PreparePrompt():
                 return self.prompts.prepare(command, world())
             case commands.SendPrompt():
@@ -254,19 +254,19 @@ class Effects:
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
-    async def _open_session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
+    async def _open_session(self, command: commands.OpenSession, world: World, probe: bool) -> list[Fact]:
         """Open a session; only a server that does not answer is started: one that nothing ran on has been ended."""
         try:
-            return await self._session(command, probe)
+            return await self._session(command, world, probe)
         except RunnerUnavailable:
             await self.runner.start()
-            return await self._session(command, probe=True)
+            return await self._session(command, world, probe=True)
 
     async def _stop_orphan(self, command: commands.StopOrphan, settings: Settings) -> list[Fact]:
         place = await self.trees.place(command.branch, settings)
         return await sessions.stop_orphan(self.runner, command, place)
 
-    async def _session(self, command: commands.OpenSession, probe: bool) -> list[Fact]:
+    async def _session(self, command: commands.OpenSession, world: World, probe: bool) -> list[Fact]:
         if command.reuse is not None and await self.runner.has_session(command.reuse):
             return [runs.SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await self.runner.find_session(command.session_key, command.directory) if probe else None
@@ -280,9 +280,25 @@ class Effects:
                     model=command.model,
                     permissions=command.permissions,
                     directory=command.directory,
+                    snapshot=self._snapshot(command, world) if world.settings.isolated else "",
                 )
             )
         return [runs.SessionOpened(command.issue, command.run, command.key, session)]
+
+    def _snapshot(self, command: commands.OpenSession, world: World) -> str:
+        """Give the issue's words, as far as they are kept: who works alone in a place has no tracker."""
+        flow = world.flows[command.issue]
+        if command.access == "read" or flow.text is None or not self.blobs.has(flow.text):
+            return ""
+        text = _TEXT.validate_json(self.blobs.text(flow.text))
+        words = (
+            ("", text.description),
+            ("Design", text.design),
+            ("Acceptance", text.acceptance),
+            ("Notes", text.notes),
+        )
+        parts = (f"{name}\n\n{said}".strip() for name, said in words if said)
+        return "\n\n".join((f"{command.issue}: {text.title}", *parts)) + "\n"
 
     async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
         if probe and not command.again:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
 from ashep.core.facts.vocabulary import Fact
@@ -101,6 +102,7 @@ class PromptEffects:
             secret=world.secret,
             writes=phase.writes,
             branch=run.branch or "",
+            alone=speaks_for_itself(world, run),
             slot=flow.work.own.slot if flow.work.own else 0,
             found=self._found(flow, writes=phase.writes),
         )

@@ -106,6 +106,8 @@ class Places(Worktrees):
     async def _make(self, branch: str, base: str | None) -> tuple[Place, str, str]:
         """Make the place, and the branch where there is none; give it with the base and the branch's commit."""
         await self._refuse_elsewhere(branch, None)
+        if self._forgetting is not None:  # of one that somebody deleted, too: what worked in it would go on there
+            await self._forgetting((await self._at(branch)).path)
         await anyio.to_thread.run_sync(self._room)
         await anyio.to_thread.run_sync(self._free, branch)
         begun, head = await self._begin(branch, base)
