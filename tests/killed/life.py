@@ -7,6 +7,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.killed.points import Points, Through, watch_files, watch_programs
 
@@ -21,16 +22,20 @@ def main() -> int:
     from ashep.adapters.git.trees.workspaces import GitWorkspaces
     from ashep.adapters.git.work_tree import GitTree
     from ashep.adapters.opencode import OpencodeRunner
+    from ashep.adapters.opencode.isolated import IsolatedRunner
     from ashep.adapters.verifier import LocalVerifier
     from ashep.cli import main as ashep
 
-    class Runners:
+    def kept(name: str, runner: Any, points: Points) -> Through:
+        if os.environ.get("ASHEP_TEST_KEEP_SERVER"):
+            runner.stop_server = _nothing
+        return Through(name, runner, points)
+
+    class Runners(OpencodeRunner):
         @staticmethod
-        def from_settings(*arguments: object, **named: object) -> Through:
+        def from_settings(*arguments: object, **named: object) -> Through:  # pyright: ignore[reportIncompatibleMethodOverride]
             runner = OpencodeRunner.from_settings(*arguments, **named)  # pyright: ignore[reportArgumentType]
-            if os.environ.get("ASHEP_TEST_KEEP_SERVER"):
-                runner.stop_server = _nothing
-            return Through("runner", runner, points)
+            return kept("runner", runner, points)
 
     connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
@@ -38,6 +43,7 @@ def main() -> int:
     connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
     connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
     connect.OpencodeRunner = Runners
+    connect.IsolatedRunner = lambda *words, **named: kept("runner", IsolatedRunner(*words, **named), points)
     return ashep()
 
 
