@@ -15,6 +15,7 @@ import anyio.to_thread
 from ashep import connect
 from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
+from ashep.adapters.bubblewrap import try_out
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.messenger import Messenger
@@ -85,6 +86,13 @@ def _run(main: Callable[[], Awaitable[int]]) -> int:
         raise max(ours(group), key=lambda error: error.exit_code) from None
 
 
+async def _no_sandbox() -> str:
+    """Say why agents get no sandbox on this machine; empty: they do."""
+    async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
+        found = await try_out(Path(scratch))
+    return found if isinstance(found, str) else ""
+
+
 async def _work(
     project: Path,
     files: Written,
@@ -115,6 +123,8 @@ async def _work(
         say(f"working on {info.location} as {actor}; {program} {info.version}")
         if not settings.runners.own and "agents" not in settings.model_fields_set:
             say(AS_YOU)
+        if settings.isolated and settings.agents.sandbox == "auto" and (why := await _no_sandbox()):
+            say(f"agents run as you and reach all that you can: `agents.sandbox` is auto, and {why}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)
