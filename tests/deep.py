@@ -68,7 +68,8 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 
 BENCHMARKS = (
-    "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel", "sandboxes",
+    "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
+    "sandboxes",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
