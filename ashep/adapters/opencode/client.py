@@ -77,7 +77,7 @@ class Client:
             headers={"Accept-Encoding": "identity"},
             base_url=address.url,
             auth=auth,
-            params={"directory": _twice(directory)},
+            params={"directory": directory},
             timeout=timeout,
             trust_env=False,
         )
@@ -100,8 +100,6 @@ class Client:
             RunnerRefused: another 4xx.
 
         """
-        if params is not None and "directory" in params:
-            params = {**params, "directory": _twice(params["directory"])}
         try:
             with anyio.fail_after(_WHOLE):
                 answer = await self._http.request(method, path, json=json, params=params)
@@ -130,11 +128,6 @@ class Client:
     async def aclose(self) -> None:
         """Close its connections."""
         await self._http.aclose()
-
-
-def _twice(directory: str) -> str:
-    """Write a folder as the server reads it: it takes escapes out of it once more, as tried on 1.18.33."""
-    return directory.replace("%", "%25")
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
