@@ -17,14 +17,15 @@ from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.lender import LENDER
-from ashep.adapters.git.trees.places import Places, place_at
+from ashep.adapters.git.trees.places import GROUND, Places, place_at
 from ashep.adapters.git.trees.set_up import Inside as Enter
+from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
-from ashep.adapters.opencode.profiles import GROUNDS, Profiles
+from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
@@ -177,7 +178,9 @@ def maker_of(
 
 def _profiles(project: Path, settings: Settings) -> Profiles:
     base = partial(files_of, project, settings.landing.base or "HEAD")
-    return Profiles(project, places_of(project, settings), settings.agents, os.environ, base)
+    places = places_of(project, settings)
+    lent = (places / LENDER / "objects", places / CONFIG)
+    return Profiles(project, places, places / GROUND, lent, settings.agents, os.environ, base)
 
 
 def _server(
@@ -188,7 +191,7 @@ def _server(
     profiles = profiles or _profiles(project, settings)
     return ManagedServer(
         command=opencode.command,
-        directory=place or places / GROUNDS,
+        directory=place or places / GROUND,
         state=state,
         nice=opencode.nice,
         named=opencode.environment,
@@ -204,7 +207,7 @@ def opencode_of(
     """Make the runner that is built in, for what only it can be asked: of those that are kept apart the judges'."""
     if settings.isolated:
         server = _server(project, settings, None, profiles)
-        return OpencodeRunner(server, directory=places_of(project, settings) / GROUNDS, redaction=redaction, web=False)
+        return OpencodeRunner(server, directory=places_of(project, settings) / GROUND, redaction=redaction, web=False)
     return OpencodeRunner.from_settings(
         settings.runners.opencode,
         directory=project,

@@ -223,6 +223,15 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
             await connect.inside_of(world.project, world.settings, world.place)
 
 
+async def test_what_the_environment_says_to_opencode_is_said_to_judges_too_or_they_do_not_begin(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = connect.opencode_of(world.project, world.settings)
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", '{"model": "x/y"} // JSON with a comment')
+    with pytest.raises(ServerNotStarted, match="OPENCODE_CONFIG_CONTENT is not JSON"):
+        await server.start()
+
+
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:
     """Not what stands in the user's folder, nor what a candidate has; and no page of the web."""
     base = {

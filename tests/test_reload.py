@@ -111,6 +111,18 @@ async def test_what_the_parts_were_made_of_counts_from_the_next_start(tmp_path: 
 
 @pytest.mark.virtual
 @pytest.mark.promise("F6")
+async def test_where_agents_work_counts_from_the_next_start_for_the_server_was_made_for_that(tmp_path: Path) -> None:
+    alone = "version: 1\nworker: {workspace: place, max_concurrent_runs: 2}\nagents: {sandbox: auto}\n"
+    async with editing(tmp_path, config=alone) as edited:
+        assert edited.world.world.settings.isolated
+        await edited.write("config.yaml", "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 5}\n")
+        worker = edited.world.world.settings.worker
+        assert (worker.workspace, worker.max_concurrent_runs) == ("place", 5)
+        assert any("worker" in line and "next start" in line for line in edited.said)
+
+
+@pytest.mark.virtual
+@pytest.mark.promise("F6")
 async def test_a_broken_edit_is_on_record_and_shown_until_it_is_mended(folder: Path) -> None:
     async with editing(folder) as edited:
         world = edited.world

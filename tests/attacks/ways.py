@@ -185,8 +185,9 @@ LEFT = (
     Way("a link where logins are linked to", "there = os.environ['XDG_DATA_HOME'] + '/opencode'\n"
         f"{_ASIDE}os.symlink(HOME + '/target', there)", bare="untried"),
     Way("a process without a mark, in a session of its own",
-        "if not os.fork():\n    os.setsid()\n    if not os.fork():\n"
-        "        os.execve('/bin/sleep', ['sleep', SLEEP], {})"),
+        "read, write = os.pipe()\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n"
+        "        os.execve('/bin/sleep', ['sleep', SLEEP], {})\n    os._exit(0)\n"
+        "os.close(write)\nos.read(read, 1)"),  # until it is another program, for so long it has the mark
     Way("a process in the background", "subprocess.Popen(['sleep', SLEEP], start_new_session=True)",
         bare="contained"),
 )  # fmt: skip

@@ -86,10 +86,11 @@ def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolate
     run = f"{issue}/implement.1.1"
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         until(lambda: site.requests(run) > 1, 60, lambda: working.text)
-        told = site.ashep("take", issue)
         place = site.tree(issue)
         record = folder_for(site.state, place, site.environ) / "server.json"
         pid = json.loads(record.read_text())["pid"]
+        site.config(CONFIG.replace("bwrap}", "bwrap, paths: {read: [/usr/share]}}"))  # for servers that begin later
+        told = site.ashep("take", issue)
         assert f"attach http://127.0.0.1:{json.loads(record.read_text())['port']} --dir {place}" in told
         until(lambda: "RunEnded" in [one["type"] for one in site.journal(issue)], 30, lambda: working.text)
         (place / "person.txt").write_text("mine\n")

@@ -9,7 +9,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -275,12 +275,12 @@ class IsolatedRunner:
 
         await anyio.to_thread.run_sync(write)
 
-    async def _by_server(self, sessions: Collection[str]) -> Iterator[tuple[str | None, list[str]]]:
+    async def _by_server(self, sessions: Collection[str]) -> list[tuple[str | None, list[str]]]:
         groups = dict[Path | None, list[str]]()
         for session in sorted(sessions):
             where = await self._directory(session)
             groups.setdefault(await anyio.to_thread.run_sync(self._place_of, where), []).append(session)
-        return iter([(None if place is None else str(place), found) for place, found in groups.items()])
+        return [(None if place is None else str(place), found) for place, found in groups.items()]
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -357,9 +357,9 @@ class IsolatedRunner:
             try:
                 found += await self._on(where, lambda on, those=those: on.requests(those))
             except RunnerRefused as error:
-                found += [Request("", one, "permission", unlisted=str(error)) for one in those if where is not None]
                 if where is None:
                     raise
+                found += [Request("", one, "permission", unlisted=str(error)) for one in those]
         return tuple(found)
 
     async def reply(

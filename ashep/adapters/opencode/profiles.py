@@ -17,9 +17,6 @@ from ashep.adapters.opencode.server import Profile
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
 
-GROUNDS = ".ground"
-"""Beside the places: what is committed on each branch, for those who judge it."""
-
 PLACE = "place"
 """In the folder of a place's server: a link to the place."""
 
@@ -29,7 +26,6 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _OURS = ("data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
-_BORROWED = (".lender/objects", ".git-config")
 _HIDDEN = (".git", ".beads", ".agent-shepherd")
 """What no server kept apart sees of the project, whatever else of it is there."""
 _CACHED = ("bin", "node_modules", "packages")
@@ -56,14 +52,17 @@ class Profiles:
         self,
         project: Path,
         places: Path,
+        ground: Path,
+        lent: Sequence[Path],
         agents: AgentsSettings,
         environ: Mapping[str, str],
         base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]],
     ) -> None:
-        """`places`: their folder. `base` gives the files of the base branch that have these names, or lie in a folder
-        that has.
+        """`places`: their folder; `ground`: that of what is committed, for who judges; `lent`: what places need of what
+        is beside them. `base` gives the files of the base branch that have these names, or lie in a folder that has.
         """
-        self._project, self._places, self._agents, self._environ, self._base = project, places, agents, environ, base
+        self._project, self._places, self._ground, self._lent = project, places, ground, lent
+        self._agents, self._environ, self._base = agents, environ, base
         self._sandbox: Bubblewrap | None = None
         """What was found once: what cannot start a sandbox for a moment has none the less one."""
 
@@ -99,7 +98,7 @@ class Profiles:
         except AshepError as error:
             raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
         name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
-        base, grounds = folder / "base" / name, self._places / GROUNDS
+        base, ground = folder / "base" / name, self._ground
         await anyio.to_thread.run_sync(_written, base, held)
         found = [base / one for one in INSTRUCTIONS if one in held]
         extra = {"lsp": False, "instructions": [str(found[0])] if found else []}
@@ -113,10 +112,10 @@ class Profiles:
             environment["OPENCODE_CONFIG"] = str(named[0])
         if "OPENCODE_CONFIG_DIR" not in self._environ and (base / _FOLDER).is_dir():
             environment["OPENCODE_CONFIG_DIR"] = str(base / _FOLDER)
-        await anyio.to_thread.run_sync(lambda: grounds.mkdir(parents=True, exist_ok=True))
+        await anyio.to_thread.run_sync(lambda: ground.mkdir(parents=True, exist_ok=True))
         how = json.dumps(["judge", self._agents.sandbox, name])
         # OpenCode writes into each folder of settings, too
-        return await self._profile(folder, grounds, how, [base], [grounds], environment)
+        return await self._profile(folder, ground, how, [base], [ground], environment)
 
     async def _profile(
         self,
@@ -162,7 +161,7 @@ class Profiles:
             hidden=(*hidden, self._places),
             kept=(
                 *settings,
-                *(self._places / one for one in _BORROWED),
+                *self._lent,
                 *(cache / one for one in (*_CACHED, models.name)),
                 stubs,
             ),
@@ -230,12 +229,12 @@ def _opening(name: str, environ: Mapping[str, str], environment: dict[str, str])
 
 
 def _merged(content: str, extra: Mapping[str, object]) -> str:
-    """Add to what the user's environment says to OpenCode; what cannot be read is left out, as it would be refused."""
+    """Add to what the user's environment says to OpenCode. Raises `ServerNotStarted` where that is not JSON."""
     try:
         said = json.loads(content or "{}")
-    except ValueError:
-        said = {}
-    return json.dumps({**said, **extra} if isinstance(said, dict) else extra)
+    except ValueError as error:
+        raise ServerNotStarted(f"OPENCODE_CONFIG_CONTENT is not JSON, and judges need more in it: {error}") from error
+    return json.dumps({**said, **extra})
 
 
 def _written(base: Path, held: Mapping[str, bytes]) -> None:

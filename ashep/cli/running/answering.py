@@ -21,7 +21,7 @@ from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
 from ashep.connect import maker_of, places_of, tracker_of
 from ashep.core.policy.settings import Labels
-from ashep.errors import DiskFailed, JournalDamaged, RunnerError
+from ashep.errors import DiskFailed, JournalDamaged, RunnerError, RunnerUnavailable
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
@@ -137,9 +137,15 @@ def _session(project: Path, issue: str) -> str:
 
 
 async def _started(runner: OpencodeRunner) -> None:
-    """Start the server of a place, which goes on for as long as a person has the issue."""
+    """See to it that the server of a place runs, which goes on for as long as a person has the issue.
+
+    One that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would begin it anew.
+    """
     async with aclosing(runner):
-        await runner.start()
+        try:
+            await runner.attach()
+        except RunnerUnavailable:
+            await runner.start()
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:
