@@ -55,7 +55,7 @@ def _cut(pieces: int, *words: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _killed() -> Iterator[tuple[str, Part]]:
-    for suffix, where, flags in (("", "", ()), ("-worktree", " in work trees of issues' own", ("--worktree",))):
+    for suffix, where, flags in (("", "", ()), ("-sandbox", " in places, with agents in sandboxes", ("--sandbox",))):
         tells = r"\d+/\d+ came .*"
         for often, pieces in (("once", 3), ("twice", 5)):
             words = ("tests.killed", "--only", often, *flags)
@@ -108,7 +108,11 @@ PARTS: dict[str, Part] = {
     **dict(_killed()),
     "race": Part(
         "four daemons on one database, and one that sleeps until its lease is gone",
-        (("tests.killed", "--only", "race"), ("tests.killed", "--only", "lease")),
+        (
+            ("tests.killed", "--only", "race"),
+            ("tests.killed", "--only", "race", "--sandbox"),
+            ("tests.killed", "--only", "lease"),
+        ),
     ),
     "bench": Part(
         "figures and their bounds (benchmarks.md)", tuple(("tests.bench", name, "--strict") for name in BENCHMARKS),

@@ -28,7 +28,7 @@ def test_the_pieces_of_a_part_are_all_of_it() -> None:
         for seed in range(int(first), int(first) + int(count))
     ]  # fmt: skip
     assert seeds == [*range(20_000)]
-    for often in ("once", "twice", "once-worktree", "twice-worktree"):
+    for often in ("once", "twice", "once-sandbox", "twice-sandbox"):
         pieces = PARTS[f"killed-{often}"].pieces
         kills = [kill for *_, each, _, first in pieces for kill in range(1000)[int(first) :: int(each)]]
         assert sorted(kills) == [*range(1000)]

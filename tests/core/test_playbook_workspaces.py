@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.account import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, tracker
 from ashep.core.facts import runs as facts_runs
@@ -255,11 +255,15 @@ def test_a_place_that_a_person_took_is_not_sealed_before_they_are_done_and_takes
     assert not book.bodies(c.SealTree)
     book.looked()
     assert book.run("t-2").state == "running"
-    assert account(book.world, "t-1").code == "paused"
+    told = account(book.world, "t-1")
+    assert (told.state, told.code) == ("person", "paused")
+    (book >> book.turn("running", name="t-2")).answered()
+    (book >> book.reports(name="t-2")).answered()
+    assert is_idle(book.world), "only that person can make anything go on"
     (book >> book.seen(drop=("ashep:paused",))).answered()
     seen = facts_runs.SessionSeen("t-1", book.run().session or "", (), False, book.world.seq)
     (book >> session_read(book.world, seen)).answered()
-    assert [one.run for one in book.bodies(c.SealTree)] == ["t-1/implement.1.1"]
+    assert book.bodies(c.SealTree)[-1].run == "t-1/implement.1.1"
 
 
 # --- a branch that issues share -----------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ from tests.places import made as new_folder
 
 T = TypeVar("T")
 
-CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: %d}\nlanding: {mode: merge}\n"
+CONFIG = (
+    "version: 1\nworker: {workspace: place, max_concurrent_runs: %d}\nagents: {sandbox: auto}\nlanding: {mode: merge}\n"
+)
 VISITS = 6
 """How often the phase that writes may be entered: the bound of rounds through it."""
 PATIENCE = 4 * 24 * 3600.0

@@ -41,7 +41,9 @@ def main() -> int:
     began, good = time.monotonic(), True
     for part in PARTS:
         if chosen.only in (None, part):
-            good &= _sweep(part, chosen) if part in ("once", "twice") else _dying() if part == "bd" else _race(part)
+            good &= (
+                _sweep(part, chosen) if part in ("once", "twice") else _dying() if part == "bd" else _race(part, chosen)
+            )
     _say(f"{'good' if good else 'BAD'}, after {(time.monotonic() - began) / 60:.1f} min")
     return 0 if good else 1
 
@@ -77,8 +79,9 @@ def _dying() -> bool:
     return True
 
 
-def _race(part: str) -> bool:
-    with _places(race.willing, ["r"], policies=race.POLICIES) as (place,):
+def _race(part: str, chosen: argparse.Namespace) -> bool:
+    own = "sandbox" if chosen.sandbox else "shared"
+    with _places(race.willing, ["r"], policies=race.POLICIES, workspace=own) as (place,):
         try:
             if part == "race":
                 _say("four daemons and 40 issues")

@@ -37,6 +37,7 @@ monitor: {check_every: 500ms}
 worker: {workspace: %s}
 """
 SANDBOX = "place}\nagents: {sandbox: bwrap"
+"""What stands for a workspace where agents have a sandbox each."""
 
 BOUND = 120.0
 """Seconds that a process of ashep may take to come to its end."""

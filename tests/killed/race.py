@@ -15,7 +15,8 @@ from typing import Any
 
 from ashep.demo.model import Ask, ModelServer, Reply, outcome_text
 from ashep.demo.stage import run_of
-from tests.killed.place import Place, records, serve, wait_for
+from tests.forks import shared
+from tests.killed.place import SANDBOX, Place, records, serve, wait_for
 
 POLICIES = """
 version: 1
@@ -30,9 +31,9 @@ policies:
 CONFIG = """version: 1
 tracker: {command: [%s], poll_every: 5s, timeout: 60s}
 monitor: {check_every: 500ms}
-runners: {opencode: {url: "%s"}}
-worker: {workspace: shared}
+%s
 """
+TOGETHER = 'runners: {opencode: {url: "%s"}}\nworker: {workspace: shared}'
 
 
 def willing(_: Ask) -> Reply:
@@ -40,14 +41,19 @@ def willing(_: Ask) -> Reply:
 
 
 class Daemons:
-    """Work trees of one project; `start` one's daemon. All use one agent server, whose owner is nobody of them."""
+    """Work trees of one project; `start` one's daemon. All use one agent server, whose owner is nobody of them, or,
+    where the place's agents are in a sandbox, each has its own.
+    """
 
     def __init__(self, place: Place, count: int) -> None:
         self.place = place
         self.environ = place.environ | {"OPENCODE_SERVER_PASSWORD": secrets.token_hex(8)}
-        self._server, url = serve(place.project, self.environ)
+        self._server, how = None, f"worker: {{workspace: {SANDBOX}}}\nlanding: {{base: main}}"
+        if place.workspace != "sandbox":
+            self._server, url = serve(place.project, self.environ)
+            how = TOGETHER % url
         config = place.project / ".agent-shepherd" / "config.yaml"
-        config.write_text(CONFIG % (place.bd_program, url))
+        config.write_text(CONFIG % (place.bd_program, how))
         place.run("git", "add", "-f", ".agent-shepherd/config.yaml", ".agent-shepherd/policies.yaml")
         place.run("git", "add", ".agent-shepherd")
         place.run("git", "commit", "-qm", "configured")
@@ -91,6 +97,10 @@ class Daemons:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
             process.wait()
+        if self._server is None:
+            for tree in self.trees:
+                shared().run(("stop", "--server"), self.environ, tree)
+            return
         with suppress(ProcessLookupError):
             os.killpg(self._server.pid, signal.SIGKILL)
         self._server.wait()

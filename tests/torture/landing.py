@@ -86,6 +86,8 @@ class Repository:
         self.trees = MemoryWorkspaces({SHARED: "1", MARK: "yes"})
         self.landing = Watched(self)
         self.site = Site(world, self) if self.mode == "pull_request" else None
+        self.apart = dice.of("apart").random() < 0.5
+        """Whether who makes is kept apart from who judges."""
         self.shares = dice.seed % 10 == EPICS or (self.site is not None and dice.of("branches").random() < 0.4)
         """Whether issues share a branch."""
         self.branches = dict[str, str]()
@@ -397,10 +399,13 @@ class Through:
         return call
 
 
-def with_landing(settings: Settings, mode: str, keep: timedelta) -> Settings:
-    """The settings with this mode of landing, in trees of issues' own that stand for a time."""
-    worker = settings.worker.model_copy(update={"workspace": "worktree"})
+def with_landing(settings: Settings, mode: str, keep: timedelta, *, apart: bool) -> Settings:
+    """The settings with this mode of landing, in trees of issues' own that stand for a time. `apart`: in places, with
+    agents in a sandbox and judges on clean ground.
+    """
+    worker = settings.worker.model_copy(update={"workspace": "place" if apart else "worktree"})
+    agents = settings.agents.model_copy(update={"sandbox": "auto" if apart else "none"})
     forge = FORGE if mode == "pull_request" else None
     landing = settings.landing.model_copy(update={"mode": mode, "forge": forge})
     trees = settings.trees.model_copy(update={"keep": keep})
-    return settings.model_copy(update={"worker": worker, "landing": landing, "trees": trees})
+    return settings.model_copy(update={"worker": worker, "agents": agents, "landing": landing, "trees": trees})

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from ashep.config import Configuration, load, write_starter
 from ashep.core.analysis.account import account
+from ashep.core.delivery.trees import waits_for_person
 from ashep.core.state.world import World as Known
 from ashep.simulation.memory.tree import MemoryTree
 from tests.torture import landing
@@ -71,7 +72,7 @@ permissions:
 
 
 @cache
-def configuration(number: int, mode: str = "", verifies: bool = False) -> Configuration:
+def configuration(number: int, mode: str = "", verifies: bool = False, apart: bool = False) -> Configuration:
     """The configuration of a kind of story: read once, for that costs more than a life. `mode`: how work lands that is
     done in trees of issues' own; empty: all work in one.
     """
@@ -87,7 +88,7 @@ def configuration(number: int, mode: str = "", verifies: bool = False) -> Config
         read = load(Path(folder))
     if mode:
         keep = timedelta(minutes=1) if number % 2 else timedelta(days=7)  # within the story, or long after it
-        return replace(read, settings=landing.with_landing(read.settings, mode, keep))
+        return replace(read, settings=landing.with_landing(read.settings, mode, keep, apart=apart))
     worker = read.settings.worker.model_copy(update={"workspace": "shared"})
     return replace(read, settings=read.settings.model_copy(update={"worker": worker}))
 
@@ -120,7 +121,9 @@ class World:
         owns = dice.of("workspace").random() < 0.3 or landing.has_own(dice.seed)
         self.own = landing.Repository(self) if owns else None
         """Where issues have work trees of their own."""
-        self.configuration = configuration(number, *((self.own.mode, self.own.verifies) if self.own else ()))
+        self.configuration = configuration(
+            number, *((self.own.mode, self.own.verifies, self.own.apart) if self.own else ())
+        )
         self.orders = Orders(self)
         self.phases_of_policy = self.configuration.policies.policies["standard"].phases
         self.phases = [str(phase["name"]) for phase in POLICIES[number][0]]
@@ -400,7 +403,8 @@ class World:
             *(r.id for r in rows.values() if r.status == "closed"),
         }:
             return False
-        return all(map(self._issue_rests, known.flows)) and not list(known.indexes.live)
+        live = [issue for issue in known.indexes.live if not waits_for_person(known, known.flows[issue])]
+        return all(map(self._issue_rests, known.flows)) and not live
 
     def _issue_rests(self, issue: str) -> bool:
         """Whether only a person can make it go on; what waits for a paused issue's work tree waits for that person."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.delivery.trees import waits_for_person
 from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers
@@ -40,7 +41,7 @@ class Account:
 def account(world: World, issue: str) -> Account:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
-    state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(flow)
+    state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(world, flow)
     if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
         state, code = "time", f"runner_{world.runner.state}"
         reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
@@ -63,7 +64,7 @@ def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:
     return min((mark.until for mark in marks if mark.until is not None), default=None)
 
 
-def _state(flow: Flow) -> tuple[State, str, str]:
+def _state(world: World, flow: Flow) -> tuple[State, str, str]:
     match flow.stage:
         case "closed":
             return "closed", flow.code, flow.why
@@ -72,7 +73,9 @@ def _state(flow: Flow) -> tuple[State, str, str]:
         case "person":
             asked = flow.question.text if flow.question else flow.why
             return "person", "question", f"asked: {asked[:200]}"
-        case "work" if flow.code == "paused" and (flow.run is None or flow.run.settled):
+        case "work" if flow.code == "paused" and (
+            flow.run is None or flow.run.settled or waits_for_person(world, flow)
+        ):
             return "person", "paused", f"a person has the session: {flow.why}" if flow.takeover else flow.why
         case "work" if (asked := asked_now(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
@@ -139,7 +142,8 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     """
     due = next((due for due, _ in world.indexes.due_order), None)
     soon_at = world.now + soon
-    if world.indexes.busy or (due is not None and due <= soon_at):
+    busy = any(not waits_for_person(world, world.flows[issue]) for issue in world.indexes.busy)
+    if busy or (due is not None and due <= soon_at):
         return False
     return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
 

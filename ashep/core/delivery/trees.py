@@ -128,6 +128,13 @@ def is_held(world: World, flow: Flow) -> bool:
     return flow.takeover is not None and world.settings.isolated
 
 
+def waits_for_person(world: World, flow: Flow) -> bool:
+    """Whether all that is lacking of a run is what waits until the person who has its place is done with it."""
+    run = flow.run
+    over = run is not None and run.ended and not run.stop and run.tree_wanted in ("after", "again")
+    return over and is_held(world, flow) and not flow.open and not flow.look_again and not flow.authors.busy
+
+
 def speaks_for_itself(world: World, run: Run) -> bool:
     """Whether what is written in a run's session may be its agent's own: whoever works alone in a place knows the
     password of the server there. A person takes the issue first (`ashep take`).
