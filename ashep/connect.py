@@ -207,7 +207,7 @@ def opencode_of(
     """Make the runner that is built in, for what only it can be asked: of those that are kept apart the judges'."""
     if settings.isolated:
         server = _server(project, settings, None, profiles)
-        return OpencodeRunner(server, directory=places_of(project, settings) / GROUND, redaction=redaction, web=False)
+        return OpencodeRunner(server, directory=places_of(project, settings) / GROUND, redaction=redaction, judges=True)
     return OpencodeRunner.from_settings(
         settings.runners.opencode,
         directory=project,

@@ -187,6 +187,7 @@ async def test_who_makes_is_alone(world: World) -> None:
 
     async with world.runner() as again:
         assert await again.find_session("i:t-1/1", str(world.place)) == maker
+        assert await again.find_session("i:t-1/2") == judge, "whatever folder it judges"
         assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
         await again.stop_server()
     assert servers_of(world.project / ".agent-shepherd" / "state") == {}

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -230,3 +231,21 @@ async def test_one_that_cannot_be_started_says_so(tmp_path: Path) -> None:
     made = ManagedServer(command=(str(broken),), directory=tmp_path, state=tmp_path / "state", environ=environ)
     with pytest.raises(ServerNotStarted, match="did not start"):
         await made.reach()
+
+
+@pytest.mark.may_block
+async def test_one_that_several_look_at_while_it_ends_is_reaped_once() -> None:
+    together = threading.Barrier(2, timeout=10)
+
+    class Ending(subprocess.Popen[bytes]):
+        def poll(self) -> int | None:
+            together.wait()
+            return super().poll()
+
+    one = Ending(("true",))
+    one.wait()
+    processes.children[one.pid] = one
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(anyio.to_thread.run_sync, processes.lives, one.pid, 1)
+    assert one.pid not in processes.children

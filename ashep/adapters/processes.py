@@ -222,7 +222,7 @@ def lives(pid: int | None, started: int | None) -> bool:
 def _reap() -> None:
     for pid, process in list(children.items()):
         if process.poll() is not None:
-            del children[pid]
+            children.pop(pid, None)  # several threads look at once
 
 
 def locked(file: int) -> bool:

@@ -48,7 +48,8 @@ class Daemons:
     def __init__(self, place: Place, count: int) -> None:
         self.place = place
         self.environ = place.environ | {"OPENCODE_SERVER_PASSWORD": secrets.token_hex(8)}
-        self._server, how = None, f"worker: {{workspace: {SANDBOX}}}\nlanding: {{base: main}}"
+        base = place.run("git", "branch", "--show-current").strip()
+        self._server, how = None, f"worker: {{workspace: {SANDBOX}}}\nlanding: {{base: {base}}}"
         if place.workspace != "sandbox":
             self._server, url = serve(place.project, self.environ)
             how = TOGETHER % url

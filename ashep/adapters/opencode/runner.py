@@ -41,10 +41,12 @@ class OpencodeRunner:
         *,
         directory: Path,
         redaction: Redaction | None = None,
-        web: bool = True,
+        judges: bool = False,
     ) -> None:
-        """`web`: whether who only reads may fetch pages although no rule of the user's says so."""
-        self._endpoint, self._redaction, self._web = endpoint, redaction or Redaction(), web
+        """`judges`: only who judges is there: none fetches pages but by a rule of the user's, and each has a folder of
+        its own.
+        """
+        self._endpoint, self._redaction, self._judges = endpoint, redaction or Redaction(), judges
         self._directory = directory
         self._client: Client | None = None
         self._stale: list[Client] = []
@@ -137,7 +139,7 @@ class OpencodeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port); with a title, else a model call names it (fact 15)."""
-        wanted = rules.ruleset(request.access, request.permissions, web=self._web)
+        wanted = rules.ruleset(request.access, request.permissions, web=not self._judges)
         body = {
             "title": request.title,
             "metadata": {"ashep": request.key, narrowing.AGENT: request.agent or ""},
@@ -152,14 +154,16 @@ class OpencodeRunner:
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port; fact 12)."""
-        params = {"roots": "true", "limit": 100_000}
+        params: dict[str, str | int] = {"roots": "true", "limit": 100_000}
+        if directory is None and self._judges:
+            params["scope"] = "project"
         answer = await self._call("GET", "/session", params=params, directory=directory)
         found = [entry for entry in shapes.parse(shapes.SESSIONS, answer.content) if entry.metadata.get("ashep") == key]
         if not found:
             return None
         oldest = min(found, key=lambda entry: (entry.time.created or 0, entry.id))
         self._ours[oldest.id] = oldest.id
-        self._places.keep(oldest.id, directory)
+        self._places.keep(oldest.id, oldest.directory if "scope" in params else directory)
         return oldest.id
 
     async def has_session(self, session: str) -> bool:
