@@ -339,6 +339,7 @@ def test_mistakes_in_files_are_told(project: Path) -> None:
     assert line.level == "error"
     assert "config.yaml:2: wroker" in line.what
     assert install.configuration(project.parent)[0].remedy == "run `ashep init`"
+    assert install.configuration(project.rename(project.with_name("a%20b")))[-1].remedy == "move the project"
 
 
 def test_who_counts_is_said() -> None:

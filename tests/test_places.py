@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.git import GitLanding
+from ashep.adapters.git.repository import left_of
+from ashep.adapters.git.trees.places import place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
-from ashep.core.state.branches import branch_of
+from ashep.cli.place import find_project
+from ashep.core.state.branches import branch_of, shared_branch
 from ashep.errors import AshepError, TreeRefused
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.trees import Landed
@@ -106,6 +109,49 @@ async def test_a_branch_that_a_person_has_checked_out_is_not_changed_under_them(
     assert world.git("status", "--porcelain", "-uno") == ""
     world.git("checkout", "-q", "main")
     assert [one.subject for one in (await world.spaces.seal(ONE, RUN, "Mine")).commits] == ["Mine"]
+
+
+# --- what its folder is called ------------------------------------------------------------------------------------
+
+EPIC, FOLDER = shared_branch("epic 1"), "ashep/+epic=25201"
+
+
+@pytest.mark.parametrize("kind", [GitWorkspacesWorld, PlacesWorld])
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.may_block
+async def test_no_folder_in_which_agents_work_has_a_percent_sign(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[GitWorkspacesWorld], *, before: bool
+) -> None:
+    """`before`: its folder is called as its branch, and is moved with all that is in it."""
+    world = kind(folder.parent)
+    (world.top / ".agent-shepherd").mkdir()
+    path, old = world.place / FOLDER, world.place / EPIC
+    assert (await world.spaces.prepare(EPIC, None, 0)).path == str(path)
+    world.edit(FOLDER, "mine.txt", "m\n")
+    if before:
+        if kind is PlacesWorld:
+            path.rename(old)
+        else:
+            world.git("worktree", "move", str(path), str(old))
+        left_of(old).mkdir()
+    stands = old if before else path
+    (standing,) = await world.spaces.list()
+    assert (standing.branch, standing.path, standing.dirty) == (EPIC, str(stands), True)
+    monkeypatch.chdir(stands)
+    assert find_project(None) == world.top
+    monkeypatch.chdir(world.top)
+    if before:
+        assert (await world.spaces.prepare(EPIC, None, 0)).path == str(path)
+        assert (old.exists(), left_of(old).exists(), left_of(path).exists()) == (False, False, True)
+    sealed = await world.spaces.seal(EPIC, RUN, "Mine")
+    assert world.git("show", f"{EPIC}:mine.txt") == "m"
+    if kind is PlacesWorld:
+        assert place_at(world.place, path / "src") == path
+        ground = (await world.spaces.prepare(EPIC, None, 0, "sealed")).path
+        assert ground == str(world.place / ".ground" / FOLDER.replace("/", "=2F"))
+    world.git("merge", "-q", EPIC)
+    await world.spaces.retire(Landed(EPIC, sealed.head, "main"), NOW)
+    assert (path.exists(), left_of(path).exists(), await world.spaces.knows(EPIC)) == (False, False, False)
 
 
 # --- what an agent may try --------------------------------------------------------------------------------------------

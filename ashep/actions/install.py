@@ -110,6 +110,9 @@ def configuration(project: Path) -> list[Line]:
         return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
     findings = check_files(folder)
     lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    if "%" in str(project):
+        why = f"{project}: OpenCode and bd's own database take a `%` in a path for an escape; nothing runs there"
+        lines.append(Line("warning", "configuration", why, "move the project"))
     return lines or [Line("ok", "configuration", f"{folder} holds no mistake")]
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from ashep import __version__
 from ashep.cli.screen import note
+from ashep.core.state.branches import branch_in
 from ashep.errors import AshepError, DiskFailed, UsageError
 from ashep.journal.lock import Holder, holder
 from ashep.store.reader import NAME, open_read_only, stale
@@ -53,8 +54,8 @@ def _project_of_tree(folder: Path) -> Path | None:
         if link.is_file():
             notes = [Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep"]
         elif link.is_dir():  # a place: our notes are beside all of them
-            below = ((above, quote(folder.relative_to(above).as_posix(), safe="")) for above in folder.parents)
-            notes = [above / ".notes" / name for above, name in below]
+            below = ((above, branch_in(folder.relative_to(above).as_posix())) for above in folder.parents)
+            notes = [above / ".notes" / quote(branch, safe="") for above, branch in below]
         for one in notes:
             with suppress(FileNotFoundError, NotADirectoryError):
                 project = Path((one / "project").read_text().rstrip("\n"))

@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.state.branches import branch_of, issue_of
+from ashep.core.state.branches import branch_in, branch_of, folder_of, issue_of
 
 ODD = ("t-1", "t-1.2", "a..b", "a...b", ".a", "a.", "a.lock", "x.lock.lock", "-a", "@", "a@{b", "a/b", "a b",
        "~^:?*[\\", "ä€", "%41", "A", "", "a" * 300, "a" * 299 + "b", "." * 7, "a.b" * 60, "\x7f\x01")  # fmt: skip
@@ -30,6 +30,15 @@ def test_the_issue_can_be_told_from_its_branch(issue: str) -> None:
     assert not word.startswith(".")
     assert not word.endswith((".", ".lock"))
     assert not any(character in " ~^:?*[\\/" or character < " " for character in word)
+
+
+@given(st.text(max_size=40) | st.text("a%=/25D3F+", max_size=40), st.booleans())
+def test_the_branch_can_be_told_from_its_folder_which_has_no_percent_sign(branch: str, flat: bool) -> None:
+    folder = folder_of(branch, flat=flat)
+    assert branch_in(folder) == branch
+    assert not {"%", *("/" if flat else "")} & {*folder}
+    assert folder == branch or {"%", "=", "/"} & {*branch}
+    assert branch_in(issue := branch_of(branch)) == issue, "a folder of before is called as its branch"
 
 
 def test_other_branches_are_of_no_issue() -> None:

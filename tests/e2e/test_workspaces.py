@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from ashep.core.state.branches import shared_branch
 from ashep.demo.model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
@@ -56,6 +57,21 @@ def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_tre
         assert "on the branch" in site.ashep("why", issue)
     listed = json.loads(site.ashep("trees", "list", "--json"))["trees"]
     assert {f"ashep/{issue}" for issue in issues} <= {one["branch"] for one in listed}
+
+
+@pytest.mark.promise("I5")
+@pytest.mark.parametrize("own_trees", ["worktree", "place"], indirect=True)
+def test_a_prompt_runs_in_the_folder_of_any_branch(own_trees: Site) -> None:
+    site = own_trees
+    issue = site.add("of an epic", behaves=writing("ours"))
+    branch = shared_branch(f"epic {issue}: 100% =done")
+    site.label(issue, f"branch:epic {issue}: 100% =done")
+    assert site.work_until_idle(issue) == 0
+    assert site.issue(issue)["status"] == "closed"
+    assert site.run("git", "show", f"{branch}:b.txt") == "ours\n"
+    assert "%" in branch
+    listed = {one["branch"]: one["path"] for one in json.loads(site.ashep("trees", "list", "--json"))["trees"]}
+    assert "%" not in listed[branch]
 
 
 @pytest.mark.promise("I5")

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ashep.adapters.git.trees.places import place_at
+from ashep.adapters.git.trees.worktrees import path_of
 from ashep.cli.commands import app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import settings_in
@@ -80,7 +81,7 @@ def sandbox(
 def _place(project: Path, settings: Settings, issue: str) -> Path:
     """Give the place of an issue, or of a branch."""
     places = places_of(project, settings)
-    place = places / (issue if issue.startswith(PREFIX) else branch_of(issue))
+    place = path_of(places, issue if issue.startswith(PREFIX) else branch_of(issue))
     if not place.is_dir() or place_at(places, place) != place.resolve():
         raise AshepError(f"{issue} has no place that stands; `ashep trees open {issue}` makes that of a branch again")
     return place.resolve()

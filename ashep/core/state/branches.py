@@ -37,6 +37,21 @@ def shared_branch(name: str) -> str:
     return SHARED + branch_of(name).removeprefix(PREFIX)
 
 
+def folder_of(branch: str, *, flat: bool = False) -> str:
+    """Give the folder in which agents work on a branch: its name, where `%` is `=25` and `=` is `=3D`.
+
+    OpenCode takes a `%` in the path of a session's folder for an escape, and no prompt runs there. `flat`: one folder
+    and no path, so that `/` is `=2F`.
+    """
+    name = branch.replace("=", "=3D").replace("%", "=25")
+    return name.replace("/", "=2F") if flat else name
+
+
+def branch_in(folder: str) -> str:
+    """Give the branch of a folder, flat or not; one from before `folder_of` is called as its branch, `%` and all."""
+    return folder.replace("=2F", "/").replace("=25", "%").replace("=3D", "=")
+
+
 def issue_of(branch: str) -> str | None:
     """Give the issue that a branch is named after; None where it is none of ours, or cannot be told."""
     word = branch.removeprefix(PREFIX)

@@ -27,15 +27,18 @@ from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.trees.worktrees import Worktrees, path_of
 from ashep.core.facts.delivery import Ground
-from ashep.core.state.branches import BASES
+from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
 from ashep.ports.trees import Prepared
 
 NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
-"""Beside the places: what we note of each, those that are being made, and what judges stand on."""
+"""Beside the places: what we note of each, those that are being made, and what judges stand on.
+
+No agent works in the first two, so that a branch is quoted there: a note is found wherever the place of its branch is.
+"""
 
 _NOTHING = re.compile("^$")
 _ELSEWHERE = "commondir"
@@ -100,6 +103,11 @@ class Places(Worktrees):
         await anyio.to_thread.run_sync(delete, await self._ground_of(branch))
         if self._forgetting is not None:
             await self._forgetting(path)
+
+    async def _move(self, place: Place, path: Path) -> None:
+        if self._forgetting is not None:  # its server, which is known by its path, ends
+            await self._forgetting(place.path)
+        await anyio.Path(place.path).rename(path)
 
     # --- making ---
 
@@ -364,13 +372,13 @@ class Places(Worktrees):
     # --- where they are ---
 
     async def _ground_of(self, branch: str) -> Path:
-        """Say where what a branch holds is laid out: OpenCode reads a `%` in a folder's name once too often."""
-        return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / quote(branch, safe="").replace("%", "=")
+        """Say where what a branch holds is laid out."""
+        return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / folder_of(branch, flat=True)
 
     async def _at(self, branch: str) -> Place:
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        path = root / branch
+        path = await anyio.to_thread.run_sync(path_of, root, branch)
         return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / quote(branch, safe=""))
 
     async def _found(self, branch: str) -> Place | None:
@@ -457,7 +465,7 @@ def place_at(root: Path, directory: str | Path | None) -> Path | None:
     above = (
         root / one
         for one in (inner, *inner.parents)
-        if one.parts and (root / NOTES / quote(str(one), safe="")).is_dir()
+        if one.parts and (root / NOTES / quote(branch_in(str(one)), safe="")).is_dir()
     )
     return next(above, None)
 

@@ -15,7 +15,7 @@ from ashep.adapters import mounts, processes
 from ashep.adapters.git import contents
 from ashep.adapters.git.repository import SEALED, Place, Repository, delete, left_of, size_of, under_way
 from ashep.adapters.git.trees import saving, sealing, set_up
-from ashep.core.state.branches import BASES
+from ashep.core.state.branches import BASES, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.trees import Landed, Removed
@@ -104,7 +104,8 @@ async def retire(
         elif name == ref and commit is not None:
             raise AshepError(f"{branch} has commits that the base branch does not hold")
     top = await anyio.to_thread.run_sync(root.resolve)
-    known, freed, beside = dict[bytes, contents.Stat](), 0, left_of(top / branch)
+    known, freed = dict[bytes, contents.Stat](), 0
+    beside = left_of(standing[0].path if standing is not None else top / folder_of(branch))
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
     if standing is not None and await anyio.Path(standing[0].path).is_dir():
         place, within, _ = standing

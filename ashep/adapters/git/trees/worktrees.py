@@ -12,14 +12,14 @@ import anyio.to_thread
 
 from ashep.adapters.git import program
 from ashep.adapters.git.contents import Stat
-from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, size_of
+from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
 from ashep.adapters.git.trees import removing, sealing
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
 from ashep.core.facts.delivery import Ground
 from ashep.core.policy.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
-from ashep.core.state.branches import BASES
+from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
@@ -65,6 +65,7 @@ class Worktrees:
                 head = await self._tip(branch)
                 begun = await self._base_of(branch, head)
                 await self._refresh(place, branch, begun, head)
+                place = await self._moved(place, branch)
             folder = place.path / (await self._repository.folders()).prefix
             await anyio.to_thread.run_sync(refuse_links, place.path, folder)
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
@@ -194,7 +195,7 @@ class Worktrees:
             async with limit:
                 if not (place.broken or await anyio.Path(place.admin).is_dir()):
                     return  # somebody took it away meanwhile
-                branch = place.path.relative_to(root).as_posix()
+                branch = branch_in(place.path.relative_to(root).as_posix())
                 ref = f"refs/heads/{branch}"
                 size = await anyio.to_thread.run_sync(size_of, *place.folders)
                 used = await anyio.to_thread.run_sync(_used, place)
@@ -220,6 +221,11 @@ class Worktrees:
     async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
         await sealing.mend(place, sealing.Told())
+
+    async def _move(self, place: Place, path: Path) -> None:
+        """Move a tree; what git does not move, one with submodules say, stays where it is."""
+        move = ("worktree", "move", str(place.path), str(path))
+        await self._repository.git.run(*move, cwd=(await self._repository.folders()).top, timeout=program.LONG)
 
     async def _commit(
         self, place: Place, branch: str, tip: str, moved: bool, words: tuple[str, str], told: sealing.Told
@@ -261,8 +267,21 @@ class Worktrees:
 
     async def _found(self, branch: str) -> Place | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
-        root = await anyio.to_thread.run_sync(self._place.resolve)
-        return next((place for place in await self._repository.places() if place.path == root / branch), None)
+        root, places = await anyio.to_thread.run_sync(self._place.resolve), await self._repository.places()
+        paths = (root / folder_of(branch), root / branch)
+        return next((place for path in paths for place in places if place.path == path), None)
+
+    async def _moved(self, place: Place, branch: str) -> Place:
+        """Give a tree, or a place, that stands in a folder of before `folder_of` the one that it would have now."""
+        path = (await anyio.to_thread.run_sync(self._place.resolve)) / folder_of(branch)
+        if place.path == path or await anyio.to_thread.run_sync(os.path.lexists, path):
+            return place
+        await anyio.Path(path.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
+        await self._move(place, path)
+        moved, left = await self._stands(branch), anyio.Path(left_of(place.path))
+        if moved.path == path and await left.is_dir():
+            await left.rename(left_of(path))
+        return moved
 
     async def _refuse_elsewhere(self, branch: str, own: Place | None) -> None:
         """Raise where the branch is checked out in another work tree: without it that would be on no commit."""
@@ -291,7 +310,8 @@ class Worktrees:
             # git had not made it when it was killed: nobody was in it
             await removing.take_away(self._repository, self._place, place)
             return None
-        path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(self._place.resolve) / branch)
+        root = await anyio.to_thread.run_sync(self._place.resolve)
+        path = anyio.Path(place.path if place else await anyio.to_thread.run_sync(path_of, root, branch))
         folder = await path.is_dir() and not await path.is_symlink()
         if place is not None and folder:
             return place
@@ -355,7 +375,7 @@ class Worktrees:
 
     def _free(self, branch: str) -> Path:
         """Give where the tree goes, which must be free."""
-        path = self._place.resolve() / branch
+        path = path_of(self._place.resolve(), branch)
         if (path.is_dir() and any(path.iterdir())) or (os.path.lexists(path) and not path.is_dir()):
             raise AshepError(f"{path} is in the way of a new work tree, and git does not know it as one; move it away")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -396,6 +416,15 @@ class Worktrees:
         common = await self._repository.shared("merge-base", head, base or head, absent=re.compile("^$"))
         await self._repository.update_refs([f"update {ref} {common or head}"])
         return common or head
+
+
+def path_of(root: Path, branch: str) -> Path:
+    """Say where below `root` a branch is worked on: in a folder of before `folder_of`, as long as only that is there.
+
+    When it is prepared next it is moved. Blocks.
+    """
+    path, before = root / folder_of(branch), root / branch
+    return before if before.is_dir() and not os.path.lexists(path) else path
 
 
 def use(place: Place, project: Path | None = None) -> None:
