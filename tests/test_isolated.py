@@ -5,6 +5,7 @@ On the real OpenCode with a scripted model; a place is a folder here (tests/test
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -214,6 +215,8 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
             20,
         )
         assert found.stdout.decode().split() == [str(given / one) for one in names[:2]]
+        limits = await inside.run(["cat", "/proc/self/limits"], world.place, {}, 20)
+        assert re.search(rb"Max processes +4096 +4096 ", limits.stdout), "a fork bomb fills its own sandbox"
     other = str(world.folder / "home" / "other")
     for paths, why in (
         ({"write": (str(world.folder),)}, "holds this project"),
