@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from ashep import connect
+from ashep.actions.asked import Asked
 from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.bubblewrap import try_out
@@ -114,7 +115,9 @@ async def _work(
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
     means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
     pulls = partial(connect.pulls_of, project, redaction=redaction)
-    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls)
+    why = await _no_sandbox() if (boxed := connect.sandboxed(settings)) else ""
+    boxed = boxed and not why
+    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     try:
@@ -123,7 +126,7 @@ async def _work(
         say(f"working on {info.location} as {actor}; {program} {info.version}")
         if not settings.runners.own and "agents" not in settings.model_fields_set:
             say(AS_YOU)
-        if settings.isolated and settings.agents.sandbox == "auto" and (why := await _no_sandbox()):
+        if settings.agents.sandbox == "auto" and why:
             say(f"agents run as you and reach all that you can: `agents.sandbox` is auto, and {why}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
@@ -131,6 +134,8 @@ async def _work(
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
             async with daemon(parts, configuration, journal, options, pictures, files.templates, say) as running:
                 group.start_soon(Reload(project / FOLDER, running.shepherd, say).run)
+                if boxed:
+                    group.start_soon(Asked(project, running.shepherd, redaction).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
                 group.start_soon(control_socket.serve, state, os.environ, control.answer, say)
                 watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)

@@ -12,7 +12,7 @@ import pytest
 
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
-from ashep.adapters.git.trees.places import place_at
+from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.cli.place import find_project
 from ashep.core.state.branches import branch_of, shared_branch
@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.usefixtures("git_alone"), pytest.mark.promise("I6"), p
 
 ONE, TWO = branch_of("t-1"), branch_of("t-2")
 RUN = "t-1/implement.1.1"
+OBJECTS = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
 
 
 @pytest.fixture
@@ -37,8 +38,7 @@ def world(request: pytest.FixtureRequest, folder: Path) -> PlacesWorld:
 
 def objects(world: PlacesWorld, branch: str) -> set[str]:
     """Every object that can be read in a place, borrowed ones included."""
-    words = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
-    return {*world.git(*words, at=branch).split()}
+    return {*world.git(*OBJECTS, at=branch).split()}
 
 
 async def test_a_place_shows_the_bases_history_and_nothing_else_of_the_repository(world: PlacesWorld) -> None:
@@ -293,6 +293,83 @@ async def test_nothing_that_stands_in_a_place_reaches_anything_else(
     assert world.git("fsck", "--connectivity-only") == ""
     if world.sandboxed or attempt not in (filters,):
         assert not world.canary.exists(), "it ran outside"
+
+
+# --- while an agent is at work there ---
+
+
+def content(folder: Path) -> dict[str, object]:
+    """Everything below a folder, and when it was written."""
+    found = {path: path.lstat() for path in sorted(folder.rglob("*"))}
+    return {str(path): (one.st_mode, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
+
+
+def places(world: PlacesWorld) -> Places:
+    assert isinstance(world.spaces, Places)
+    return world.spaces
+
+
+BOXED = pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+
+
+@BOXED
+async def test_what_is_committed_is_copied_and_nothing_is_written(world: PlacesWorld, tmp_path: Path) -> None:
+    base = world.base()
+    saved = world.git("hash-object", "-w", "--stdin", stdin=b"KEY=1\n")
+    await world.begun(ONE, {"b.txt": "b\n"})
+    await world.spaces.seal(ONE, RUN, "Mine")
+    world.edit(ONE, "b.txt", "more\n")
+    world.git("commit", "-qam", "More", at=ONE)
+    world.edit(ONE, "b.txt", "not yet\n")
+    world.person_commits("theirs.txt", "t\n")
+    before = content(world.place / ONE), world.git("count-objects", "-v"), world.git("for-each-ref")
+    commit = await places(world).copy(ONE, base, tmp_path)
+    assert (content(world.place / ONE), world.git("count-objects", "-v"), world.git("for-each-ref")) == before
+    assert commit == world.git("rev-parse", "HEAD", at=ONE)
+    assert world.git("-C", str(tmp_path), "show", f"{commit}:b.txt") == "more"
+    assert base in world.git("-C", str(tmp_path), "rev-list", "--objects", commit)
+    there = world.git("-C", str(tmp_path), *OBJECTS).split()
+    assert (saved in there, commit in there) == (False, True), "what the user has else is not there"
+    with pytest.raises(AshepError, match=r"checkout cannot be made: File exists"):
+        await places(world).copy(ONE, base, tmp_path)
+
+
+@BOXED
+async def test_where_nothing_was_committed_yet_it_is_the_base(world: PlacesWorld, tmp_path: Path) -> None:
+    await world.begun(ONE, {"b.txt": "b\n"})
+    assert await places(world).copy(ONE, world.base(), tmp_path) == world.base()
+    assert world.git("-C", str(tmp_path), "ls-tree", "--name-only", "HEAD") == "a.txt"
+
+
+@BOXED
+@pytest.mark.parametrize(
+    "attempt", [names_a_file_of_others, names_a_commit_of_others, makes_an_odd_tree, *(one for _, one in ATTEMPTS)]
+)
+async def test_nothing_of_a_place_reaches_out_while_it_is_copied(
+    world: PlacesWorld, attempt: Callable[[PlacesWorld], None], tmp_path: Path
+) -> None:
+    await world.begun(ONE, {"a.txt": "mine\n"})
+    await world.spaces.seal(ONE, RUN, "Mine")
+    attempt(world)
+    before = content(world.place / ONE), content(world.top)
+    secret = world.git("hash-object", "--stdin", stdin=b"KEY=1\n")
+    try:
+        commit = await places(world).copy(ONE, world.base(), tmp_path)
+    except AshepError:
+        assert attempt not in (filters, monitors, borrows, nests)
+    else:
+        world.git("-C", str(tmp_path), "rev-list", "--objects", commit)
+        assert secret not in world.git("-C", str(tmp_path), *OBJECTS).split()
+    assert (content(world.place / ONE), content(world.top)) == before
+    assert not world.canary.exists()
+
+
+@pytest.mark.parametrize("world", ["none"], indirect=True)
+async def test_without_a_sandbox_nobody_looks_in_while_somebody_is_at_work(world: PlacesWorld, tmp_path: Path) -> None:
+    await world.begun(ONE, {})
+    with pytest.raises(TreeRefused, match="in a sandbox only"):
+        await places(world).copy(ONE, world.base(), tmp_path)
+    assert [*tmp_path.iterdir()] == []
 
 
 async def test_a_branch_that_its_agent_set_to_the_base_brings_nothing(world: PlacesWorld) -> None:

@@ -170,7 +170,8 @@ def test_only_who_writes_in_a_tree_of_the_issues_own_may_verify() -> None:
     assert may in own_words(render(brief(branch="ashep/ag-1")))
     assert may not in own_words(render(brief())), "in the shared tree there is nothing of its own to verify"
     assert may not in own_words(render(brief(REVIEW, branch="ashep/ag-1"))), "it has no shell"
-    assert may not in own_words(render(brief(branch="ashep/ag-1", alone=True))), "there is no ashep in a sandbox"
+    assert may not in own_words(render(brief(branch="ashep/ag-1", alone=True))), "there is no ashep in a place"
+    assert may in own_words(render(brief(branch="ashep/ag-1", alone=True, asks=True))), "the daemon answers"
 
 
 def test_who_works_in_a_tree_of_the_issues_own_is_told_so_and_which_number_it_has() -> None:

@@ -1,4 +1,5 @@
-"""Verify an issue for whoever asks: the command, and the service. The daemon has `ashep.daemon.effects.work` for it.
+"""Verify an issue for whoever asks: the command, the service, and agents in places (`ashep.actions.asked`). The daemon
+has `ashep.daemon.effects.work` for it.
 
 Nothing is decided here, and nothing is written: what came of it is given back.
 """
@@ -14,9 +15,20 @@ from ashep.config.checks.put import Given, put
 from ashep.core.facts.delivery import Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.settings import Settings
+from ashep.core.text import aligned
 from ashep.errors import AshepError
 from ashep.ports.tracker import Annotations, Rewritten, Seen, Tracker
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
+
+CODES = {"passing": 0, "failing": 1, "blocked": 69}
+"""Exit codes; 69 is that of an audit, too, that could not look at everything."""
+
+COLUMNS = ("CHECK", "STATUS", "TOOK", "FOUND")
+
+SHOWN = 20
+"""Lines of what a check printed that are shown to people and agents, the last ones; `--json` holds all."""
+
+PROVES_NOTHING = "; it passed before the work, too, and proves nothing"
 
 MOST = 32 * 1024**2
 """Characters of what checks printed that are held; the oldest texts go first."""
@@ -61,6 +73,47 @@ class Verified:
         """What it comes to."""
         return status_of(self.verification.results)
 
+    @property
+    def counts(self) -> str:
+        """How many checks came to what."""
+        summary = summary_of(self.verification.results)
+        return f"({summary.passed} passed, {summary.failed} failed, {summary.skipped} skipped)"
+
+    @property
+    def about(self) -> list[str]:
+        """What it holds for."""
+        made, base = self.verification, self.candidate.base
+        since = f"since {base[:12]}" if base else "without a base"
+        unchanged = ["it changes nothing: its tree is that of its base"] if self.changed is False else []
+        return [f"{self.candidate.name}: commit {made.commit[:12]}, {since}, tree {made.tree}", *unchanged]
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """What each check found, below `COLUMNS`."""
+        return [
+            (
+                one.check_id,
+                one.status,
+                f"{one.duration_ms} ms",
+                one.message + (PROVES_NOTHING if one.proves_nothing else ""),
+            )
+            for one in self.verification.results
+        ]
+
+    def printed(self, outputs: Outputs) -> list[str]:
+        """Give the last lines of what checks printed that failed."""
+        lines = list[str]()
+        for one in self.verification.results:
+            said = outputs.text(one.output).rstrip("\n")
+            if one.status in ("failed", "error") and said:
+                lines += [f"{one.check_id} printed:", *(f"    {line}" for line in said.split("\n")[-SHOWN:])]
+        return lines
+
+    def as_text(self, outputs: Outputs) -> str:
+        """Give it for people and agents."""
+        head = f"{self.issue}: {self.status} {self.counts}"
+        return "\n".join([head, *self.about, *aligned(COLUMNS, self.rows), *self.printed(outputs)]) + "\n"
+
     def as_json(self, outputs: Outputs) -> dict[str, Any]:
         """Give it for programs; the keys are those of docs/codes.md."""
         made = self.verification
@@ -83,9 +136,14 @@ class Verified:
         }
 
 
-async def verify(verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate) -> Verified:
-    """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made."""
-    strangers = frozenset(check.id for check in criteria.checks)
+async def verify(
+    verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate, strangers: frozenset[str] | None = None
+) -> Verified:
+    """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made.
+
+    `strangers`: names of those that stand in the issue's text; None: all.
+    """
+    strangers = frozenset(check.id for check in criteria.checks) if strangers is None else strangers
     request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria, strangers=strangers)
     changed = await differ(candidate.repository, candidate.commit, candidate.base)
     return Verified(issue, criteria, candidate, await verify_against_base(verifier, request), changed)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
-from ashep.core.text import clean
+from ashep.core.text import aligned, clean
 
 BROKEN_PIPE = 141
 """The exit code of a program whose reader went away, as a shell tells it (128 + SIGPIPE)."""
@@ -72,16 +72,10 @@ def data(value: Any) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: rich's on a terminal, aligned text elsewhere."""
-    lines = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
-    if not lines:
-        return
-    if _terminal():
-        _rich(columns, lines)
-        return
-    widths = [max(map(len, cells)) for cells in zip(columns, *lines, strict=True)]
-    for line in [list(columns), *lines]:
-        padded = [cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)]
-        sys.stdout.write("  ".join([*padded, line[-1]]).rstrip() + "\n")
+    if not _terminal():
+        sys.stdout.writelines(f"{line}\n" for line in aligned(columns, rows))
+    elif rows:
+        _rich(columns, [[one_line(cell) for cell in row] for row in rows])
 
 
 def _rich(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

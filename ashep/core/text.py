@@ -8,6 +8,7 @@ The ranges stand here: those of `unicodedata` are others with each Python, and a
 """
 
 import re
+from collections.abc import Sequence
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters of ASCII and Latin-1, all but tab and newline."""
@@ -59,6 +60,16 @@ def clean(text: str) -> str:
     Joiners and selectors stay where they make an emoji, or join letters of scripts that are written so.
     """
     return (_OF_ASCII if text.isascii() else _UNSHOWABLE).sub("", text)
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Give the lines of a table, its heading first; cells may be foreign text. Without rows there is none."""
+    lines = [[" ".join(clean(cell).split()) for cell in row] for row in rows]
+    if not lines:
+        return []
+    widths = [max(map(len, cells)) for cells in zip(columns, *lines, strict=True)]
+    padded = ([*map(str.ljust, line[:-1], widths), line[-1]] for line in (list(columns), *lines))
+    return ["  ".join(line).rstrip() for line in padded]
 
 
 _CALL = re.compile(r"@(?=\S)")

@@ -81,6 +81,8 @@ class Parts:
     """What looks into the work that was done there, and lands it."""
     pulls: Callable[[ForgeSettings], Pulls] | None = None
     """What pushes branches and opens pull requests. None: nothing does."""
+    asks: bool = False
+    """Whether agents that are alone in a place are answered who ask for what they have committed to be verified."""
 
 
 Say = Callable[[str], None]
@@ -274,6 +276,7 @@ async def daemon(
         pulls=parts.pulls,
         prompts=templates.folder if templates else None,
         notifier=parts.notifier,
+        asks=parts.asks,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     await to_thread.run_sync(shepherd.recover)

@@ -83,7 +83,9 @@ class Brief:
     branch: str = ""
     """The branch whose own work tree the run is in; empty in the shared one."""
     alone: bool = False
-    """Whether it is alone in a place, where there is no `ashep` and no tracker."""
+    """Whether it is alone in a place, where there is no tracker, and no `ashep` but for what it `asks`."""
+    asks: bool = False
+    """Whether it is answered there who asks with `ashep verify`."""
     slot: int = 0
     """The number of that tree, for what the machine has once."""
     found: Found = field(default_factory=Found)
@@ -130,6 +132,7 @@ def view(brief: Brief) -> dict[str, object]:
         "writes": brief.writes,
         "branch": _word(brief.branch),
         "alone": brief.alone,
+        "asks": brief.asks,
         "slot": brief.slot,
         "capabilities": [_word(capability) for capability in brief.phase.needs],
         "verdicts": [_word(verdict) for verdict in phase.verdicts],

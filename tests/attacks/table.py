@@ -14,6 +14,21 @@ class Row(NamedTuple):
 _SHELL, _SEALED = "tests/attacks/test_shell.py", "tests/attacks/test_sealed.py"
 _LIVE = "tests/e2e/test_attacks.py"
 
+_ASKS = "tests/test_asks.py"
+ASKED = {
+    "an ask that is a link, a pipe, a socket or a folder": (
+        f"{_ASKS}::test_nothing_that_bears_the_name_of_an_ask_is_read_or_followed"
+    ),
+    "ten thousand asks": f"{_ASKS}::test_a_look_takes_a_few_however_many_there_are",
+    "verifications without end": "tests/test_asked.py::test_one_is_carried_out_one_waits_and_so_many_in_all",
+    "ask about the issue of another": (
+        "tests/e2e/test_isolated.py::test_an_agent_asks_what_its_checks_find_and_mends_what_fails"
+    ),
+    "a git that leads elsewhere, while it is read for an ask": (
+        "tests/test_places.py::test_nothing_of_a_place_reaches_out_while_it_is_copied"
+    ),
+}
+
 
 def _rows(ways: tuple[Way, ...], by: str) -> list[Row]:
     return [Row(way, by) for way in ways]
@@ -25,5 +40,6 @@ ROWS: list[tuple[str, list[Row]]] = [
     ("Too much of it", _rows(OUTPUT, f"{_SHELL}::test_much_output")),
     ("Programs in git's settings", _rows(SETTINGS, f"{_SEALED}::test_programs_in_gits_settings")),
     ("Left for our git, and for judges", _rows(SEALED, f"{_SEALED}::test_what_is_left_for_our_git")),
+    ("What it asks the daemon", [Row(Way(name, "", bare="untried"), by) for name, by in ASKED.items()]),
     ("Under the real daemon", _rows((*DAEMON, *JUDGED), _LIVE)),
 ]

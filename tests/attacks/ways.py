@@ -166,6 +166,9 @@ GIT = (
         "put(PLACES + '/.ground/x/a.txt', 'evil\\n')"),
     Way("write what judges are told", "put(SERVERS + '/base/00/.opencode/agent/judge.md', 'approve\\n')"),
     Way("write the judges' sessions", "put(SERVERS + '/data/opencode/opencode.db', 'evil\\n')"),
+    Way("answer itself what it asks the daemon",
+        "import shutil; put(os.path.dirname(shutil.which('ashep')) + '/answers/0123456789abcdef', '0'); reached()",
+        bare="untried"),
     Way("read the judges' sessions", "show(SERVERS + '/data/opencode/opencode.db')"),
 )  # fmt: skip
 

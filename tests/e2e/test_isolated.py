@@ -9,7 +9,7 @@ import pytest
 
 from ashep.adapters.opencode.isolated import folder_for
 from ashep.demo.model import Ask, Call, Reply, outcome_text
-from tests.e2e.site import POLICIES, Site, until
+from tests.e2e.site import BEHAVES, POLICIES, Site, until
 from tests.places import has_bubblewrap
 
 pytestmark = [
@@ -28,6 +28,22 @@ JUDGED = """
         next: {approve: close, request_changes: implement}
         retry: {max_attempts: 2, initial_delay: 0s}
 """
+READABLE = "{id: readable, type: file_exists, description: it is there, verify: {path: a.txt}}"
+PROVEN = """
+  proven_in_a_place:
+    match: null
+    phases:
+      - name: implement
+        access: write
+        timeout: 2m
+        retry: {max_attempts: 1}
+        checks:
+          - id: program
+            description: its own
+            type: test_pass
+            verify: {command: [sh, -c, "f=c; cat $f.txt; grep -q good $f.txt"]}
+        next: {success: close}
+"""
 CONFIG = """
 worker: {workspace: place, max_concurrent_runs: 2}
 landing: {mode: branch}
@@ -38,7 +54,7 @@ agents: {sandbox: bwrap}
 @pytest.fixture
 def isolated(site: Site, managed: None) -> Iterator[Site]:
     policies = site.project / ".agent-shepherd" / "policies.yaml"
-    policies.write_text(POLICIES + JUDGED)
+    policies.write_text(POLICIES + JUDGED + PROVEN)
     site.config(CONFIG)
     yield site
     site.ashep("stop", "--server")
@@ -78,6 +94,48 @@ def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> 
     assert (site.prompts(run), site.prompts(f"{issue}/review.1.1")) == (1, 1)
     assert site.run("git", "show", f"ashep/{issue}:b.txt") == "made\n"
     assert json.loads(site.ashep("trees", "list", "--json"))["trees"]
+
+
+def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site) -> None:
+    """In its sandbox, where no ashep is: what is committed counts, of its own issue alone, and proves nothing yet."""
+    site = isolated
+    other = site.add("of another", "policy:judged", behaves=behaving(["true"]))
+    commit = "git add c.txt && git commit -qm Work"
+    verify = "ashep verify %s; echo it ended with $?"
+    said: list[str] = []
+    issue = site.add("make it", "policy:proven_in_a_place", acceptance=f"```yaml\nchecks:\n- {READABLE}\n```\n")
+    lines = [
+        f"echo bad > c.txt; {commit}; rm c.txt; {verify % other}",
+        f"echo good > c.txt; {verify % issue}",
+        f"{commit}; {verify % issue}",
+    ]
+    BEHAVES[issue] = told(behaving(lines), said)
+    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        assert working.wait(120) == 0
+    failing, uncommitted, passing = said
+    for one in (failing, uncommitted):
+        assert f"{issue}: failing (1 passed, 1 failed, 0 skipped)" in one
+        assert "program printed:\n    bad\n" in one
+        assert "it ended with 1" in one
+    assert f"{issue}: passing (2 passed, 0 failed, 0 skipped)" in passing
+    assert "it ended with 0" in passing
+    folder = folder_for(site.state, site.tree(issue), site.environ)
+    assert ([*(folder / "asks").iterdir()], len([*(folder / "stubs" / "answers").iterdir()])) == ([], 3)
+    (prompt, *_) = [ask.prompt for ask in site.model.asks if f"Run: {issue}/implement.1.1" in ask.prompt]
+    assert "except `ashep verify` with the id of this issue" in prompt
+    verified = [one for one in site.journal(issue) if one["type"] == "WorkVerified"]
+    assert len(verified) == 2, "what the agent asked is no evidence"
+    assert not [*(site.state / "checks").glob("check-*")], "nothing is left over"
+
+
+def told(behave: Callable[[Ask], Reply], said: list[str]) -> Callable[[Ask], Reply]:
+    """And keep what its shell printed."""
+
+    def listening(ask: Ask) -> Reply:
+        said[:] = ask.results if len(ask.results) > len(said) else said
+        return behave(ask)
+
+    return listening
 
 
 def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolated: Site) -> None:

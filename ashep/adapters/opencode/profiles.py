@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
+from ashep.adapters.opencode.asks import ANSWERS, ASKS, STUB
 from ashep.adapters.opencode.server import Profile
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
@@ -23,7 +24,7 @@ PLACE = "place"
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Files that OpenCode takes for a project's instructions: the first that is there."""
 
-_OURS = ("data", "home", "state", "tmp")
+_OURS = (ASKS, "data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
 _HIDDEN = (".git", ".beads", ".agent-shepherd")
@@ -39,8 +40,8 @@ STUBS, ISSUE = "stubs", "issue.txt"
 _STUB = """#!/bin/sh
 # Issues are Agent Shepherd's to change; this one is as it was when the session was begun.
 issue="$(dirname "$0")/issue.txt"
-[ "{name} $1" = "bd show" ] && [ -f "$issue" ] && exec cat "$issue"
-echo "{name} is not in here: your issue stands in your prompt, and what you finish is checked when you say so" >&2
+[ "$1" = show ] && [ -f "$issue" ] && exec cat "$issue"
+echo "bd is not in here: your issue stands in your prompt, and what you finish is checked when you say so" >&2
 exit 1
 """
 
@@ -139,10 +140,12 @@ class Profiles:
         def make() -> None:
             for one in own:
                 one.mkdir(parents=True, exist_ok=True, mode=0o700)
-            stubs.mkdir(exist_ok=True)
-            for name in ("ashep", "bd"):
-                (stubs / name).write_text(_STUB.format(name=name))
-                (stubs / name).chmod(0o755)
+            (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
+            for name, stub in (("ashep", STUB), ("bd", _STUB)):
+                draft = stubs / f".{name}"
+                draft.write_text(stub)
+                draft.chmod(0o755)
+                draft.replace(stubs / name)  # a shell may be in the midst of it
 
         await anyio.to_thread.run_sync(make)
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
@@ -156,7 +159,7 @@ class Profiles:
         hidden = await anyio.to_thread.run_sync(_hidden, self._project)
         view = View(
             at=at,
-            writable=(*(one for one in own if one.name in ("data", "state")), *auth, *writable),
+            writable=(*(one for one in own if one.name in (ASKS, "data", "state")), *auth, *writable),
             readable=tuple(readable),
             hidden=(*hidden, self._places),
             kept=(

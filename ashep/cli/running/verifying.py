@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.verify import Outputs, Verified, of, seen, types
+from ashep.actions.verify import CODES, COLUMNS, Outputs, Verified, of, seen, types
 from ashep.actions.verify import verify as carry_out
 from ashep.adapters.git.remotes import candidate
 from ashep.app import secrets_of
@@ -17,17 +17,8 @@ from ashep.cli.commands import Issue, Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import settings_in
 from ashep.connect import READER, tracker_of, verifier_of
-from ashep.core.facts.delivery import summary_of
-
-PROVES_NOTHING = "; it passed before the work, too, and proves nothing"
 
 _COLOURS = {"passing": "green", "failing": "red", "blocked": "yellow"}
-
-CODES = {"passing": 0, "failing": 1, "blocked": 69}
-"""Exit codes; 69 is that of an audit, too, that could not look at everything."""
-
-SHOWN = 20
-"""Lines of what a check printed that are shown to people, the last ones; `--json` holds all."""
 
 
 @app.command(
@@ -83,31 +74,13 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
 
 
 def _say(found: Verified, outputs: Outputs) -> None:
-    made, base = found.verification, found.candidate.base
-    summary = summary_of(made.results)
-    counts = f"{summary.passed} passed, {summary.failed} failed, {summary.skipped} skipped"
-    screen.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (f"({counts})", None))
-    since = f"since {base[:12]}" if base else "without a base"
-    screen.say(f"{found.candidate.name}: commit {made.commit[:12]}, {since}, tree {made.tree}")
-    if found.changed is False:
-        screen.say("it changes nothing: its tree is that of its base")
-    rows = [
-        (
-            one.check_id,
-            one.status,
-            f"{one.duration_ms} ms",
-            one.message + (PROVES_NOTHING if one.proves_nothing else ""),
-        )
-        for one in made.results
-    ]
-    screen.table(("CHECK", "STATUS", "TOOK", "FOUND"), rows)
-    for one in made.results:
-        printed = outputs.text(one.output).rstrip("\n")
-        if one.status in ("failed", "error") and printed:
-            screen.say(f"{one.check_id} printed:")
-            for line in printed.split("\n")[-SHOWN:]:
-                screen.say(f"    {line}")
-    if made.isolated is False:
+    screen.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (found.counts, None))
+    for line in found.about:
+        screen.say(line)
+    screen.table(COLUMNS, found.rows)
+    for line in found.printed(outputs):
+        screen.say(line)
+    if found.verification.isolated is False:
         screen.note("the checks ran without a sandbox: see `ashep install`")
 
 

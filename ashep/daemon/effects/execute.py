@@ -66,12 +66,15 @@ class Effects:
         prompts: Path | None = None,
         notifier: Notifier | None = None,
         render: Render = render,
+        asks: bool = False,
     ) -> None:
-        """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts."""
+        """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
+        `asks`: agents in places may ask for verifications.
+        """
         self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
         self.leases, self.notifier = leases, notifier
         self.work = work.WorkEffects(tracker, blobs, means)
-        self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work)
+        self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
 
     async def carry_out(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:

@@ -46,9 +46,11 @@ class PromptEffects:
         folder: Path | None = None,
         render: Render = render,
         work: WorkEffects | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
         self._tracker, self._runner, self._trees, self._blobs = tracker, runner, trees, blobs
-        self._folder, self._render, self._work = folder, render, work
+        self._folder, self._render, self._work, self._asks = folder, render, work, asks
         self._templates = Made(self._read)
 
     async def prepare(self, command: commands.PreparePrompt, world: World) -> list[Fact]:
@@ -103,6 +105,7 @@ class PromptEffects:
             writes=phase.writes,
             branch=run.branch or "",
             alone=speaks_for_itself(world, run),
+            asks=self._asks,
             slot=flow.work.own.slot if flow.work.own else 0,
             found=self._found(flow, writes=phase.writes),
         )

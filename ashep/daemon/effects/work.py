@@ -21,7 +21,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
 from ashep.core.impact.named import NOTHING, Named, named_by
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
-from ashep.core.policy.policies import Verify
+from ashep.core.policy.policies import Policy, Verify
 from ashep.core.policy.settings import ImpactSettings, Settings
 from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
@@ -240,11 +240,7 @@ class WorkEffects:
         policy = world.policy(flow)
         if policy is None and not command.run:  # without its checks anything would land
             raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
-        phases = [one for one in policy.phases if command.phase in ("", one.name)] if policy is not None else []
-        issues = _CRITERIA.validate_json(own).checks if own else ()
-        own_checks = [check for phase in phases for check in phase.checks]
-        checks = tuple(_apart([*own_checks, *issues]))
-        return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
+        return to_check(policy, command.phase, own)
 
     async def _text(self, blob: str) -> str:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
@@ -279,6 +275,18 @@ class WorkEffects:
             # the base may be further by now, where the answer of a move was lost: that is others' work
             return [delivery.WorkLanded(command.issue, command.key, command.onto, command.head, command.new, told=told)]
         return [delivery.LandingRefused(command.issue, command.key, moved.code, moved.why)]
+
+
+def to_check(policy: Policy | None, phase: str, own: str) -> tuple[Criteria, frozenset[str]]:
+    """Give what is checked in a phase, and which of it stands in the issue's text. No phase: what is in any.
+
+    `own`: the issue's checks, as they were adopted; empty: it has none.
+    """
+    phases = [one for one in policy.phases if phase in ("", one.name)] if policy is not None else []
+    issues = _CRITERIA.validate_json(own).checks if own else ()
+    own_checks = [check for phase in phases for check in phase.checks]
+    checks = tuple(_apart([*own_checks, *issues]))
+    return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:

@@ -70,6 +70,10 @@ class Inside:
         git = Git(place.path, PLACE, LONG, redaction, call=self._call(place), common=place.admin)
         return PlaceRepository(place, prefix, redaction, git)
 
+    async def isolates(self) -> bool:
+        """Say whether it calls git in a sandbox."""
+        return isinstance(await self._tried(), Bubblewrap)
+
     async def _tried(self) -> Bubblewrap | str:
         """Give bubblewrap, or why there is none: it is tried out once."""
         async with self._trying:

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.clean import Source
+from ashep.adapters.git.clean import Files, Source
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in
@@ -368,6 +368,27 @@ class Places(Worktrees):
         lines = [f"create {ref} {sha}" for ref, sha in refs.items()]
         await repository.update_refs([*lines, *([f"update {ours} {head} {tip}"] if head != tip else [])])
         return tuple(refs)
+
+    async def copy(self, branch: str, begun: str, folder: Path) -> str:
+        """Make a repository in an empty folder, with what a place has committed, and give that commit: HEAD.
+
+        Agents may be at work there: git reads it in its sandbox, and we nothing. `begun`: where the branch began.
+        Raises `AshepError`, also where there is no sandbox.
+        """
+        place = await self._at(branch)
+        inner = await self._inside(place)
+        if self._calls is None or not await self._calls.isolates():
+            raise TreeRefused(f"{place.path}: git can look into it in a sandbox only, while somebody is at work there")
+        lent = await self._lent(branch, begun)
+        known = await held(inner, lent.tips) & {*lent.tips}
+        if (head := await inner.commit_of("HEAD")) is None:
+            raise TreeRefused(f"{place.path}: nothing is committed there")
+        brought = await packed(inner.git, place.env, [head], known)
+        made = Files(Source(lent.objects, head, lent.shallow or None), folder / ".git", folder, self._floor)
+        await made.on_disk(lambda: made.make_git(made.folder))
+        await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
+        await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
+        return head
 
     # --- where they are ---
 

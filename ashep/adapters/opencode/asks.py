@@ -1,0 +1,99 @@
+"""What an agent in a sandbox asks the daemon, by files: an empty one with a fresh name, and the answer to that name.
+
+Whoever asks may put anything into the folder of asks, at any moment. So nothing is read there, opened or followed: the
+daemon takes names, a few at a time, by the folder itself, and answers where nobody inside can write.
+"""
+
+import ctypes
+import os
+import re
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import anyio
+
+ASKS, ANSWERS = "asks", "answers"
+"""In the folder of a server, for what is asked; and in that of its stubs, for what is answered."""
+
+AT_ONCE = 16
+"""Names that a look takes in: a folder may hold any number of them."""
+
+_NAME = re.compile("[0-9a-f]{16}")
+_KEPT = 16  # answers; whoever waits for one looks several times a second
+_PAUSE, _BLIND = 0.2, 1.0  # seconds between looks; where the machine gives no word of what stirs
+_CAME = 0x100 | 0x80  # IN_CREATE and IN_MOVED_TO of <sys/inotify.h>
+_libc = ctypes.CDLL(None, use_errno=True)
+
+STUB = """#!/bin/sh
+# Issues are Agent Shepherd's to change. What you have committed is checked by it when you ask: it answers to a file.
+here="$(dirname "$0")"
+if [ "$1" != verify ]; then
+    echo "ashep is not in here, but for \\`ashep verify\\`: what you finish is checked when you say so" >&2
+    exit 1
+fi
+name="$(od -An -N8 -tx1 /dev/urandom | tr -d ' \\n')"
+ask="$here/../asks/$name" answer="$here/answers/$name" looks=0
+trap 'rm -f "$ask"' EXIT
+trap 'exit 130' HUP INT TERM
+touch "$ask" || exit 69
+echo "this waits for what the checks of your issue find in what you have committed" >&2
+until [ -f "$answer" ]; do
+    if [ $looks -ge 300 ] && [ -e "$ask" ]; then
+        echo "nobody answers: the daemon is not there; what you finish is checked when you say so" >&2
+        exit 69
+    elif [ $looks -ge 9000 ]; then
+        echo "it takes too long; what you finish is checked when you say so" >&2
+        exit 69
+    fi
+    sleep 0.2
+    looks=$((looks + 1))
+done
+{ read -r code; cat; } <"$answer"
+exit "$code"
+"""
+"""What stands for `ashep` in there."""
+
+
+async def stirring(folder: Path) -> AsyncGenerator[None]:
+    """Yield at once, and after something came into a folder, for ever; however much comes, not without a pause."""
+    file: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        seen = file >= 0 and _libc.inotify_add_watch(file, os.fsencode(folder), _CAME) >= 0
+        while True:
+            yield
+            await anyio.sleep(_PAUSE if seen else _BLIND)
+            if seen:
+                await anyio.wait_readable(file)
+                with suppress(BlockingIOError):
+                    os.read(file, 64 * 1024)
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def take(folder: Path) -> list[str]:
+    """Take asks away, whatever they are, and give their names; what cannot be taken away is none. Blocks."""
+    taken = list[str]()
+    with suppress(OSError):
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with os.scandir(at) as entries:
+                for name in [entry.name for entry in islice(entries, AT_ONCE) if _NAME.fullmatch(entry.name)]:
+                    with suppress(OSError):  # a folder
+                        os.unlink(name, dir_fd=at)
+                        taken.append(name)
+        finally:
+            os.close(at)
+    return taken
+
+
+def answer(folder: Path, name: str, code: int, text: str) -> None:
+    """Put an answer where whoever asked finds it, whole; the oldest go. Blocks. `folder`: that of answers."""
+    kept = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    for old in kept[: max(len(kept) - _KEPT + 1, 0)]:
+        old.unlink()
+    draft = folder / ".new"
+    draft.write_text(f"{code}\n{text}", errors="replace")
+    draft.replace(folder / name)
