@@ -123,8 +123,9 @@ async def _work(
         say(f"working on {info.location} as {actor}; {program} {info.version}")
         if not settings.runners.own and "agents" not in settings.model_fields_set:
             say(AS_YOU)
-        if settings.isolated and settings.agents.sandbox == "auto" and (why := await _no_sandbox()):
-            say(f"agents run as you and reach all that you can: `agents.sandbox` is auto, and {why}")
+        wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)}
+        if settings.isolated and "auto" in wished and (why := await _no_sandbox()):
+            say(f"agents run as you and reach all that you can: `sandbox` is auto, and {why}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)
