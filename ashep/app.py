@@ -115,8 +115,9 @@ async def _work(
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
     means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
     pulls = partial(connect.pulls_of, project, redaction=redaction)
-    why = await _no_sandbox() if (boxed := connect.sandboxed(settings)) else ""
-    boxed = boxed and not why
+    wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)} - {None, "none"}
+    why = await _no_sandbox() if settings.isolated and wished else ""
+    boxed = settings.isolated and bool(wished) and not why
     parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
@@ -126,8 +127,8 @@ async def _work(
         say(f"working on {info.location} as {actor}; {program} {info.version}")
         if not settings.runners.own and "agents" not in settings.model_fields_set:
             say(AS_YOU)
-        if settings.agents.sandbox == "auto" and why:
-            say(f"agents run as you and reach all that you can: `agents.sandbox` is auto, and {why}")
+        if "auto" in wished and why:
+            say(f"agents run as you and reach all that you can: `sandbox` is auto, and {why}")
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)

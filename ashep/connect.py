@@ -180,7 +180,8 @@ def maker_of(
     profiles: Profiles | None = None,
 ) -> OpencodeRunner:
     """Make what asks the server of a place."""
-    return OpencodeRunner(_server(project, settings, place, profiles), directory=place, redaction=redaction)
+    server = _server(project, settings, place, profiles, session=True)
+    return OpencodeRunner(server, directory=place, redaction=redaction)
 
 
 def _profiles(project: Path, settings: Settings) -> Profiles:
@@ -191,9 +192,18 @@ def _profiles(project: Path, settings: Settings) -> Profiles:
 
 
 def _server(
-    project: Path, settings: Settings, place: Path | None, profiles: Profiles | None = None, folder: Path | None = None
+    project: Path,
+    settings: Settings,
+    place: Path | None,
+    profiles: Profiles | None = None,
+    folder: Path | None = None,
+    *,
+    session: bool = False,
 ) -> ManagedServer:
-    """Make a server that is kept apart: that of a place, or of those who judge. `folder`: for what it keeps."""
+    """Make a server that is kept apart: that of a place, or of those who judge. `folder`: for what it keeps.
+
+    `session`: the one of a place is as the session wants it that works there.
+    """
     places, opencode, state = places_of(project, settings), settings.runners.opencode, project / FOLDER / "state"
     profiles = profiles or _profiles(project, settings)
     return ManagedServer(
@@ -204,7 +214,7 @@ def _server(
         named=opencode.environment,
         secret=secret_variables(settings),
         folder=(lambda: folder) if folder else partial(folder_for, state, place) if place else None,
-        profile=profiles.judge if place is None else partial(profiles.maker, place=place),
+        profile=profiles.judge if place is None else partial(profiles.maker, place=place, session=session),
     )
 
 

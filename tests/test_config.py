@@ -457,6 +457,11 @@ AGENTS = [
      "error"),
     ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
      "warning"),
+    ("nowhere", "{id: a, capabilities: [x], read_write: write, sandbox: bwrap}", "no-place", "agents[5].sandbox",
+     "error"),
+    ("reader", "{id: a, capabilities: [x], sandbox: none}", "pointless-key", "agents[5].sandbox", "warning"),
+    ("a person's", "{id: a, capabilities: [x], is_human: true, sandbox: none}", "pointless-key", "agents[5].sandbox",
+     "warning"),
 ]  # fmt: skip
 
 
@@ -467,6 +472,15 @@ def test_incoherent_registry(folder: Path, entry: str, code: str, key: str, seve
     assert [(one.code, one.key, one.line, one.severity) for one in found] == [
         (code, key, len(text.splitlines()), severity)
     ]
+
+
+@pytest.mark.parametrize("sandbox", ["bwrap", "none"])
+def test_an_agent_may_run_otherwise_where_each_issue_has_a_place(folder: Path, sandbox: str) -> None:
+    """Whatever the project says, as long as who makes is alone."""
+    entry = f"  - {{id: a, capabilities: [code], read_write: write, sandbox: {sandbox}}}\n"
+    (folder / "agents.yaml").write_text(starter("agents.yaml") + entry)
+    for text in (SANDBOXED, "worker: {workspace: place}\nrunners: {opencode: {isolation: place}}"):
+        assert findings(folder, f"version: 1\n{text}\n", "config.yaml") == []
 
 
 SANDBOXED = "agents: {sandbox: bwrap}\nworker: {workspace: place}"

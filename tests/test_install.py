@@ -392,6 +392,21 @@ async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(proj
     assert [line.what[:8] for line in lacking] == ["npmx is ", "lint is "], install.configuration(project)
 
 
+async def test_agents_that_run_where_others_do_not_are_named(project: Path) -> None:
+    file = project / ".agent-shepherd" / "agents.yaml"
+    entry = "- {{id: {}, capabilities: [code], read_write: {}, sandbox: {}}}\n"
+    found = [("bold", "write", "none"), ("calm", "write", "bwrap"), ("dull", "read", "none"), ("easy", "write", "null")]
+    file.write_text(file.read_text() + "".join(entry.format(*one).replace("- ", "  - ", 1) for one in found))
+    (project / ".agent-shepherd" / "config.yaml").write_text(
+        "version: 1\nworker: {workspace: place}\nrunners: {opencode: {isolation: place}}\n"
+    )
+    _, line = await security.agents(project, isolated("auto"))
+    assert (line.level, line.what.rpartition(": ")[2]) == ("warning", "bold")
+    assert "run in no sandbox, as you" in line.what
+    _, line = await security.agents(project, Settings())
+    assert (line.level, line.what) == ("ok", "by their own `sandbox` these run in one: calm")
+
+
 async def test_the_state_of_a_project_is_told_line_by_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

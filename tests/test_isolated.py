@@ -17,12 +17,13 @@ import httpx
 import pytest
 
 from ashep import connect
-from ashep.adapters import processes
+from ashep.adapters import processes, programs
 from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.opencode.server import Record, folder_of
 from ashep.cli.place import servers_of
-from ashep.core.policy.settings import AgentPaths, Settings
+from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.errors import RunnerRefused, ServerNotStarted
 from ashep.ports.runner import Prompt, SessionRequest, Turn
@@ -95,6 +96,9 @@ class World:
         folder = self.servers if place is None else folder_for(self.state, place)
         return Record.model_validate_json((folder / "server.json").read_bytes())
 
+    def has_record(self, place: Path) -> bool:
+        return (folder_for(self.state, place) / "server.json").exists()
+
     def _reply(self, ask: Ask) -> Reply:
         word = next((word for word in self.commands if word in ask.prompt), "")
         calls = list[Call]()
@@ -138,8 +142,9 @@ def asking(session: str, text: str, n: int = 1) -> Prompt:
     return Prompt(session, f"msg_{n:012x}aaaaaaaaaaaaaa", f"prt_{n:012x}aaaaaaaaaaaaaa", text)
 
 
-def write(world: World, run: str = "t-1/1") -> SessionRequest:
-    return SessionRequest(f"i:{run}", run, "write", directory=str(world.place), snapshot="Make it, please.\n")
+def write(world: World, run: str = "t-1/1", sandbox: Sandbox | None = None) -> SessionRequest:
+    words = "Make it, please.\n"
+    return SessionRequest(f"i:{run}", run, "write", directory=str(world.place), snapshot=words, sandbox=sandbox)
 
 
 @pytest.mark.parametrize("placed", [SANDBOXED, "none"], indirect=True)
@@ -192,6 +197,106 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert (await again.turn(maker, asking(maker, "").message_id)).text == "done"
         await again.stop_server()
     assert servers_of(world.project / ".agent-shepherd" / "state") == {}
+
+
+@pytest.mark.parametrize("placed", [SANDBOXED, "none"], indirect=True)
+async def test_a_session_runs_where_its_agent_is_to_run_whatever_the_project_says(world: World) -> None:
+    """The server of a place is begun anew for a session that works, and for none that is only read."""
+    other: Sandbox = "none" if world.settings.agents.sandbox == "bwrap" else "bwrap"
+    world.commands = {word: [f"cat {world.folder}/home/key"] for word in ("as all", "otherwise", "once more")}
+    async with world.runner() as runner:
+        usual = await runner.open_session(write(world))
+        await turn_of(runner, usual, asking(usual, "as all"))
+        first = world.record(world.place)
+        own = await runner.open_session(write(world, "t-1/2", other))
+        await turn_of(runner, own, asking(own, "otherwise", 2))
+        assert ("PRIVATE KEY" in world.said["as all"][0]) is (other == "bwrap")
+        assert ("PRIVATE KEY" in world.said["otherwise"][0]) is (other == "none")
+        second = world.record(world.place)
+        assert first.token != second.token
+        assert not processes.holders_of(first.mark)
+        await runner.send(asking(own, "hangs", 3))
+        assert await read(runner, usual, own) == {own}
+    async with world.runner() as again:
+        assert await read(again, usual, own) == {own}
+        assert world.record(world.place).token == second.token
+        assert await again.find_session("i:t-1/2", str(world.place)) == own
+        await again.abort(own)
+        await turn_of(again, usual, asking(usual, "once more", 4))
+        assert world.said["once more"] == world.said["as all"]
+        third = world.record(world.place)
+        assert await read(again, usual, own) == set()
+        assert world.record(world.place).token == third.token
+        await turn_of(again, own, asking(own, "otherwise", 5))
+        assert ("PRIVATE KEY" in world.said["otherwise"][0]) is (other == "none")
+
+
+async def read(runner: IsolatedRunner, usual: str, own: str) -> set[str]:
+    """Read both sessions in each way, that of the usual sandbox first and last; those that run a turn."""
+    for session in (usual, own, usual):
+        await runner.turn(session, asking(session, "").message_id)
+        await runner.life(session)
+        assert await runner.asked(session)
+        assert await runner.has_session(session)
+    assert await runner.requests((usual, own)) == ()
+    return set(await runner.busy((usual, own)))
+
+
+async def test_a_session_whose_opening_was_cut_short_is_found_with_its_sandbox(world: World) -> None:
+    """Of one that was opened, and of which nothing was written down: no other may open what it left to be found."""
+    async with world.runner() as runner:
+        own = await runner.open_session(write(world, sandbox="none"))
+    noted = world.servers / "sessions"
+    assert noted.read_text() == f"\n{own}\tnone\t{world.place}\n"
+    noted.write_text("")
+    world.commands["find"] = [f"cat {world.folder}/home/key"]
+    async with world.runner() as again:
+        assert await again.find_session("i:t-1/1", str(world.place)) == own
+        await turn_of(again, own, asking(own, "find"))
+        assert "PRIVATE KEY" in world.said["find"][0]
+    assert noted.read_text() == f"\n{own}\tnone\t{world.place}\n"
+
+
+async def test_whoever_reads_in_a_place_that_was_made_anew_begins_no_server_of_another_sandbox(world: World) -> None:
+    """What an agent in a sandbox committed is there, too: nothing of it is run outside of one."""
+    world.settings = world.settings.model_copy(update={"agents": AgentsSettings(sandbox="none")})
+    async with world.runner() as runner:
+        own = await runner.open_session(write(world, sandbox="bwrap"))
+        await forget(world.state, world.place)
+        assert await runner.find_session("i:t-1/2", str(world.place)) is None
+        assert not folder_for(world.state, world.place).exists()
+        assert not await runner.has_session(own)
+        assert world.record(world.place).how.startswith("sandboxed")
+        assert await runner.find_session("i:t-1/2", str(world.place)) is None
+
+
+async def test_a_server_that_is_begun_when_another_is_chosen_is_not_used(world: World) -> None:
+    """Whoever reads had it begun, as it was to be then."""
+    async with world.runner() as runner:
+        old = await runner.open_session(write(world, sandbox="none"))
+        await leave(world.state, world.place)
+        world.commands["late"] = [f"cat {world.folder}/home/key"]
+        async with anyio.create_task_group() as group:
+            group.start_soon(runner.asked, old)
+            with anyio.fail_after(20):
+                while not world.has_record(world.place):
+                    await anyio.sleep(0.01)
+            own = await runner.open_session(write(world, "t-1/2", "bwrap"))
+            await turn_of(runner, own, asking(own, "late"))
+            assert "PRIVATE KEY" not in world.said["late"][0]
+
+
+async def test_an_agents_own_sandbox_that_is_not_there_is_its_runs_matter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is to run without gets a server in the same place at once."""
+    find = programs.find
+    monkeypatch.setattr("ashep.adapters.programs.find", lambda name: None if name == "bwrap" else find(name))
+    world.settings = world.settings.model_copy(update={"agents": AgentsSettings(sandbox="none")})
+    async with world.runner() as runner:
+        with pytest.raises(RunnerRefused, match=r"t-1: `sandbox` is bwrap, and bubblewrap .* is not installed"):
+            await runner.open_session(write(world, sandbox="bwrap"))
+        assert await runner.open_session(write(world, "t-1/2", "none"))
 
 
 async def test_what_agents_are_given_beside_their_place_is_never_what_judges_them(world: World) -> None:

@@ -20,6 +20,7 @@ from ashep.adapters.opencode.isolated import folder_for
 from ashep.adapters.opencode.profiles import STUBS
 from ashep.adapters.verifier.checkout import Place as Scratch
 from ashep.core.delivery.trees import speaks_for_itself
+from ashep.core.state.branches import folder_of
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects.work import to_check
@@ -60,7 +61,7 @@ class Asked:
                 await self._shepherd.changed()
 
     async def _serve(self, run: str, issue: str, branch: str) -> None:
-        place = connect.places_of(self._project, self._shepherd.world.settings) / branch
+        place = connect.places_of(self._project, self._shepherd.world.settings) / folder_of(branch)
         folder = await anyio.to_thread.run_sync(folder_for, self._state, place)
         asks, tell = folder / ASKS, partial(self._tell, folder / STUBS / ANSWERS)
         if not await anyio.Path(asks).is_dir():  # there is no sandbox

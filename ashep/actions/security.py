@@ -56,7 +56,8 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
     if settings.runners.own:
         return [Line("ok", "agents", f"where agents run is the business of the runner {settings.runners.name}")]
     if not sandboxed(settings):
-        return [Line("ok", "agents", AS_YOU)]
+        return [Line("ok", "agents", AS_YOU), *await to_thread.run_sync(_otherwise, project, settings)]
+    otherwise = await to_thread.run_sync(_otherwise, project, settings)
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
         found = await try_out(scratch)
@@ -64,11 +65,11 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
             required = settings.agents.sandbox == "bwrap"
             what = "no agent that changes files runs" if required else "agents run as you and reach all that you can"
             remedy = "install bubblewrap (`apt install bubblewrap`), or make it usable"
-            return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy)]
+            return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy), *otherwise]
         done = await programs.run([found.program, "--version"], cwd=None, env=None, timeout=_LOOK)
         version = clean(done.stdout.decode(errors="replace")).strip()[:50] or "bubblewrap"
         what = f"agents that change files run in {version}, each issue's in a place of its own"
-        lines = [Line("ok", "agents", what), *_openings(settings)]
+        lines = [Line("ok", "agents", what), *otherwise, *_openings(settings)]
         place = scratch / "empty"
         await anyio.Path(place).mkdir()
         try:
@@ -76,6 +77,19 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
             return [*lines, *(await _missing(project, settings, inside) if inside is not None else ())]
         except AshepError as error:
             return [*lines, Line("error", "agents", f"nothing can be started in their sandbox: {error}")]
+
+
+def _otherwise(project: Path, settings: Settings) -> list[Line]:
+    """Name agents that do not run where all others do."""
+    with suppress(ConfigErrors, OSError):  # that is told already
+        team = [one for one in load(project / FOLDER).agents.agents if one.read_write == "write" and one.sandbox]
+        if sandboxed(settings):
+            names = ", ".join(one.id for one in team if one.sandbox == "none")
+            what = f"by their `sandbox: none` these run in no sandbox, as you, and reach all that you can: {names}"
+            return [Line("warning", "agents", what)] if names else []
+        names = ", ".join(one.id for one in team if one.sandbox != "none")
+        return [Line("ok", "agents", f"by their own `sandbox` these run in one: {names}")] if names else []
+    return []
 
 
 def _openings(settings: Settings) -> Iterator[Line]:

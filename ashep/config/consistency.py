@@ -236,14 +236,20 @@ def _registry(agents: Agents, settings: Settings | None) -> Iterator[Problem]:
         if runners is not None and runner.type not in runners and not agent.is_human:
             message = f"there is no runner {runner.type} in this project{nearest(runner.type, runners)}"
             yield "unknown-runner", (*path, "runner", "type"), message
+        makes = agent.read_write == "write" and not agent.is_human
+        if makes and agent.sandbox is not None and settings is not None and not settings.isolated:
+            message = "takes `runners.opencode.isolation: place` and `worker.workspace: place` in config.yaml"
+            yield "no-place", (*path, "sandbox"), message
 
 
 def _pointless(agents: Agents) -> Iterator[Problem]:
     for index, agent in enumerate(agents.agents):
         if agent.is_human:
-            for key in ("runner", "performance"):
+            for key in ("runner", "performance", "sandbox"):
                 if key in agent.model_fields_set:
                     yield "pointless-key", ("agents", index, key), "has no effect where `is_human` is true; remove it"
+        elif agent.sandbox is not None and agent.read_write == "read":
+            yield "pointless-key", ("agents", index, "sandbox"), "has no effect without `read_write: write`; remove it"
 
 
 def _coverage(policies: Policies, agents: Agents) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
 
 MOST_TEXT = 256 * 1024
@@ -48,6 +49,8 @@ class SessionRequest:
     """The folder in which it works; None: the project's."""
     snapshot: str = ""
     """The issue's words, for who cannot ask the tracker; empty: they are not needed."""
+    sandbox: Sandbox | None = None
+    """Where it runs, for the whole of its life, if the runner separates who changes files; None: as all others do."""
 
 
 @dataclass(frozen=True, slots=True)

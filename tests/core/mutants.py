@@ -190,6 +190,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("a limit is a run of the cycle", breaker, "stopped", "free = run.spent[0] == 0", "free = False"),
     ("a circle over a limit has no end", breaker, "stopped", "free = run.spent[0] == 0", "free = True"),
     ("a limited run begins anew", dispatch, "_session", "last.refused > 0 and", "False and"),
+    ("a session changes its sandbox", dispatch, "_session", "dict(flow.sandboxes).get(found) == sandbox", "True"),
     ("nobody falls back", choice, "choose_for", 'policy.limits.on_limit == "wait"', "True"),
     ("everybody falls back", choice, "choose_for", 'policy.limits.on_limit == "wait"', "False"),
     ("a person falls in for a limited agent", choice, "choose_for", "and not a.is_human", ""),

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
-from ashep.core.policy.agents import Agent, Agents, Performance
+from ashep.core.policy.agents import Agent, Agents, Performance, Sandbox
 from ashep.core.policy.policies import Phase, ReuseFrom
-from tests.core.given import CRITIC, TEAM, policy_of, settings, up
+from tests.core.given import BUILDER, CRITIC, TEAM, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
 READ = policy_of(Phase(name="review"), Phase(name="arbitrate"))
@@ -279,6 +280,32 @@ def test_a_session_is_used_again_where_the_policy_says_so() -> None:
     book.answered() >> book.reports() << runs.RunEnded << issues.PhaseEntered << like(runs.RunPlanned, reuse=session)
     assert len(book.flow().messages) == 2
     assert book << c.WriteIssue
+
+
+@pytest.mark.promise("T10")
+@pytest.mark.parametrize("own", ["none", None])
+@pytest.mark.parametrize(("access", "edited"), [("write", False), ("write", True), ("read", True)])
+def test_a_session_is_used_again_only_in_the_sandbox_in_which_it_was_opened(
+    access: Literal["read", "write"], edited: bool, own: Sandbox | None
+) -> None:
+    """What an agent's entry says of where it runs may be edited between two attempts; who only reads has none."""
+
+    def team(sandbox: Sandbox | None) -> Agents:
+        return Agents(version=1, agents=(BUILDER.model_copy(update={"sandbox": sandbox}),))
+
+    other: Sandbox | None = "none" if own is None else None
+    phase = Phase(name="implement", capabilities=("code",), access=access, session="reuse")
+    book = Playbook(policy_of(phase), team(own)).looked()
+    session = book.run().session
+    assert [one.sandbox for one in book.bodies(c.OpenSession)] == [own if access == "write" else None]
+    (book >> book.reports("failed")).answered()
+    if edited:
+        book >> adopted(team(other)) << ...
+    (book >> book.later(30)).answered()
+    last = book.bodies(c.OpenSession)[-1]
+    assert last.run == "t-1/implement.1.2"
+    assert last.reuse == (session if access == "read" or not edited else None)
+    assert last.sandbox == ((other if edited else own) if access == "write" else None)
 
 
 def test_a_prompt_that_is_answered_after_an_abort_does_not_bring_the_run_back() -> None:

@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,18 @@ PROVEN = """
             verify: {command: [sh, -c, "f=c; cat $f.txt; grep -q good $f.txt"]}
         next: {success: close}
 """
+BOTH = """
+  both:
+    match: null
+    phases:
+      - {name: implement, access: write, timeout: 2m, retry: {max_attempts: 1}, next: {success: polish}}
+      - name: polish
+        capabilities: [polish]
+        access: write
+        timeout: 2m
+        retry: {max_attempts: 1}
+        next: {success: close}
+"""
 CONFIG = """
 worker: {workspace: place, max_concurrent_runs: 2}
 landing: {mode: branch}
@@ -54,7 +67,7 @@ agents: {sandbox: bwrap}
 @pytest.fixture
 def isolated(site: Site, managed: None) -> Iterator[Site]:
     policies = site.project / ".agent-shepherd" / "policies.yaml"
-    policies.write_text(POLICIES + JUDGED + PROVEN)
+    policies.write_text(POLICIES + JUDGED + PROVEN + BOTH)
     site.config(CONFIG)
     yield site
     site.ashep("stop", "--server")
@@ -136,6 +149,27 @@ def told(behave: Callable[[Ask], Reply], said: list[str]) -> Callable[[Ask], Rep
         return behave(ask)
 
     return listening
+
+
+def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(isolated: Site) -> None:
+    """The second of two in one place runs as the user, by its entry in agents.yaml, and finds what the first left."""
+    site = isolated
+    registry = site.project / ".agent-shepherd" / "agents.yaml"
+    before = registry.read_text()
+    registry.write_text(f"{before}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
+    try:
+        (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
+        line = "head ~/key > seen.$(ls | grep -c seen) 2>&1; ls"
+        issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
+        with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+            working.says("closed by shepherd")
+            assert working.wait(60) == 0
+    finally:
+        registry.write_text(before)
+    told = [site.run("git", "show", f"ashep/{issue}:seen.{n}") for n in range(2)]
+    assert ["PRIVATE KEY" in one for one in told] == [False, True]
+    opened = [one.get("sandbox") for one in site.journal(issue) if one["type"] == "RunPlanned"]
+    assert opened == [None, "none"]
 
 
 def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolated: Site) -> None:

@@ -4,7 +4,6 @@ Whoever asks may put anything into the folder of asks, at any moment. So nothing
 daemon takes names, a few at a time, by the folder itself, and answers where nobody inside can write.
 """
 
-import ctypes
 import os
 import re
 from collections.abc import AsyncGenerator
@@ -13,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import anyio
+from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - a part of its type is not shipped
 
 ASKS, ANSWERS = "asks", "answers"
 """In the folder of a server, for what is asked; and in that of its stubs, for what is answered."""
@@ -22,9 +22,7 @@ AT_ONCE = 16
 
 _NAME = re.compile("[0-9a-f]{16}")
 _KEPT = 16  # answers; whoever waits for one looks several times a second
-_PAUSE, _BLIND = 0.2, 1.0  # seconds between looks; where the machine gives no word of what stirs
-_CAME = 0x100 | 0x80  # IN_CREATE and IN_MOVED_TO of <sys/inotify.h>
-_libc = ctypes.CDLL(None, use_errno=True)
+_PAUSE, _LONGEST = 200, 1000  # milliseconds between looks, where something stirs and where nothing does
 
 STUB = """#!/bin/sh
 # Issues are Agent Shepherd's to change. What you have committed is checked by it when you ask: it answers to a file.
@@ -57,20 +55,16 @@ exit "$code"
 
 
 async def stirring(folder: Path) -> AsyncGenerator[None]:
-    """Yield at once, and after something came into a folder, for ever; however much comes, not without a pause."""
-    file: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        seen = file >= 0 and _libc.inotify_add_watch(file, os.fsencode(folder), _CAME) >= 0
-        while True:
-            yield
-            await anyio.sleep(_PAUSE if seen else _BLIND)
-            if seen:
-                await anyio.wait_readable(file)
-                with suppress(BlockingIOError):
-                    os.read(file, 64 * 1024)
-    finally:
-        if file >= 0:
-            os.close(file)
+    """Yield after something came into a folder, and now and then when nothing did, for ever; however much comes, not
+    without a pause.
+    """
+    while True:
+        with suppress(OSError):  # it is gone, or the machine has no more watches to give
+            watch = awatch(folder, recursive=False, debounce=_PAUSE, rust_timeout=_LONGEST, yield_on_timeout=True)
+            async for _ in watch:
+                yield
+        yield
+        await anyio.sleep(_LONGEST / 1000)
 
 
 def take(folder: Path) -> list[str]:

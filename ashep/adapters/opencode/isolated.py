@@ -21,11 +21,12 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes
-from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS
+from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
+from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 
@@ -91,6 +92,21 @@ def _opened(again: Callable[[str], object], path: str, _: object) -> None:
         again(path) if again is not os.open else shutil.rmtree(path, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where a session is."""
+
+    directory: str
+    sandbox: Sandbox | None = None
+    """None: as all others are."""
+
+
+def _where_of(said: str) -> _Where:
+    first, _, rest = said.partition("\t")  # lines of before name no sandbox
+    sandbox = sandbox_named(first)
+    return _Where(said) if sandbox is None else _Where(rest, sandbox)
+
+
 class _Slow(RunnerUnavailable):
     """A server is being started still."""
 
@@ -128,8 +144,8 @@ class IsolatedRunner:
         """
         self._judges, self._make, self._place_of, self._state, self._most = judges, maker, place_of, state, most
         self._makers = dict[Path, _Maker]()
-        self._sessions: dict[str, str] | None = None
-        """The folders of sessions that are in places."""
+        self._sessions: dict[str, _Where] | None = None
+        """Those that are in places."""
         self._changed = anyio.Event()
         self._attaches = False
 
@@ -193,6 +209,28 @@ class IsolatedRunner:
 
     # --- which server ---------------------------------------------------------------------------------------------
 
+    async def _choose(self, where: _Where) -> None:
+        """Have the server of a place be one for this session: no other works there, and whoever only reads takes the
+        server as it is, also after a restart of ours. It is begun anew when it is used next.
+        """
+        place = await anyio.to_thread.run_sync(self._place_of, where.directory)
+        if place is not None and await self._chosen(where.directory) != (where.sandbox or ""):
+            try:
+                await anyio.to_thread.run_sync(lambda: wish(folder_for(self._state, place), where.sandbox))
+            except OSError as error:
+                raise RunnerUnavailable(f"where {place.name} is to run cannot be written down: {error}") from error
+            maker = self._makers.setdefault(place, _Maker(self._make(place)))
+            maker.up, maker.failed, maker.until = False, 0, 0.0
+
+    async def _chosen(self, directory: str) -> str | None:
+        """Name the sandbox that was chosen last for the place of this folder; None: none was since it was made."""
+
+        def read() -> str | None:
+            place = self._place_of(directory)
+            return wish_of(folder_for(self._state, place)) if place is not None else None
+
+        return await anyio.to_thread.run_sync(read)
+
     async def _on(
         self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
@@ -234,41 +272,54 @@ class IsolatedRunner:
 
     async def _start(self, maker: _Maker) -> None:
         async with maker.starting:
-            if not maker.up:
-                await (maker.runner.attach() if self._attaches else maker.runner.start())
-                maker.up = True
+            while not maker.up:
+                maker.up = True  # before it is: it may be to be another while it is being started
+                try:
+                    await (maker.runner.attach() if self._attaches else maker.runner.start())
+                except BaseException:
+                    maker.up = False
+                    raise
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
 
     async def _of(self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
         """Call the server that has a session."""
+        where = await self._where(session)
+        if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
+            await self._choose(where)  # its place was made anew, and holds what its agent committed
         return await self._on(await self._directory(session), call)
 
     async def _directory(self, session: str) -> str | None:
         """Give the folder of a session that is in a place; None: it is with those who judge."""
+        where = await self._where(session)
+        return where.directory if where is not None else None
+
+    async def _where(self, session: str) -> _Where | None:
         if self._sessions is None:
             self._sessions = await anyio.to_thread.run_sync(self._noted)
         return self._sessions.get(session)
 
-    def _noted(self) -> dict[str, str]:
+    def _noted(self) -> dict[str, _Where]:
         with suppress(FileNotFoundError):
             lines = (self._folder / _SESSIONS).read_text(errors="surrogateescape").splitlines()
-            noted = (line.partition("\t") for line in lines)  # the machine may have died in the midst of the last one
-            return {session: where for session, _, where in noted if os.path.isdir(where)}
+            noted = (line.partition("\t")[::2] for line in lines)  # the machine may have died in the midst of the last
+            found = ((session, _where_of(said)) for session, said in noted)
+            return {session: where for session, where in found if os.path.isdir(where.directory)}
         return {}
 
-    async def _note(self, session: str, directory: str | None) -> None:
+    async def _note(self, session: str, where: _Where) -> None:
         """Write down where a session is: whoever starts after us has to know."""
-        if directory is None or await self._directory(session) == directory or self._sessions is None:
+        if await self._where(session) == where or self._sessions is None:
             return
-        if await anyio.to_thread.run_sync(self._place_of, directory) is None:
+        if await anyio.to_thread.run_sync(self._place_of, where.directory) is None:
             return
-        self._sessions[session] = directory
+        self._sessions[session] = where
+        said = "\t".join(filter(None, (session, where.sandbox, where.directory)))
 
         def write() -> None:
             file = os.open(self._folder / _SESSIONS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(file, os.fsencode(f"\n{session}\t{directory}\n"))
+                os.write(file, os.fsencode(f"\n{said}\n"))
                 os.fsync(file)
             finally:
                 os.close(file)
@@ -290,8 +341,12 @@ class IsolatedRunner:
             raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
         if request.directory is not None and request.snapshot:
             await anyio.to_thread.run_sync(self._tell, request.directory, request.snapshot)
+        where = _Where(request.directory, request.sandbox) if request.directory is not None else None
+        if where is not None:
+            await self._choose(where)
         session = await self._on(request.directory, lambda on: on.open_session(request), math.inf)
-        await self._note(session, request.directory)
+        if where is not None:
+            await self._note(session, where)
         return session
 
     def _tell(self, directory: str, snapshot: str) -> None:
@@ -305,10 +360,18 @@ class IsolatedRunner:
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port)."""
+        place = await anyio.to_thread.run_sync(self._place_of, directory)
+        chosen = await self._chosen(directory) if directory is not None else None
+        if place is not None and chosen is None and not await anyio.to_thread.run_sync(self._used, place):
+            return None  # a server that is begun to look for it might be another than its agent is to have
         session = await self._on(directory, lambda on: on.find_session(key, directory), math.inf)
-        if session is not None:
-            await self._note(session, directory)
+        if session is not None and directory is not None and await self._directory(session) != directory:
+            # it is the last that was opened there, and what it wants was written down before
+            await self._note(session, _Where(directory, sandbox_named(chosen)))
         return session
+
+    def _used(self, place: Path) -> bool:
+        return (folder_for(self._state, place) / "data").exists()
 
     async def has_session(self, session: str) -> bool:
         """Whether its server still has a session (see the port)."""
@@ -320,6 +383,8 @@ class IsolatedRunner:
 
     async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port)."""
+        if (where := await self._where(prompt.session)) is not None:
+            await self._choose(where)
         return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:

@@ -8,18 +8,22 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
 from ashep.adapters.opencode.asks import ANSWERS, ASKS, STUB
-from ashep.adapters.opencode.server import Profile
+from ashep.adapters.opencode.server import Profile, keep
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
 
 PLACE = "place"
 """In the folder of a place's server: a link to the place."""
+
+_WISH = "sandbox"
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Files that OpenCode takes for a project's instructions: the first that is there."""
@@ -67,22 +71,27 @@ class Profiles:
         self._sandbox: Bubblewrap | None = None
         """What was found once: what cannot start a sandbox for a moment has none the less one."""
 
-    async def sandbox(self) -> Bubblewrap | None:
+    async def sandbox(self, wished: Sandbox) -> Bubblewrap | None:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
-        if self._agents.sandbox == "none" or self._sandbox is not None:
-            return self._sandbox
+        if wished == "none" or self._sandbox is not None:
+            return self._sandbox if wished != "none" else None
         async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
             found = await try_out(Path(scratch))
         if isinstance(found, Bubblewrap):
             self._sandbox = found
             return found
-        if self._agents.sandbox == "bwrap":
-            raise ServerNotStarted(f"`agents.sandbox` is bwrap, and {found}")
+        if wished == "bwrap":
+            whose = "agents.sandbox" if self._agents.sandbox == wished else "sandbox"
+            raise ServerNotStarted(f"`{whose}` is bwrap, and {found}")
         return None
 
-    async def maker(self, folder: Path, place: Path) -> Profile:
-        """Give the profile of the server of a place, which keeps its things in `folder`."""
+    async def maker(self, folder: Path, place: Path, *, session: bool = False) -> Profile:
+        """Give the profile of the server of a place, which keeps its things in `folder`: as all of them are, or as the
+        session wants it that works there.
+        """
         agents, environment = self._agents, dict[str, str]()
+        if session and (wished := sandbox_named(await anyio.to_thread.run_sync(wish_of, folder))) is not None:
+            agents = agents.model_copy(update={"sandbox": wished})
         opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
         write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
@@ -90,7 +99,8 @@ class Profiles:
         if why := await anyio.to_thread.run_sync(_misled, self._project, write, read):
             raise ServerNotStarted(why)
         await anyio.to_thread.run_sync(_named, folder, place)
-        return await self._profile(folder, place, how, [place, *there], read, environment)
+        sandbox = await self.sandbox(agents.sandbox)
+        return await self._profile(folder, place, sandbox, how, [place, *there], read, environment)
 
     async def judge(self, folder: Path) -> Profile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
@@ -116,18 +126,19 @@ class Profiles:
         await anyio.to_thread.run_sync(lambda: ground.mkdir(parents=True, exist_ok=True))
         how = json.dumps(["judge", self._agents.sandbox, name])
         # OpenCode writes into each folder of settings, too
-        return await self._profile(folder, ground, how, [base], [ground], environment)
+        sandbox = await self.sandbox(self._agents.sandbox)
+        return await self._profile(folder, ground, sandbox, how, [base], [ground], environment)
 
     async def _profile(
         self,
         folder: Path,
         at: Path,
+        sandbox: Bubblewrap | None,
         how: str,
         writable: Sequence[Path],
         readable: Sequence[Path],
         environment: dict[str, str],
     ) -> Profile:
-        sandbox = await self.sandbox()
         how = f"{'sandboxed' if sandbox else 'open'} {sha256(how.encode()).hexdigest()[:16]}"
         if sandbox is None:
             return Profile(how, View(at, ()), None, environment, frozenset(self._elsewhere(_TRACKERS)))
@@ -178,6 +189,26 @@ class Profiles:
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self._environ if name.startswith(families)}
+
+
+def wish_of(folder: Path) -> str | None:
+    """Name the sandbox of the session that worked last on the server of this folder, empty where it is that of all;
+    None: none has. Blocks.
+    """
+    with suppress(FileNotFoundError):
+        return (folder / _WISH).read_text(errors="replace")
+    return None
+
+
+def wish(folder: Path, wished: Sandbox | None) -> None:
+    """Have the server of this folder be one with this sandbox, when it is looked at next. Blocks."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    keep(folder / _WISH, wished or "")
+
+
+def sandbox_named(word: str | None) -> Sandbox | None:
+    """Give the sandbox of this name; None: it is none's."""
+    return next((one for one in get_args(Sandbox) if one == word), None)
 
 
 def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:

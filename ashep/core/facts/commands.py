@@ -10,6 +10,7 @@ from typing import Literal
 
 from ashep.core.facts import requests, resources, runs, tracker
 from ashep.core.facts.delivery import Ground
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
 
 
@@ -121,6 +122,8 @@ class OpenSession(OfRun):
     tries: int = 0
     directory: str | None = None
     """The issue's own work tree; None: the project's folder."""
+    sandbox: Sandbox | None = None
+    """Where its agent runs; None: as config.yaml says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer, requests
 from ashep.core.facts.outcome import Outcome
+from ashep.core.policy.agents import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ class RunPlanned(OfRun, Decision):
     """The number that such a tree has among those in use."""
     onto: str | None = None
     """The branch that the user has checked out."""
+    sandbox: Sandbox | None = None
+    """Where its agent runs; None: where all do that may change files, or it only reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from ashep.core.policy.language import Document, Name, Names, Word
 
+Sandbox = Literal["auto", "bwrap", "none"]
+
 # --- agents.yaml ------------------------------------------------------------------------------------------------
 
 
@@ -45,6 +47,9 @@ class Agent(Document):
     extract, or any word that a phase asks for."""
     read_write: Literal["read", "write"] = "read"
     """Phases with write access take only agents with `write`."""
+    sandbox: Sandbox | None = None
+    """Where it runs in phases with write access, as `agents.sandbox` of config.yaml says it for all: that is what
+    counts where this is `null`. It takes a place for each issue (`runners.opencode.isolation`)."""
     tags: Names = ()
     """Words that a phase can filter by."""
     runner: RunnerChoice = RunnerChoice()

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.globs import parse_glob
 from ashep.core.policy.language import (
     BEADS,
@@ -207,10 +208,11 @@ Opening = Literal["docker", "gpg-agent", "podman", "ssh-agent"]
 class AgentsSettings(Document):
     """Where agents work that may change files."""
 
-    sandbox: Literal["auto", "bwrap", "none"] = "none"
-    """Where an agent runs that may change files. `bwrap`: in bubblewrap, and where that cannot be used none runs.
-    `auto`: in bubblewrap where it can be used. `none`: as you, with all that you can reach. With one of the first two
-    `worker.workspace` is `place`. `ashep install` says what is not isolated."""
+    sandbox: Sandbox = "none"
+    """Where an agent runs that may change files, unless its own `sandbox` in agents.yaml says otherwise. `bwrap`: in
+    bubblewrap, and where that cannot be used none runs. `auto`: in bubblewrap where it can be used. `none`: as you,
+    with all that you can reach. With one of the first two `worker.workspace` is `place`. `ashep install` says what is
+    not isolated."""
     paths: AgentPaths = AgentPaths()
     """What they see there beside the machine's programs and toolchains, and their place."""
     openings: Annotated[tuple[Opening, ...], Field(max_length=4)] = ()

@@ -18,7 +18,7 @@ from ashep.core.facts.runs import RunPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
-from ashep.core.policy.agents import Agent
+from ashep.core.policy.agents import Agent, Sandbox
 from ashep.core.policy.policies import Human, Phase, ReuseFrom
 from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
 from ashep.core.resources import budgets, server
@@ -304,6 +304,7 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     attempt = flow.attempt + 1
     alone = _kind(world, flow, phase) == "own"
     branch = branch_at(world, flow) if alone else None
+    sandbox = agent.sandbox if phase.writes else None
     return RunPlanned(
         issue=flow.issue.id,
         run=f"{flow.issue.id}/{phase.name}.{flow.visit}.{attempt}",
@@ -317,7 +318,7 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
         capabilities=phase.needs,
         access="write" if phase.writes else "read",
         timeout=phase.timeout * agent.performance.timeout_multiplier,
-        reuse=_session(flow, phase, agent),
+        reuse=_session(flow, phase, agent, sandbox),
         lock=phase.writes and not alone and world.settings.worker.lock_work_tree,
         why=choice.why,
         others=choice.others,
@@ -327,16 +328,19 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
         branch=branch,
         slot=slot_of(flow.issue.id, room.numbers) if alone else 0,
         onto=world.tree.branch if alone and world.tree else None,
+        sandbox=sandbox,
     )
 
 
-def _session(flow: Flow, phase: Phase, agent: Agent) -> str | None:
+def _session(flow: Flow, phase: Phase, agent: Agent, sandbox: Sandbox | None) -> str | None:
+    """Give the session to go on in, which is never one that was in another sandbox."""
     wish: Literal["new", "reuse"] | ReuseFrom = phase.session or agent.runner.session_strategy
     last, here = flow.run, (agent.id, phase.name, flow.visit)
     stopped = last is not None and last.refused > 0 and (last.agent, last.phase, last.visit) == here  # by its provider
+    found = dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None or stopped else None
     if isinstance(wish, ReuseFrom) and flow.resume is None and not stopped:
-        return dict(flow.sessions).get(wish.reuse_from)
-    return dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None or stopped else None
+        found = dict(flow.sessions).get(wish.reuse_from)
+    return found if found is None or dict(flow.sandboxes).get(found) == sandbox else None
 
 
 # --- issues that may be taken -------------------------------------------------------------------------------------

@@ -47,8 +47,12 @@ def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: d
     if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
         run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
     flow = replace(flow, run=run)
+    if extract == "open":
+        return flow
     sessions = dict(flow.sessions) | {run.phase: fact.session}
-    return flow if extract == "open" else replace(flow, sessions=tuple(sessions.items()))
+    own = dict(flow.sandboxes) | ({fact.session: run.sandbox} if run.sandbox is not None else {})
+    sandboxes = tuple(one for one in own.items() if one[0] in sessions.values())
+    return replace(flow, sessions=tuple(sessions.items()), sandboxes=sandboxes)
 
 
 def _prepared(flow: Flow, run: Run, fact: run_facts.PromptPrepared, seq: int, at: datetime) -> Flow:
@@ -116,7 +120,7 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
         fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
         tree_wanted="before" if fact.access == "write" or fact.branch else "no",
-        watch=Watch(stall_after=fact.stall_after, tool_timeout=fact.tool_timeout),
+        watch=Watch(stall_after=fact.stall_after, tool_timeout=fact.tool_timeout), sandbox=fact.sandbox,
     )  # fmt: skip
     counters, marks = flow.counters, tuple(mark for mark in flow.counters.marks if mark.scope != "run")
     counters = replace(counters, runs=counters.runs + 1, cycle_runs=counters.cycle_runs + 1, marks=marks)

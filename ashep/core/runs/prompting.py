@@ -151,6 +151,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
         None if extract else run.reuse,
         rules_of(world, phase, writes=access == "write"),
         directory=own.ground or own.path if run.branch is not None and own is not None else None,
+        sandbox=run.sandbox,
     )
 
 

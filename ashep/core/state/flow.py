@@ -12,6 +12,7 @@ from ashep.core.facts.issues import About, CreationWanted, Passed
 from ashep.core.facts.records import Intent
 from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Comment, Issue
+from ashep.core.policy.agents import Sandbox
 from ashep.core.state.authors import NOBODY, Authors
 from ashep.core.state.delivery import NO_WORK, Work
 from ashep.core.state.frozen import replace
@@ -133,6 +134,8 @@ class Flow:
     reports: tuple[Report, ...] = ()
     sessions: tuple[tuple[str, str], ...] = ()
     """The last session of each phase."""
+    sandboxes: tuple[tuple[str, Sandbox], ...] = ()
+    """Those of these sessions whose agents' entries say where they run."""
     messages: tuple[str, ...] = ()
     """The ids of the last prompts: in a session that is used again earlier ones are ours, and no person's."""
     models: tuple[tuple[str, Model], ...] = ()

@@ -8,6 +8,7 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, TurnSeen
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import Phase
 from ashep.core.state.frozen import replace
 
@@ -115,6 +116,7 @@ class Run:
     planned: datetime
     reuse: str | None = None
     branch: str | None = None
+    sandbox: Sandbox | None = None
     began: Phase | None = None
     """Its phase as it was when the run began, where the policy has been changed since."""
     state: str = "planned"

@@ -284,6 +284,7 @@ class Effects:
                     permissions=command.permissions,
                     directory=command.directory,
                     snapshot=self._snapshot(command, world) if world.settings.isolated else "",
+                    sandbox=command.sandbox,
                 )
             )
         return [runs.SessionOpened(command.issue, command.run, command.key, session)]

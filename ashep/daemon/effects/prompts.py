@@ -105,7 +105,7 @@ class PromptEffects:
             writes=phase.writes,
             branch=run.branch or "",
             alone=speaks_for_itself(world, run),
-            asks=self._asks,
+            asks=self._asks and (run.sandbox or world.settings.agents.sandbox) != "none",
             slot=flow.work.own.slot if flow.work.own else 0,
             found=self._found(flow, writes=phase.writes),
         )
