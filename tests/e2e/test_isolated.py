@@ -67,7 +67,7 @@ agents: {sandbox: bwrap}
 @pytest.fixture
 def isolated(site: Site, managed: None) -> Iterator[Site]:
     policies = site.project / ".agent-shepherd" / "policies.yaml"
-    policies.write_text(POLICIES + JUDGED + PROVEN + BOTH)
+    policies.write_text(POLICIES + JUDGED + PROVEN)
     site.config(CONFIG)
     yield site
     site.ashep("stop", "--server")
@@ -156,6 +156,7 @@ def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(is
     site = isolated
     registry = site.project / ".agent-shepherd" / "agents.yaml"
     before = registry.read_text()
+    (registry.parent / "policies.yaml").write_text(POLICIES + BOTH)
     registry.write_text(f"{before}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
     try:
         (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
@@ -165,6 +166,7 @@ def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(is
             working.says("closed by shepherd")
             assert working.wait(60) == 0
     finally:
+        (registry.parent / "policies.yaml").write_text(POLICIES)
         registry.write_text(before)
     told = [site.run("git", "show", f"ashep/{issue}:seen.{n}") for n in range(2)]
     assert ["PRIVATE KEY" in one for one in told] == [False, True]
@@ -176,7 +178,7 @@ def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolate
     site = isolated
     issue = site.add("take it", "policy:quick", behaves=behaving(["echo made >> b.txt"], drip=0.4))
     run = f"{issue}/implement.1.1"
-    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+    with site.working(issue) as working:
         until(lambda: site.requests(run) > 1, 60, lambda: working.text)
         place = site.tree(issue)
         record = folder_for(site.state, place, site.environ) / "server.json"
@@ -191,6 +193,5 @@ def test_a_person_takes_a_place_and_its_server_stays_until_they_are_done(isolate
         assert "TreeSealed" not in [one["type"] for one in site.journal(issue)]
         site.ashep("release", issue)
         working.says("closed by shepherd")
-        assert working.wait(60) == 0
     assert site.run("git", "show", f"ashep/{issue}:person.txt") == "mine\n"
     assert not record.exists()
