@@ -341,6 +341,36 @@ async def test_what_the_environment_says_to_opencode_is_said_to_judges_too_or_th
         await server.start()
 
 
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+async def test_what_settings_of_opencode_include_is_there_or_no_server_would_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key in a file of its own, as OpenCode's own pages advise, and prompts of agents; a project's by its base."""
+    secret, own = world.folder / "home" / ".secrets" / "key", world.folder / "home" / "own" / "more.json"
+    for file, text in ((secret, "sk-1"), (own.with_name("role"), "be brief"), (world.folder / "role", "be kind")):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    settled = json.loads((world.config / "opencode.json").read_text())
+    settled["agent"] = {"mine": {"mode": "all", "prompt": "{file:~/.secrets/key}"}}
+    (world.config / "opencode.json").write_text(json.dumps(settled))
+    project = {"opencode.json": '{"agent": {"ours": {"prompt": "{file:./docs/role.md}"}}}', "docs/role.md": "x"}
+    for top in (world.project, world.place):
+        for name, text in project.items():
+            (top / name).parent.mkdir(exist_ok=True)
+            (top / name).write_text(text)
+    commit(world.project, *project)
+    async with world.runner() as runner:
+        assert {"mine", "ours"} <= set((await runner.catalog()).agents)
+        maker = await runner.open_session(write(world))
+        assert (await turn_of(runner, maker, asking(maker, "make it"))).text == "done"
+        await runner.stop_server()
+    more = {"role": {"prompt": "{file:role}"}, "other": {"prompt": f"{{file:{world.folder}/role}}"}}
+    own.write_text(json.dumps({"agent": more}))
+    monkeypatch.setenv("OPENCODE_CONFIG", str(own))
+    async with world.runner() as runner:
+        assert {"mine", "role", "other"} <= set((await runner.catalog()).agents)
+
+
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:
     """Not what stands in the user's folder, nor what a candidate has; and no page of the web."""
     base = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -31,6 +32,7 @@ INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 _OURS = (ASKS, "data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
+_JSON = (".json", ".jsonc")
 _HIDDEN = (".git", ".beads", ".agent-shepherd")
 """What no server kept apart sees of the project, whatever else of it is there."""
 _CACHED = ("bin", "node_modules", "packages")
@@ -105,7 +107,9 @@ class Profiles:
     async def judge(self, folder: Path) -> Profile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
         try:
-            held = await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER))
+            held = dict(await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER)))
+            if included := _in_repository(held):
+                held |= await self._base(included)
         except AshepError as error:
             raise RunnerUnavailable(f"the base branch's configuration cannot be read: {error}") from error
         name = sha256(repr(sorted(held.items())).encode()).hexdigest()[:16]
@@ -166,7 +170,7 @@ class Profiles:
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings = await anyio.to_thread.run_sync(_within, config)
+        settings = await anyio.to_thread.run_sync(_settings, config, at, home, self._environ)
         hidden = await anyio.to_thread.run_sync(_hidden, self._project)
         view = View(
             at=at,
@@ -239,6 +243,31 @@ def _there(paths: Sequence[Path]) -> list[Path]:
 
 def _within(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+_INCLUDED = re.compile(r"\{file:([^}]+)\}")
+"""How a text stands in OpenCode's settings for what is in a file; where there is none it does not start."""
+
+
+def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Give the user's own settings of OpenCode, and the files that they include."""
+    named = [Path(environ[name]) for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR") if environ.get(name)]
+    files = [one for top in (config, *named) for one in (_within(top) or [top])]
+    said = [(environ.get("OPENCODE_CONFIG_CONTENT", ""), at)]
+    said += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
+    included = [(one, folder) for text, folder in said for one in _INCLUDED.findall(text)]
+    return [*files, *(home / one[2:] if one.startswith("~/") else folder / one for one, folder in included)]
+
+
+def _in_repository(held: Mapping[str, bytes]) -> list[str]:
+    """Name the files that settings of a repository include, as far as they lie in it."""
+    said = [(name, held[name].decode(errors="replace")) for name in held if name.endswith(_JSON)]
+    paths = (
+        os.path.normpath(os.path.join(os.path.dirname(name), one))
+        for name, text in said
+        for one in _INCLUDED.findall(text)
+    )
+    return sorted({path for path in paths if not path.startswith(("/", "~", ".."))} - held.keys())
 
 
 def _homely(paths: Sequence[str]) -> list[Path]:
