@@ -40,6 +40,7 @@ _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
 _READING = 10.0  # seconds that a read waits for a server to be started
+_TRIES = 3  # of who opens or sends: a run ends with the last
 _SLOW = 3  # so often in a row it may be too slow for that, before it is ended
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
@@ -117,6 +118,8 @@ class _Maker:
     used: float = field(default_factory=anyio.current_time)
     up: bool = False
     """It was started, and was not seen to be away since."""
+    life: int = 0
+    """Which one of its servers it is."""
     failed: int = 0
     until: float = 0.0
     """Until then it is not tried again."""
@@ -237,32 +240,48 @@ class IsolatedRunner:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
         whoever reads waits for that no longer than `patience`, for others are read after this one.
 
-        Raises `RunnerRefused` where that of a place does not answer all the same: that is about this run alone.
+        Raises `RunnerRefused` where that of a place does not answer all the same: that is about this run alone. Who
+        opens or sends tries more often, whatever came of others' tries.
         """
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         if place is None:
             return await call(self._judges)
         maker = self._makers.setdefault(place, _Maker(self._make(place)))
-        maker.used = anyio.current_time()
-        if maker.used < maker.until:  # each try may take long, and others wait for it
+        maker.used, opens = anyio.current_time(), patience == math.inf
+        if maker.used < maker.until and not opens:  # each try may take long, and others wait for it
             raise RunnerRefused(f"the agent server of {place.name} does not answer")
-        try:
-            await self._up(maker, patience)
-            with suppress(RunnerUnavailable):
-                return await call(maker.runner)
-            maker.up = False
-            await self._up(maker, patience)
-            return await call(maker.runner)
-        except (RunnerUnavailable, RunnerUnauthorized) as error:
-            if self._attaches:
-                raise
-            await maker.runner.ask_for_room()  # a full disk is everybody's
+        for last in (*(False,) * (_TRIES - 1 if opens else 0), True):
+            life = maker.life
+            try:
+                for again in (True, False):
+                    await self._up(maker, patience)
+                    life = maker.life
+                    with suppress(*((RunnerUnavailable,) if again else ())):
+                        answer = await call(maker.runner)
+                        maker.failed = 0
+                        return answer
+                    if maker.life == life:
+                        maker.up = False
+            except (RunnerUnavailable, RunnerUnauthorized) as error:
+                if self._attaches:
+                    raise
+                await maker.runner.ask_for_room()  # a full disk is everybody's
+                await self._failed(maker, life, error)
+                if last:
+                    raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
+                await anyio.sleep(_PAUSE)
+        raise AssertionError
+
+    async def _failed(self, maker: _Maker, life: int, error: RunnerError) -> None:
+        """Leave a server alone for a while that failed in this life of its; another may have been begun meanwhile."""
+        async with maker.starting:
+            if maker.life != life:
+                return
             maker.up, maker.failed = False, maker.failed + 1
             maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
             if not isinstance(error, _Slow) or maker.failed % _SLOW == 0:
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
-            raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
 
     async def _up(self, maker: _Maker, patience: float) -> None:
         with anyio.move_on_after(patience) as waited:
@@ -279,6 +298,7 @@ class IsolatedRunner:
                 except BaseException:
                     maker.up = False
                     raise
+                maker.life += 1
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
 
