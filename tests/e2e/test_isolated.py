@@ -50,12 +50,15 @@ agents: {sandbox: bwrap}
 
 @pytest.fixture
 def isolated(site: Site, managed: None) -> Iterator[Site]:
-    policies = site.project / ".agent-shepherd" / "policies.yaml"
+    policies, registry = (site.project / ".agent-shepherd" / f"{name}.yaml" for name in ("policies", "agents"))
+    agents = registry.read_text()
+    registry.write_text(f"{agents}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
     policies.write_text(POLICIES + JUDGED + BOTH)
     site.config(CONFIG)
     yield site
     site.ashep("stop", "--server")
     policies.write_text(POLICIES)
+    registry.write_text(agents)
     site.config("")
 
 
@@ -96,18 +99,12 @@ def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> 
 def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(isolated: Site) -> None:
     """The second of two in one place runs as the user, by its entry in agents.yaml, and finds what the first left."""
     site = isolated
-    registry = site.project / ".agent-shepherd" / "agents.yaml"
-    before = registry.read_text()
-    registry.write_text(f"{before}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
-    try:
-        (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
-        line = "head ~/key > seen.$(ls | grep -c seen) 2>&1; ls"
-        issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
-        with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
-            working.says("closed by shepherd")
-            assert working.wait(60) == 0
-    finally:
-        registry.write_text(before)
+    (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
+    line = "head ~/key > seen.$(ls | grep -c seen) 2>&1; ls"
+    issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
+    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        working.says("closed by shepherd")
+        assert working.wait(60) == 0
     told = [site.run("git", "show", f"ashep/{issue}:seen.{n}") for n in range(2)]
     assert ["PRIVATE KEY" in one for one in told] == [False, True]
     opened = [one.get("sandbox") for one in site.journal(issue) if one["type"] == "RunPlanned"]
