@@ -438,25 +438,17 @@ async def test_a_server_that_an_agent_broke_is_nobody_elses(world: World) -> Non
 
 async def test_who_opens_a_session_tries_again_whatever_came_of_others_tries(world: World) -> None:
     """A read that found the server ended, and none that could be started, is no reason for the next run to fail."""
-    flaky = world.folder / "bin" / "flaky"
-    flaky.write_text(
-        f'#!/bin/sh\n[ ! -e {world.place}/no ] || ! rm {world.place}/no || exit 1\nexec {world.settings.runners.opencode.command[0]} "$@"\n'
-    )
-    flaky.chmod(0o755)
-    runners = world.settings.runners
-    command = runners.opencode.model_copy(update={"command": (str(flaky),)})
-    world.settings = world.settings.model_copy(update={"runners": runners.model_copy(update={"opencode": command})})
+    database = folder_for(world.state, world.place) / "data" / "opencode" / "opencode.db"
     async with world.runner() as runner:
         first = await runner.open_session(write(world))
         await leave(world.state, world.place)
-        (world.place / "no").touch()
-        with pytest.raises(RunnerRefused, match="t-1"):
-            await runner.turn(first, asking(first, "").message_id)
-        with pytest.raises(RunnerRefused, match="does not answer"):
-            await runner.turn(first, asking(first, "").message_id)
-        (world.place / "no").touch()
+        good = database.read_bytes()
+        database.write_bytes(b"broken" * 1000)
+        for said in ("did not start", "does not answer"):
+            with pytest.raises(RunnerRefused, match=said):
+                await runner.turn(first, asking(first, "").message_id)
+        database.write_bytes(good)
         assert await runner.has_session(await runner.open_session(write(world)))
-        assert not (world.place / "no").exists()
 
 
 async def test_killed_server_of_a_place(world: World) -> None:

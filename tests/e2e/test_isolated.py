@@ -66,12 +66,15 @@ agents: {sandbox: bwrap}
 
 @pytest.fixture
 def isolated(site: Site, managed: None) -> Iterator[Site]:
-    policies = site.project / ".agent-shepherd" / "policies.yaml"
-    policies.write_text(POLICIES + JUDGED + PROVEN)
+    policies, registry = (site.project / ".agent-shepherd" / f"{name}.yaml" for name in ("policies", "agents"))
+    agents = registry.read_text()
+    registry.write_text(f"{agents}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
+    policies.write_text(POLICIES + JUDGED + PROVEN + BOTH)
     site.config(CONFIG)
     yield site
     site.ashep("stop", "--server")
     policies.write_text(POLICIES)
+    registry.write_text(agents)
     site.config("")
 
 
@@ -154,20 +157,12 @@ def told(behave: Callable[[Ask], Reply], said: list[str]) -> Callable[[Ask], Rep
 def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(isolated: Site) -> None:
     """The second of two in one place runs as the user, by its entry in agents.yaml, and finds what the first left."""
     site = isolated
-    registry = site.project / ".agent-shepherd" / "agents.yaml"
-    before = registry.read_text()
-    (registry.parent / "policies.yaml").write_text(POLICIES + BOTH)
-    registry.write_text(f"{before}  - {{id: bold, capabilities: [polish], read_write: write, sandbox: none}}\n")
-    try:
-        (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
-        line = "head ~/key > seen.$(ls | grep -c seen) 2>&1; ls"
-        issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
-        with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
-            working.says("closed by shepherd")
-            assert working.wait(60) == 0
-    finally:
-        (registry.parent / "policies.yaml").write_text(POLICIES)
-        registry.write_text(before)
+    (Path(site.environ["HOME"]) / "key").write_text("-----PRIVATE KEY-----")
+    line = "head ~/key > seen.$(ls | grep -c seen) 2>&1; ls"
+    issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
+    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        working.says("closed by shepherd")
+        assert working.wait(60) == 0
     told = [site.run("git", "show", f"ashep/{issue}:seen.{n}") for n in range(2)]
     assert ["PRIVATE KEY" in one for one in told] == [False, True]
     opened = [one.get("sandbox") for one in site.journal(issue) if one["type"] == "RunPlanned"]
