@@ -20,7 +20,7 @@ from ashep import connect
 from ashep.adapters import processes, programs
 from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
-from ashep.adapters.opencode.server import Record, folder_of
+from ashep.adapters.opencode.server import LEFT, Record, folder_of
 from ashep.cli.place import servers_of
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
@@ -95,6 +95,11 @@ class World:
     def record(self, place: Path | None = None) -> Record:
         folder = self.servers if place is None else folder_for(self.state, place)
         return Record.model_validate_json((folder / "server.json").read_bytes())
+
+    async def end(self) -> None:
+        """The place's server ends, and its run has not."""
+        await leave(self.state, self.place)
+        (folder_for(self.state, self.place) / LEFT).unlink()
 
     def has_record(self, place: Path) -> bool:
         return (folder_for(self.state, place) / "server.json").exists()
@@ -274,7 +279,7 @@ async def test_a_server_that_is_begun_when_another_is_chosen_is_not_used(world: 
     """Whoever reads had it begun, as it was to be then."""
     async with world.runner() as runner:
         old = await runner.open_session(write(world, sandbox="none"))
-        await leave(world.state, world.place)
+        await world.end()
         world.commands["late"] = [f"cat {world.folder}/home/key"]
         async with anyio.create_task_group() as group:
             group.start_soon(runner.asked, old)
@@ -416,7 +421,11 @@ async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
         assert not sleepers("4321")
         assert not sleepers("4322")
         assert not processes.holders_of(before.mark)
-        assert (await runner.turn(maker, asking(maker, "").message_id)).text == "done"  # it is begun anew
+        with pytest.raises(RunnerRefused, match="was ended with its run"):  # what is in the place is being sealed
+            await runner.turn(maker, asking(maker, "").message_id)
+        assert not world.has_record(world.place)
+        assert await runner.has_session(maker)  # a run may go on in it
+        assert (await runner.turn(maker, asking(maker, "").message_id)).text == "done"
         await forget(world.state, world.place)
         assert not folder_for(world.state, world.place).exists()
         assert not await runner.has_session(maker)
@@ -427,7 +436,7 @@ async def test_a_server_that_an_agent_broke_is_nobody_elses(world: World) -> Non
     async with world.runner() as runner:
         judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
         maker = await runner.open_session(write(world))
-        await leave(world.state, world.place)
+        await world.end()
         (folder_for(world.state, world.place) / "data" / "opencode" / "opencode.db").write_bytes(b"broken" * 1000)
         with pytest.raises(RunnerRefused, match="t-1"):
             await runner.turn(maker, asking(maker, "").message_id)
@@ -441,7 +450,7 @@ async def test_who_opens_a_session_tries_again_whatever_came_of_others_tries(wor
     database = folder_for(world.state, world.place) / "data" / "opencode" / "opencode.db"
     async with world.runner() as runner:
         first = await runner.open_session(write(world))
-        await leave(world.state, world.place)
+        await world.end()
         good = database.read_bytes()
         database.write_bytes(b"broken" * 1000)
         for said in ("did not start", "does not answer"):

@@ -23,7 +23,7 @@ import anyio.to_thread
 from ashep.adapters import processes
 from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
+from ashep.adapters.opencode.server import LEFT, ManagedServer, Record, folder_of
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
@@ -67,7 +67,15 @@ def living(folder: Path) -> tuple[int, int]:
 
 async def leave(state: Path, place: Path) -> None:
     """End the server of a place, if it has one, and all that runs there. `state`: the project's state folder."""
-    await ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place)).stop()
+    server = ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place))
+
+    def mark() -> None:
+        with suppress(FileNotFoundError):
+            (server.folder / LEFT).touch()
+
+    await anyio.to_thread.run_sync(mark)
+    await server.stop()
+    await anyio.to_thread.run_sync(mark)  # one that was being begun took the first away
 
 
 async def forget(state: Path, place: Path) -> None:
@@ -254,6 +262,8 @@ class IsolatedRunner:
             life = maker.life
             try:
                 for again in (True, False):
+                    if not (opens or maker.up) and await anyio.to_thread.run_sync(self._is_left, place):
+                        raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
                     await self._up(maker, patience)
                     life = maker.life
                     with suppress(*((RunnerUnavailable,) if again else ())):
@@ -271,6 +281,9 @@ class IsolatedRunner:
                     raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
                 await anyio.sleep(_PAUSE)
         raise AssertionError
+
+    def _is_left(self, place: Path) -> bool:
+        return (folder_for(self._state, place) / LEFT).exists()
 
     async def _failed(self, maker: _Maker, life: int, error: RunnerError) -> None:
         """Leave a server alone for a while that failed in this life of its; another may have been begun meanwhile."""
@@ -302,12 +315,14 @@ class IsolatedRunner:
                 changed, self._changed = self._changed, anyio.Event()
                 changed.set()
 
-    async def _of(self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
+    async def _of(
+        self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
+    ) -> _Answer:
         """Call the server that has a session."""
         where = await self._where(session)
         if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
             await self._choose(where)  # its place was made anew, and holds what its agent committed
-        return await self._on(await self._directory(session), call)
+        return await self._on(await self._directory(session), call, patience)
 
     async def _directory(self, session: str) -> str | None:
         """Give the folder of a session that is in a place; None: it is with those who judge."""
@@ -395,7 +410,7 @@ class IsolatedRunner:
 
     async def has_session(self, session: str) -> bool:
         """Whether its server still has a session (see the port)."""
-        return await self._of(session, lambda on: on.has_session(session))
+        return await self._of(session, lambda on: on.has_session(session), math.inf)
 
     async def asked(self, session: str) -> tuple[str, ...]:
         """The ids of a session's user messages (see the port)."""

@@ -65,6 +65,10 @@ LOG_KEPT = 1024 * 1024
 """Bytes that move there."""
 
 
+LEFT = "left"
+"""A file in the folder of a server that was ended because what runs there is over: nobody begins it only to read."""
+
+
 TOKEN = "ASHEP_SERVER_TOKEN"
 """The environment variable that holds the token."""
 
@@ -263,6 +267,7 @@ class ManagedServer:
         record = Record(token=secrets.token_hex(16), port=_free_port(), password=secrets.token_urlsafe(24))
         record.how = self._profile.how if self._profile is not None else ""
         self._link_credentials()
+        (self.folder / LEFT).unlink(missing_ok=True)
         self._write(record)
         process, first = self._spawn(program, record)
         record = record.model_copy(update={"pid": process.pid, "started": processes.stat(process.pid)[1]})
