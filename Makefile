@@ -1,4 +1,4 @@
-# Everything runs in the checkout's .venv; requirements/setup.py makes it, and gets bd and opencode, where they are missing.
+# Everything runs in the checkout's .venv; requirements/setup.py makes it, and gets bd, opencode and claude, where they are missing.
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
@@ -8,7 +8,7 @@ WORKERS ?= 4
 PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
+.PHONY: help setup venv claude demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,10 +19,13 @@ setup: ## get everything that is needed: .venv, opencode, bd (the first time abo
 venv: ## make .venv only, from the pinned requirements
 	@$(SETUP) python
 
+claude: ## get Claude Code, which tests alone need (Linux on x64; 170 MB to fetch, 380 MB on the disk)
+	@$(SETUP) claude
+
 demo: setup ## watch Agent Shepherd walk issues through a policy, offline
 	@$(BIN)/ashep demo
 
-test: setup ## run all tests, the ones with the real bd and OpenCode included
+test: setup claude ## run all tests, the ones with the real bd, OpenCode and Claude Code included
 	@$(BIN)/python -m pytest $(PARALLEL)
 
 quick: venv ## run the tests that need neither bd nor OpenCode and do not take long
@@ -72,7 +75,7 @@ torture-real: setup ## kill the real ashep at every boundary of a life, once and
 powercut: venv ## cut the power at every moment of a life, on what real git wrote; needs strace (EACH=1, SEEDS=4)
 	@$(BIN)/python -m tests.powercut --each $(or $(EACH),1) --seeds $(or $(SEEDS),4)
 
-deep: setup ## all of it in full, in parts of an hour each; goes on where it was (ARGS=--list, ARGS="mutants torture")
+deep: setup claude ## all of it in full, in parts of an hour each; goes on where it was (ARGS=--list, ARGS="mutants torture")
 	@$(BIN)/python -m tests.deep $(ARGS)
 
 bench: setup ## measure

@@ -5,6 +5,7 @@
     python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
     python3 requirements/setup.py all        the four of them
+    python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB)
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
 
 It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
@@ -40,6 +41,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / ".ashep-setup"
 BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
 OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
+CLAUDE_VERSION = "2.1.330"  # also in requirements/claude/package.json and ashep/adapters/programs.py
 HEARTBEAT = 15.0
 RETRY = 86_400.0  # seconds until bubblewrap is looked for again where there was none
 
@@ -321,72 +323,86 @@ def uv_environment() -> dict[str, str]:
     }
 
 
-# --- opencode ---------------------------------------------------------------------------------------------------------
+# --- from npm: opencode, claude ---------------------------------------------------------------------------------------
 
 
 def opencode() -> None:
     """Have the pinned OpenCode: on PATH, in the cache, or from npm."""
-    target = tools_cache() / f"opencode-{OPENCODE_VERSION}"
-    program = Path("node_modules", ".bin", "opencode")
+    _from_npm("opencode", OPENCODE_VERSION, Path("node_modules", ".bin", "opencode"), _unpack_opencode)
+
+
+def claude() -> None:
+    """Have the pinned Claude Code, which tests alone need: on PATH, in the cache, or from npm.
+
+    Its package for this one platform is the program itself. The one that picks a platform's wants a newer Node.js, and
+    a script of its own to be run.
+    """
+    _from_npm("claude", CLAUDE_VERSION, Path("node_modules", "@anthropic-ai", "claude-code-linux-x64", "claude"))
+
+
+def _from_npm(name: str, version: str, program: Path, unpack: Callable[[Path], None] | None = None) -> None:
+    target = tools_cache() / f"{name}-{version}"
     if (target / program).is_file():
         return
-    on_path = shutil.which("opencode")
-    if on_path and version_of(on_path, "--version") == numbers(OPENCODE_VERSION):
+    on_path = shutil.which(name)
+    if on_path and version_of(on_path, "--version") == numbers(version):
         return
-    with locked("opencode"), workshop("opencode") as folder:
+    with locked(name), workshop(name) as folder:
         if (target / program).is_file():
             return
-        remedy = "install Node.js 20 or later with npm, or put opencode itself on PATH"
-        npm, node = need("npm", "install opencode", remedy), need("node", "install opencode", remedy)
+        step, remedy = f"install {name}", f"install Node.js 20 or later with npm, or put {name} itself on PATH"
+        npm, node = need("npm", step, remedy), need("node", step, remedy)
         node_version = version_of(node, "--version")
         if node_version and node_version < (20,):
-            raise Failed("install opencode", f"Node.js is {'.'.join(map(str, node_version))}", remedy)
-        say(f"opencode: installing opencode-ai@{OPENCODE_VERSION} from npm into {target}")
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(REQUIREMENTS / "opencode" / name, folder)
+            raise Failed(step, f"Node.js is {'.'.join(map(str, node_version))}", remedy)
+        for file in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(REQUIREMENTS / name / file, folder)
+        (package,) = json.loads((folder / "package.json").read_text())["dependencies"]
+        say(f"{name}: installing {package}@{version} from npm into {target}")
         # Not `npm ci`: it refuses a lock that lacks other platforms' binaries. The install script is run by hand,
         # because whether npm runs it depends on npm's version and settings.
-        _must(
-            "install opencode",
-            [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"],
-            folder,
-        )
-        if strangers := unpinned(folder):
+        _must(step, [npm, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        if strangers := unpinned(folder, name):
             why = f"npm brought what package-lock.json has no hash of: {', '.join(strangers)}"
+            raise Failed(f"check {name}", why, f"put {name} {version} itself on PATH: nothing of it was run")
+        if unpack is not None:
+            unpack(folder)
+        if version_of(folder / program, "--version") != numbers(version):
             raise Failed(
-                "check opencode", why, f"put opencode {OPENCODE_VERSION} itself on PATH: nothing of it was run"
-            )
-        with tempfile.TemporaryDirectory(prefix="ashep-setup-") as shut:
-            # where the program of this platform is not there, or does not start, the script asks npm for another
-            Path(shut, "npm").write_text("#!/bin/sh\nexit 1\n")
-            Path(shut, "npm").chmod(0o755)
-            path = {"PATH": f"{shut}{os.pathsep}{os.environ.get('PATH', '')}"}
-            _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai", path)
-        if version_of(folder / program, "--version") != numbers(OPENCODE_VERSION):
-            raise Failed(
-                "try opencode",
+                f"try {name}",
                 "the installed program does not start",
                 f"run {program} --version after npm install by hand",
             )
         place(folder, target)
 
 
-def unpinned(folder: Path) -> list[str]:
+def _unpack_opencode(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="ashep-setup-") as shut:
+        # where the program of this platform is not there, or does not start, the script asks npm for another
+        Path(shut, "npm").write_text("#!/bin/sh\nexit 1\n")
+        Path(shut, "npm").chmod(0o755)
+        path = {"PATH": f"{shut}{os.pathsep}{os.environ.get('PATH', '')}"}
+        node = need("node", "unpack opencode", "install Node.js 20 or later")
+        _must("unpack opencode", [node, "postinstall.mjs"], folder / "node_modules" / "opencode-ai", path)
+
+
+def unpinned(folder: Path, name: str) -> list[str]:
     """Name what npm installed without a hash of ours, or with another: for a platform that the lock lacks, say."""
-    pinned = json.loads((REQUIREMENTS / "opencode" / "package-lock.json").read_text())["packages"]
+    pinned = json.loads((REQUIREMENTS / name / "package-lock.json").read_text())["packages"]
     found = json.loads((folder / "node_modules" / ".package-lock.json").read_text())["packages"]
-    hashes = {name: entry.get("integrity") for name, entry in pinned.items()}
+    hashes = {package: entry.get("integrity") for package, entry in pinned.items()}
     return sorted(
-        name
-        for name, entry in found.items()
-        if hashes.get(name) in (None, "") or entry.get("integrity") != hashes[name]
+        package
+        for package, entry in found.items()
+        if hashes.get(package) in (None, "") or entry.get("integrity") != hashes[package]
     )
 
 
 def _must(step: str, argv: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
     result = run(argv, cwd=folder, env=env, alive=ticking(step))
     if not result.ok:
-        raise Failed(step, result.why(), "see the lines above; the registry is the one that npm is configured with")
+        remedy = "see the lines above; the registry is the one that npm is configured with. Or put the program on PATH"
+        raise Failed(step, result.why(), remedy)
 
 
 # --- bd ---------------------------------------------------------------------------------------------------------------
@@ -516,15 +532,23 @@ def lock(*options: str) -> None:
         result = run([*compile_, *sources, *held, "-o", f"requirements/{target}.txt"], env=environment)
         if not result.ok:
             raise Failed(f"lock {target}.txt", result.why(), "see the lines above")
-    npm = need("npm", "lock opencode", "install Node.js 20 or later")
-    _must(
-        "lock opencode",
-        [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"],
-        REQUIREMENTS / "opencode",
-    )
+    for name in ("opencode", "claude"):
+        npm = need("npm", f"lock {name}", "install Node.js 20 or later")
+        _must(f"lock {name}", [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"], REQUIREMENTS / name)
 
 
 # --- main -------------------------------------------------------------------------------------------------------------
+
+
+STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
+    "python": [python],
+    "opencode": [opencode],
+    "bd": [bd],
+    "bwrap": [bwrap],
+    "all": [python, opencode, bd, bwrap],
+    "claude": [claude],
+    "lock": [lock],
+}
 
 
 def interrupted(number: int, _frame: object) -> NoReturn:
@@ -535,15 +559,7 @@ def interrupted(number: int, _frame: object) -> NoReturn:
 def main(arguments: list[str]) -> int:
     """Do the named step; the exit code says whether it worked."""
     signal.signal(signal.SIGTERM, interrupted)
-    steps: dict[str, list[Callable[..., None]]] = {
-        "python": [python],
-        "opencode": [opencode],
-        "bd": [bd],
-        "bwrap": [bwrap],
-        "all": [python, opencode, bd, bwrap],
-        "lock": [lock],
-    }
-    if not arguments or arguments[0] not in steps:
+    if not arguments or arguments[0] not in STEPS:
         print(__doc__, file=sys.stderr)
         return 2
     try:
@@ -553,7 +569,7 @@ def main(arguments: list[str]) -> int:
                 f"this is Python {sys.version.split()[0]}",
                 "use 3.11 or later: make PYTHON=python3.12 …",
             )
-        for step in steps[arguments[0]]:
+        for step in STEPS[arguments[0]]:
             step(*arguments[1:])
     except Failed as failure:
         print(

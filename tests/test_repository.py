@@ -53,8 +53,9 @@ def test_no_file_holds_the_address_of_a_registry() -> None:
 def test_there_is_no_lock_that_names_registries() -> None:
     names = {path.name for path in committed()}
     assert not names & {"uv.lock", "poetry.lock", "Pipfile.lock", "yarn.lock", "pnpm-lock.yaml"}
-    assert "omit-lockfile-registry-resolved=true" in (ROOT / "requirements/opencode/.npmrc").read_text()
-    assert "resolved" not in (ROOT / "requirements/opencode/package-lock.json").read_text()
+    for tool in ("opencode", "claude"):
+        assert "omit-lockfile-registry-resolved=true" in (ROOT / "requirements" / tool / ".npmrc").read_text()
+        assert "resolved" not in (ROOT / "requirements" / tool / "package-lock.json").read_text()
 
 
 @pytest.mark.parametrize("name", ["uv.txt", "base.txt", "dev.txt"])
@@ -90,13 +91,17 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Constant)
     }
-    package = json.loads((ROOT / "requirements/opencode/package.json").read_text())
+    ((_, opencode),), ((_, claude),) = (
+        json.loads((ROOT / "requirements" / tool / "package.json").read_text())["dependencies"].items()
+        for tool in ("opencode", "claude")
+    )
     module = re.search(
         r"^require github\.com/steveyegge/beads v(\S+)$", (ROOT / "requirements/beads/go.mod").read_text(), re.M
     )
     assert module is not None
     assert constants["BD_VERSION"] == programs.BD_VERSION == module.group(1)
-    assert constants["OPENCODE_VERSION"] == programs.OPENCODE_VERSION == package["dependencies"]["opencode-ai"]
+    assert constants["OPENCODE_VERSION"] == programs.OPENCODE_VERSION == opencode
+    assert constants["CLAUDE_VERSION"] == programs.CLAUDE_VERSION == claude
 
 
 # --- the house ----------------------------------------------------------------------------------------------------

@@ -2,21 +2,28 @@
 
 import json
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements/opencode/package-lock.json"
 SETUP = ROOT / "requirements/setup.py"
 NPM = """#!/bin/sh
 mkdir -p node_modules/opencode-ai node_modules/.bin
 cp "$FAKE_LOCK" node_modules/.package-lock.json
 printf '#!/bin/sh\\necho 1.18.33\\n' > node_modules/.bin/opencode
 chmod +x node_modules/.bin/opencode
+claude=node_modules/@anthropic-ai/claude-code-linux-x64
+mkdir -p $claude
+printf '#!/bin/sh\\necho claude >> "$FAKE_LOG"\\necho 2.1.330\\n' > $claude/claude
+chmod +x $claude/claude
 """
 NODE = """#!/bin/sh
 case "$*" in
@@ -63,35 +70,57 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_every_package_of_the_lock_has_a_hash() -> None:
-    packages = json.loads(LOCK.read_text())["packages"]
-    assert {"node_modules/opencode-ai", "node_modules/opencode-linux-x64"} <= set(packages)
-    assert [name for name, one in packages.items() if name and not one.get("integrity", "").startswith("sha512-")] == []
+def packages(tool: str) -> "dict[str, dict[str, Any]]":
+    """What the lock of a tool pins."""
+    return json.loads((ROOT / "requirements" / tool / "package-lock.json").read_text())["packages"]
 
 
-@pytest.mark.parametrize(("name", "integrity"), [
-    ("node_modules/opencode-linux-riscv", "sha512-abc="),  # a platform that the lock lacks
-    ("node_modules/opencode-linux-x64", "sha512-abc="),
-    ("node_modules/opencode-linux-x64", None),
+@pytest.mark.parametrize(("tool", "needed"), [
+    ("opencode", {"node_modules/opencode-ai", "node_modules/opencode-linux-x64"}),
+    ("claude", {"node_modules/@anthropic-ai/claude-code-linux-x64"}),
+])  # fmt: skip
+def test_every_package_of_the_lock_has_a_hash(tool: str, needed: set[str]) -> None:
+    found = packages(tool)
+    assert needed <= set(found)
+    assert [name for name, one in found.items() if name and not one.get("integrity", "").startswith("sha512-")] == []
+
+
+@pytest.mark.parametrize(("tool", "ran", "name", "integrity"), [
+    ("opencode", "postinstall.mjs", "opencode-linux-riscv", "sha512-abc="),  # a platform that the lock lacks
+    ("opencode", "postinstall.mjs", "opencode-linux-x64", "sha512-abc="),
+    ("opencode", "postinstall.mjs", "opencode-linux-x64", None),
+    ("claude", "claude", "@anthropic-ai/claude-code-linux-arm64", "sha512-abc="),
+    ("claude", "claude", "@anthropic-ai/claude-code-linux-x64", "sha512-abc="),
 ])  # fmt: skip
 def test_what_the_lock_has_no_hash_of_is_refused_before_it_runs(
-    machine: Machine, name: str, integrity: str | None
+    machine: Machine, tool: str, ran: str, name: str, integrity: str | None
 ) -> None:
     machine.program("npm", NPM)
     machine.program("node", NODE)
-    found = json.loads(LOCK.read_text())
-    del found["packages"][""]
-    machine.lock.write_text(json.dumps(found))
-    done = machine.setup("opencode")
-    assert (done.returncode, machine.log.read_text()) == (0, "postinstall.mjs\n"), done.stderr
+    found = packages(tool)
+    del found[""]
+    machine.lock.write_text(json.dumps({"packages": found}))
+    done = machine.setup(tool)
+    assert (done.returncode, machine.log.read_text()) == (0, f"{ran}\n"), done.stderr
     shutil.rmtree(machine.cache)
     machine.log.write_text("")
-    found["packages"][name] = {"version": "1.18.33", **({"integrity": integrity} if integrity else {})}
-    machine.lock.write_text(json.dumps(found))
-    done = machine.setup("opencode")
+    found[f"node_modules/{name}"] = {"version": "1.18.33", **({"integrity": integrity} if integrity else {})}
+    machine.lock.write_text(json.dumps({"packages": found}))
+    done = machine.setup(tool)
     assert (done.returncode, machine.log.read_text()) == (1, "")
-    assert f"npm brought what package-lock.json has no hash of: {name}\n" in done.stderr
-    assert not [*machine.cache.rglob(".bin")]
+    assert f"npm brought what package-lock.json has no hash of: node_modules/{name}\n" in done.stderr
+    assert not [*machine.cache.rglob("node_modules")]
+
+
+def test_the_demonstration_fetches_nothing_that_tests_alone_need() -> None:
+    def fetched(target: str) -> set[str]:
+        make = ["make", "--dry-run", "--no-print-directory", target]
+        said = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+        steps: dict[str, list[Callable[..., None]]] = runpy.run_path(str(SETUP))["STEPS"]
+        return {step.__name__ for word in re.findall(r"setup\.py (\w+)", said) for step in steps[word]}
+
+    assert {"opencode", "bd"} <= fetched("demo")
+    assert fetched("test") - fetched("demo") == {"claude"}
 
 
 def test_bd_is_built_from_sources_that_are_pinned_and_never_fetched(machine: Machine) -> None:

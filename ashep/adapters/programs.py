@@ -25,6 +25,7 @@ from ashep.core.policy.disk import LOW_DISK, room
 from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTimedOut
 
 BD_VERSION = "1.3.0"
+CLAUDE_VERSION = "2.1.330"
 OPENCODE_VERSION = "1.18.33"
 OUTPUT_LIMIT = 64 * 1024 * 1024
 """The most that a program may print on one stream, in bytes."""
@@ -34,6 +35,7 @@ TAKEN_LIMIT = 16 * OUTPUT_LIMIT
 _IN_CACHE = {
     "bd": Path(f"bd-{BD_VERSION}", "bd"),
     "bwrap": Path("bubblewrap", "usr", "bin", "bwrap"),
+    "claude": Path(f"claude-{CLAUDE_VERSION}", "node_modules", "@anthropic-ai", "claude-code-linux-x64", "claude"),
     "opencode": Path(f"opencode-{OPENCODE_VERSION}", "node_modules", ".bin", "opencode"),
 }
 _CHUNK = 64 * 1024
@@ -74,7 +76,7 @@ class Finished:
 
 
 def tools_cache() -> Path:
-    """Give the per-user folder that `make setup` puts bd and opencode into."""
+    """Give the per-user folder that requirements/setup.py puts bd, opencode and claude into."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "ashep" / "tools"
 

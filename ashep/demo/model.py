@@ -1,13 +1,14 @@
-"""A scripted model: an OpenAI-compatible server of streamed chat completions on loopback.
+"""A scripted model on loopback, which OpenCode and Claude Code ask as they would ask a provider.
 
-OpenCode asks it as it would ask a provider (facts/opencode.md, "A local model, offline"); what it answers is decided by
-a *script*, a function from the conversation to a reply. It counts what it was asked, so that a test can prove that a
-model saw a prompt exactly once, and that nothing else was asked.
+Each in its own protocol (`ashep/demo/wires.py`; facts/opencode.md, "A local model, offline"); what it answers is
+decided by a *script*, a function from the conversation to a reply. It counts what it was asked, so that a test can
+prove that a model saw a prompt exactly once, and that nothing else was asked.
 
 In a program::
 
     async with ModelServer(script) as model:
         config = opencode_config(model.url)
+        environ = claude_environment(model.url, home)
 
 As a process, which prints `{"url": …}` as its first line: `python -m ashep.demo.model --port 0 --script outcome`.
 """
@@ -20,10 +21,10 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TextIO, cast
+from typing import Literal, Self, TextIO, cast
 
 import anyio
 import anyio.abc
@@ -34,8 +35,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ashep.adapters import programs
-
-Json = dict[str, Any]
+from ashep.demo.wires import SESSION_HEADERS, Chat, Json, Messages, Wire, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Ask:
     """turn: the last message is a user's · step: it is a tool's result · helper: no tools are offered, as when OpenCode
     makes a title or a summary (facts 15, 25)."""
     session: str
-    """The header `x-session-id` (fact 22)."""
+    """The header `x-session-id` (fact 22), or Claude Code's of its own."""
     model: str
     prompt: str
     """The text of the last user message."""
@@ -57,12 +57,12 @@ class Ask:
     offered: tuple[Json, ...] = ()
     """The tools in full: their descriptions name agents and skills."""
     repeated: bool = False
-    """OpenCode asks again by itself because the last answer was an error or broke off (fact 20)."""
+    """It is asked again by itself because the last answer was an error or broke off (fact 20)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one of OpenCode's tools."""
+    """A call of one of OpenCode's tools, or of the one of Claude Code that does the same."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -81,6 +81,8 @@ class Reply:
     """Seconds before the first byte."""
     hang: bool = False
     """Never answer."""
+    pings: bool = False
+    """Begin to answer, and then send signs of life that say nothing for ever."""
     drip: float = 0.0
     """Seconds between pieces of the text; 0 sends it as one."""
     drop: bool = False
@@ -173,30 +175,38 @@ def opencode_config(base_url: str, models: Mapping[str, int] = MODELS) -> Json:
     }
 
 
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    pieces = cast("list[Json]", content) if isinstance(content, list) else []
-    return "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text")
+def claude_environment(base_url: str, home: Path) -> dict[str, str]:
+    """Variables with which Claude Code asks the server at this address and nobody else, in a home of its own."""
+    return {
+        "HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        "CLAUDE_CODE_TMPDIR": str(home),
+        "ANTHROPIC_BASE_URL": base_url,
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_TELEMETRY": "1",
+    }
 
 
-def read_ask(body: Json, session: str, *, repeated: bool = False) -> Ask:
-    """Understand a request of `POST /v1/chat/completions`."""
+def read_ask(body: Json, session: str) -> Ask:
+    """Understand a request in the form of `POST /v1/chat/completions`."""
     messages = cast("list[Json]", body.get("messages", []))
     tools = tuple(str(tool["function"]["name"]) for tool in cast("list[Json]", body.get("tools") or []))
     last_user = max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
-    results = tuple(_text(message.get("content")) for message in messages[last_user + 1 :] if message["role"] == "tool")
+    results = tuple(
+        text_of(message.get("content")) for message in messages[last_user + 1 :] if message["role"] == "tool"
+    )
     role = messages[-1]["role"] if messages else "user"
     return Ask(
         kind="helper" if not tools else "turn" if role == "user" else "step",
         session=session,
         model=str(body.get("model", "")),
-        prompt=_text(messages[last_user].get("content")) if last_user >= 0 else "",
+        prompt=text_of(messages[last_user].get("content")) if last_user >= 0 else "",
         results=results,
         messages=tuple(messages),
         tools=tools,
         offered=tuple(cast("list[Json]", body.get("tools") or [])),
-        repeated=repeated,
     )
 
 
@@ -251,6 +261,10 @@ class ModelServer:
         app = Starlette(
             routes=[
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/messages/count_tokens", _count, methods=["POST"]),
+                Route("/v1/models", _nothing),
+                Route("/", _nothing),
                 Route("/asks", self._asks),
             ]
         )
@@ -307,18 +321,22 @@ class ModelServer:
             self._log.flush()
 
     async def _chat(self, request: Request) -> Response:
-        body = cast("Json", await request.json())
-        ask = read_ask(body, request.headers.get("x-session-id", ""))
+        return await self._answer(request, Chat(cast("Json", await request.json())))
+
+    async def _messages(self, request: Request) -> Response:
+        return await self._answer(request, Messages(cast("Json", await request.json())))
+
+    async def _answer(self, request: Request, wire: Wire) -> Response:
+        ask = read_ask(wire.asked, next(filter(None, map(request.headers.get, SESSION_HEADERS)), ""))
         if (ask.session, ask.prompt) in self._failed:
-            ask = read_ask(body, ask.session, repeated=True)
+            ask = replace(ask, repeated=True)
         reply = Reply("A summary of the conversation.") if ask.kind == "helper" else self.script(ask)
         self._note(ask, reply)
         await self._pause(float("inf") if reply.hang else reply.delay)
         if reply.status != 200:
             headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
-            error = {"message": reply.text or f"scripted {reply.status}", "type": "scripted", "code": None}
-            return JSONResponse({"error": error}, status_code=reply.status, headers=headers)
-        return StreamingResponse(self._stream(ask, reply), media_type="text/event-stream")
+            return JSONResponse(wire.error(reply.status, reply.text), status_code=reply.status, headers=headers)
+        return StreamingResponse(self._stream(wire, ask, reply), media_type="text/event-stream")
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until the server closes."""
@@ -326,35 +344,33 @@ class ModelServer:
             with anyio.move_on_after(seconds):
                 await self._closing.wait()
 
-    async def _stream(self, ask: Ask, reply: Reply) -> AsyncIterator[bytes]:
+    async def _stream(self, wire: Wire, ask: Ask, reply: Reply) -> AsyncIterator[bytes]:
+        tokens = reply.tokens or (sum(len(text_of(m.get("content"))) for m in ask.messages) // 4, len(reply.text) // 4)
+        if begun := wire.begin(tokens[0]):
+            yield begun
+        while reply.pings and not self._closing.is_set():
+            yield wire.ping
+            await self._pause(1)
         pieces = re.findall(r"\S*\s*", reply.text) if reply.drip else [reply.text]
         for piece in pieces:
             if piece:
-                yield _chunk(ask, {"role": "assistant", "content": piece})
+                yield wire.text(piece)
                 await self._pause(reply.drip)
         for index, call in enumerate(reply.calls):
-            function = {"name": call.tool, "arguments": json.dumps(dict(call.arguments))}
-            name = f"call_{len(self.asks)}_{index}"
-            yield _chunk(ask, {"tool_calls": [{"index": index, "id": name, "type": "function", "function": function}]})
+            yield wire.call(f"call_{len(self.asks)}_{index}", call.tool, call.arguments)
         if reply.drop:
             raise ConnectionResetError("the script breaks off here")
-        tokens = reply.tokens or (sum(len(_text(m.get("content"))) for m in ask.messages) // 4, len(reply.text) // 4)
-        usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
-        yield _chunk(ask, {}, finish="tool_calls" if reply.calls else "stop", usage=usage)
-        yield b"data: [DONE]\n\n"
+        yield wire.end(tokens, calls=bool(reply.calls))
 
 
-def _chunk(ask: Ask, delta: Json, *, finish: str | None = None, usage: Json | None = None) -> bytes:
-    body: Json = {
-        "id": "chatcmpl-scripted",
-        "object": "chat.completion.chunk",
-        "created": 0,
-        "model": ask.model,
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-    }
-    if usage is not None:
-        body["usage"] = usage
-    return f"data: {json.dumps(body)}\n\n".encode()
+async def _count(request: Request) -> Response:
+    """How many tokens a request has."""
+    return JSONResponse({"input_tokens": len(await request.body()) // 4})
+
+
+async def _nothing(_: Request) -> Response:
+    """What answers whoever looks whether there is a server."""
+    return JSONResponse({"data": []})
 
 
 # --- as a program --------------------------------------------------------------------------------------------------
