@@ -8,7 +8,6 @@ not start, keeps nobody else's run waiting. What the catalogue and the health of
 import math
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes
+from ashep.adapters.git.clean import delete
 from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
@@ -28,6 +28,7 @@ from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 
 _Answer = TypeVar("_Answer")
@@ -80,16 +81,7 @@ def _delete(folder: Path) -> None:
     with suppress(FileNotFoundError):
         folder.rename(folder.with_name(f"{_GONE}{secrets.token_hex(8)}"))
     for gone in folder.parent.glob(f"{_GONE}*"):
-        shutil.rmtree(gone, onerror=_opened)
-
-
-def _opened(again: Callable[[str], object], path: str, _: object) -> None:
-    """Delete what a folder's mode kept from being deleted; what cannot be stays for the next time."""
-    with suppress(OSError):
-        for closed in (os.path.dirname(path), path):
-            if not os.path.islink(closed):
-                os.chmod(closed, 0o700)
-        again(path) if again is not os.open else shutil.rmtree(path, ignore_errors=True)
+        delete(gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,9 +346,7 @@ class IsolatedRunner:
         if (place := self._place_of(directory)) is not None:
             file = folder_for(self._state, place) / STUBS / ISSUE
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft = file.with_suffix(".new")
-            draft.write_text(snapshot, errors="replace")
-            draft.replace(file)
+            paths.replace(file, snapshot.encode(errors="replace"))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port)."""

@@ -15,10 +15,11 @@ import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
 from ashep.adapters.opencode.asks import ANSWERS, ASKS, STUB
-from ashep.adapters.opencode.server import Profile, keep
+from ashep.adapters.opencode.server import Profile
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
+from ashep.journal import paths
 
 PLACE = "place"
 """In the folder of a place's server: a link to the place."""
@@ -153,10 +154,7 @@ class Profiles:
                 one.mkdir(parents=True, exist_ok=True, mode=0o700)
             (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
             for name, stub in (("ashep", STUB), ("bd", _STUB)):
-                draft = stubs / f".{name}"
-                draft.write_text(stub)
-                draft.chmod(0o755)
-                draft.replace(stubs / name)  # a shell may be in the midst of it
+                paths.replace(stubs / name, stub.encode(), 0o755)  # a shell may be in the midst of it
 
         await anyio.to_thread.run_sync(make)
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
@@ -203,7 +201,7 @@ def wish_of(folder: Path) -> str | None:
 def wish(folder: Path, wished: Sandbox | None) -> None:
     """Have the server of this folder be one with this sandbox, when it is looked at next. Blocks."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    keep(folder / _WISH, wished or "")
+    paths.replace(folder / _WISH, (wished or "").encode())
 
 
 def sandbox_named(word: str | None) -> Sandbox | None:

@@ -38,6 +38,7 @@ from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refu
 from ashep.adapters.opencode.environment import passed
 from ashep.core.policy.settings import Settings
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
+from ashep.journal import paths
 
 _START = 40.0  # until a started server answers
 
@@ -396,7 +397,7 @@ class ManagedServer:
         self._record_file.unlink(missing_ok=True)
 
     def _write(self, record: Record) -> None:
-        keep(self._record_file, record.model_dump_json())
+        paths.replace(self._record_file, record.model_dump_json().encode())
 
     def _open_lock(self) -> int:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -456,23 +457,6 @@ def _start_inside(
     finally:
         for file in (read, *passed):
             os.close(file)
-
-
-def keep(file: Path, text: str) -> None:
-    """Write a file of a server's folder, durably and as a whole. Blocks."""
-    temporary = file.with_name(f"{file.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        os.fchmod(stream.fileno(), 0o600)
-        stream.write(text.encode())
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 async def _end(record: Record) -> bool:

@@ -4,7 +4,6 @@ import fcntl
 import os
 import re
 import shutil
-import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, reading
+from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, reading
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
@@ -112,7 +111,7 @@ class Checkout:
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
-        await to_thread.run_sync(_remove, self.tree / SCRIPTS)
+        await to_thread.run_sync(delete, self.tree / SCRIPTS)
         await self._files.git("checkout-index", "-a", "-f", "-u", "-q")
 
     def _prepare(self) -> None:
@@ -164,7 +163,7 @@ class Place:
             os.close(own)
 
     def _end(self) -> None:
-        _remove(self.path)
+        delete(self.path)
         os.close(self._lock)
 
 
@@ -182,32 +181,6 @@ def _locked(folder: Path) -> int:
 def _remove_left(folder: Path) -> None:
     lock = _locked(folder)
     try:
-        _remove(folder)
+        delete(folder)
     finally:
         os.close(lock)
-
-
-def _remove(path: Path) -> None:
-    """Remove whatever stands there, also folders that a program has closed to us; links are not followed."""
-    try:
-        if not stat.S_ISDIR(path.lstat().st_mode):
-            path.unlink()
-            return
-    except FileNotFoundError:
-        return
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        _open_all(path)
-        shutil.rmtree(path, ignore_errors=True)  # what does not go now is left to the next time
-
-
-def _open_all(path: Path) -> None:
-    """Give ourselves leave to change a folder and all below it, each before it is gone into."""
-    with suppress(OSError):
-        path.chmod(0o700)
-    for folder, names, _ in os.walk(path):
-        for name in names:
-            below = os.path.join(folder, name)
-            with suppress(OSError):
-                if stat.S_ISDIR(os.lstat(below).st_mode):
-                    os.chmod(below, 0o700)

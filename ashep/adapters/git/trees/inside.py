@@ -6,7 +6,6 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import anyio.to_thread
 
 from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
+from ashep.adapters.git.clean import drafting
 from ashep.adapters.git.program import LONG, PLACE, Call, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
 from ashep.adapters.git.trees import lfs
@@ -114,13 +114,7 @@ async def bring(
         raise TreeRefused(f"{place.path}: {error}") from error
     common = (await repository.folders()).common
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
-
-    def begin() -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # a call that was killed left it
-        folder.mkdir(mode=0o700, parents=True)
-
-    try:
-        await anyio.to_thread.run_sync(begin)
+    async with drafting(folder):
         beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
         beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
         # not thin, so that no object of ours is made a part of theirs
@@ -140,9 +134,6 @@ async def bring(
         lacking = await lfs.take(repository, place, reached.stdout, beside, known)
         await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
         return lacking
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def _put_packs(found: Path, target: Path) -> None:

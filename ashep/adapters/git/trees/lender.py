@@ -17,6 +17,7 @@ import anyio.to_thread
 from ashep.adapters.git.program import LONG, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
 from ashep.errors import AshepError, TreeRefused
+from ashep.journal import paths
 
 LENDER = ".lender"
 """Its folder, beside the places."""
@@ -113,9 +114,7 @@ class Lender:
 
     def _end_at(self, shallow: bytes) -> None:
         if shallow:
-            draft = self.folder / "shallow.new"
-            draft.write_bytes(shallow)
-            draft.replace(self.folder / "shallow")
+            paths.replace(self.folder / "shallow", shallow)
         else:
             (self.folder / "shallow").unlink(missing_ok=True)
 

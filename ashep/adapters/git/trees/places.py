@@ -19,10 +19,10 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.clean import Files, Source
+from ashep.adapters.git.clean import Files, Source, delete, drafting
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
-from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in
+from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
@@ -32,6 +32,7 @@ from ashep.core.facts.delivery import Ground
 from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
+from ashep.journal import paths
 from ashep.ports.trees import Prepared
 
 NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
@@ -192,22 +193,13 @@ class Places(Worktrees):
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
-        """Have a folder beside the places to make something in; what a call that was killed left there goes first."""
+        """Have a folder beside the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        folder = root / MAKING / quote(branch, safe="")
-
-        def begin() -> None:
-            delete(folder)
-            folder.mkdir(mode=0o700, parents=True)
-            if not (ignore := root / ".gitignore").exists():
-                ignore.write_text("*\n")
-
-        try:
-            await anyio.to_thread.run_sync(begin)
+        folder, ignore = root / MAKING / quote(branch, safe=""), anyio.Path(root, ".gitignore")
+        async with drafting(folder):
+            if not await ignore.exists():
+                await ignore.write_text("*\n")
             yield folder
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(delete, folder)
 
     async def _make_git(self, place: Place, branch: str, head: str, lent: Lent) -> None:
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
@@ -550,6 +542,4 @@ def _read_given(place: Place) -> dict[str, str]:
 
 def _write_given(place: Place, refs: Mapping[str, str]) -> None:
     place.notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = place.notes / "given.new"
-    draft.write_text("".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items())), errors="surrogateescape")
-    draft.replace(place.notes / "given")
+    paths.replace(place.notes / "given", os.fsencode("".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items()))))

@@ -14,6 +14,7 @@ from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.journal import paths
 
 _MARK = "set-up"
 _LINES, _WORDS = 6, 600
@@ -87,15 +88,8 @@ async def _made(repository: Repository, place: Place, link: str | None) -> dict[
 
 
 def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
-    """Write the mark, all or nothing."""
     mark.parent.mkdir(mode=0o700, exist_ok=True)
-    draft = mark.with_suffix(".new")
-    with draft.open("wb") as file:
-        for path, about in made.items():
-            file.write(b"%d %d %d %d " % about + path + b"\0")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(mark)
+    paths.replace(mark, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in made.items()))
 
 
 async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:

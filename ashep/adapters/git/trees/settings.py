@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters.git.program import Git
+from ashep.journal import paths
 
 CONFIG = ".git-config"
 """The folder beside the places in which they stand."""
@@ -39,14 +40,13 @@ async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
     """Write down, beside all places below `root`, what git is told in them of the user's settings."""
     folder = root / CONFIG
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
-    files = {"ignore": dict(said).get("core.excludesfile"), "attributes": dict(said).get("core.attributesfile")}
 
     def write() -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wanted = {"config": b""}
+        wanted = dict[str, bytes]()
         settings = kept(said)
         for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
-            file = Path(files[name] or home / name).expanduser()
+            file = Path(dict(said).get(key) or home / name).expanduser()
             with suppress(OSError):
                 wanted[name] = file.read_bytes()
                 settings.append((key, str(folder / name)))
@@ -54,9 +54,7 @@ async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
         for name, content in wanted.items():
             target = folder / name
             if not target.exists() or target.read_bytes() != content:
-                draft = target.with_suffix(".new")
-                draft.write_bytes(content)
-                draft.replace(target)
+                paths.replace(target, content)
 
     await anyio.to_thread.run_sync(write)
 
