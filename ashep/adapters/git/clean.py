@@ -45,8 +45,8 @@ class Source:
     objects: Path
     """The folder of the repository's objects."""
     commit: str
-    shallow: bytes | None = None
-    """Where the history of a shallow clone ends, as git writes it; None: it is whole."""
+    shallow: bytes
+    """Where the history of a shallow clone ends (`end_of_history`)."""
 
 
 class Files:
@@ -74,7 +74,7 @@ class Files:
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
         (folder / "HEAD").write_text(f"{self._source.commit}\n")
         (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects or self._source.objects) + b"\n")
-        if self._source.shallow is not None:
+        if self._source.shallow:
             (folder / "shallow").write_bytes(self._source.shallow)
 
     async def ask_for_room(self, *trees: str) -> None:
@@ -114,6 +114,14 @@ class Files:
         """Call git where it sees our folder alone, and give what it printed."""
         where = {"GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self._tree)}
         return await reading(self._tree, *arguments, env=ALONE | where, stdin=stdin)
+
+
+def end_of_history(git: Path) -> bytes:
+    """Say where the history of a shallow clone ends, as its git folder has it; empty: it is whole. Blocks."""
+    try:
+        return (git / "shallow").read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:

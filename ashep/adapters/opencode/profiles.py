@@ -94,14 +94,14 @@ class Profiles:
         if session and (wished := sandbox_named(await anyio.to_thread.run_sync(wish_of, folder))) is not None:
             agents = agents.model_copy(update={"sandbox": wished})
         opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
-        write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
+        write, read = (_homely(named) for named in (agents.paths.write, agents.paths.read))
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
-        there = await anyio.to_thread.run_sync(_there, [*write, *opened])
         if why := await anyio.to_thread.run_sync(_misled, self._project, write, read):
             raise ServerNotStarted(why)
         await anyio.to_thread.run_sync(_named, folder, place)
         sandbox = await self.sandbox(agents.sandbox)
-        return await self._profile(folder, place, sandbox, how, [place, *there], read, environment)
+        writable = [place, *write, *opened]
+        return await anyio.to_thread.run_sync(self._profile, folder, place, sandbox, how, writable, read, environment)
 
     async def judge(self, folder: Path) -> Profile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
@@ -128,9 +128,11 @@ class Profiles:
         how = json.dumps(["judge", self._agents.sandbox, name])
         # OpenCode writes into each folder of settings, too
         sandbox = await self.sandbox(self._agents.sandbox)
-        return await self._profile(folder, ground, sandbox, how, [base], [ground], environment)
+        return await anyio.to_thread.run_sync(
+            self._profile, folder, ground, sandbox, how, [base], [ground], environment
+        )
 
-    async def _profile(
+    def _profile(
         self,
         folder: Path,
         at: Path,
@@ -148,35 +150,28 @@ class Profiles:
         data = Path(self._environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
         cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
         own, stubs = [folder / one for one in _OURS], folder / STUBS
-
-        def make() -> None:
-            for one in own:
-                one.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
-            for name, stub in (("ashep", STUB), ("bd", _STUB)):
-                paths.replace(stubs / name, stub.encode(), 0o755)  # a shell may be in the midst of it
-
-        await anyio.to_thread.run_sync(make)
+        for one in own:
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
+        for name, stub in (("ashep", STUB), ("bd", _STUB)):
+            paths.replace(stubs / name, stub.encode(), 0o755)  # a shell may be in the midst of it
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
         models = cache / "models.json"
         given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
-        if await anyio.to_thread.run_sync(models.exists):
+        if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
-        auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings = await anyio.to_thread.run_sync(_within, config)
-        hidden = await anyio.to_thread.run_sync(_hidden, self._project)
+        settings = sorted(config.iterdir()) if config.is_dir() else []
+        above = self._project.resolve().parents
         view = View(
             at=at,
-            writable=(*(one for one in own if one.name in (ASKS, "data", "state")), *auth, *writable),
-            readable=tuple(readable),
-            hidden=(*hidden, self._places),
-            kept=(
-                *settings,
-                *self._lent,
-                *(cache / one for one in (*_CACHED, models.name)),
-                stubs,
+            writable=(
+                *(one for one in own if one.name in (ASKS, "data", "state")),
+                *(one for one in (data / "auth.json", *writable) if one.exists()),
             ),
+            readable=tuple(readable),
+            hidden=(*(self._project / one for one in _HIDDEN), *(one / ".git" for one in above), self._places),
+            kept=(*settings, *self._lent, *(cache / one for one in (*_CACHED, models.name)), stubs),
             tmp=folder / "tmp",
             home=folder / "home",
             path=path,
@@ -219,11 +214,6 @@ def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:
     return ""
 
 
-def _hidden(project: Path) -> list[Path]:
-    above = project.resolve()
-    return [*(project / one for one in _HIDDEN), *(folder / ".git" for folder in above.parents)]
-
-
 def _named(folder: Path, place: Path) -> None:
     """Let the folder of a server say whose it is."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -231,16 +221,8 @@ def _named(folder: Path, place: Path) -> None:
         (folder / PLACE).symlink_to(place)
 
 
-def _there(paths: Sequence[Path]) -> list[Path]:
-    return [path for path in paths if path.exists()]
-
-
-def _within(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
-def _homely(paths: Sequence[str]) -> list[Path]:
-    return [Path(path).expanduser() for path in paths]
+def _homely(named: Sequence[str]) -> list[Path]:
+    return [Path(path).expanduser() for path in named]
 
 
 def _opening(name: str, environ: Mapping[str, str], environment: dict[str, str]) -> Collection[Path]:

@@ -438,16 +438,16 @@ def _start_inside(
 
     `output`: the file to which it writes. Blocks for as long as a sandbox takes. Raises `OSError`.
     """
-    read, write = os.pipe()
-    forbidding = filter_file()
-    passed = [write, *([] if forbidding is None else [forbidding])]
+    ends = [*os.pipe()]
+    read, write = ends
     try:
-        process = subprocess.Popen(
-            bubblewrap.wrap(view, argv, forbidding, write),
-            cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            pass_fds=passed,
-        )  # fmt: skip
-        os.close(passed.pop(0))
+        with filter_file() as forbidding:
+            process = subprocess.Popen(
+                bubblewrap.wrap(view, argv, forbidding, write),
+                cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                pass_fds=(write, *forbidding),
+            )  # fmt: skip
+        os.close(ends.pop())
         told = b""
         while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
             told += more
@@ -455,8 +455,8 @@ def _start_inside(
             return process, int(json.loads(told)["child-pid"])
         return process, None
     finally:
-        for file in (read, *passed):
-            os.close(file)
+        for end in ends:
+            os.close(end)
 
 
 async def _end(record: Record) -> bool:

@@ -5,7 +5,6 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 """
 
 import os
-import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -14,18 +13,18 @@ import anyio.to_thread
 
 from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
+from ashep.adapters.git import durable
 from ashep.adapters.git.clean import drafting
-from ashep.adapters.git.program import LONG, PLACE, Call, Git, Started
+from ashep.adapters.git.program import LONG, NOTHING, PLACE, Call, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
 from ashep.adapters.git.trees import lfs
-from ashep.adapters.git.trees.lender import LENDER, listed, packed
+from ashep.adapters.git.trees.lender import LENDER, packed
 from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
 from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
 
-_NOTHING = re.compile("^$")
 _GIVEN = ("PATH", "LANG", "TZ")
 
 
@@ -47,7 +46,7 @@ class PlaceRepository(Repository):
     async def unname(self, branch: str) -> tuple[str, ...]:
         """See to it that a branch is no symbolic ref, by git alone: who wrote its files may have made links of them."""
         ref = f"refs/heads/{branch}"
-        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=_NOTHING)):
+        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=NOTHING)):
             return ()
         commit = await self.commit_of(ref)
         await self.shared("symbolic-ref", "--delete", ref)
@@ -123,7 +122,8 @@ async def bring(
         if done.returncode:
             raise TreeRefused(f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}")
         words = ("rev-list", "--objects", "--no-object-names", "--stdin")
-        reached = await repository.git.run(*words, cwd=common, env=beside, stdin=listed(new, known), timeout=LONG)
+        asked = durable.reached(new, known)
+        reached = await repository.git.run(*words, cwd=common, env=beside, stdin=asked, timeout=LONG)
         said = "" if not reached.returncode else repository.git.said(reached)[:300]
         index = await anyio.to_thread.run_sync(lambda: next((folder / "pack").glob("*.idx")).read_bytes())
         held = await repository.git.raw("show-index", cwd=common, env=beside, stdin=index) or b""

@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from ashep.adapters.git import durable
 from ashep.adapters.git.clean import drafting
-from ashep.adapters.git.program import LONG
+from ashep.adapters.git.program import LONG, NOTHING
 from ashep.adapters.git.repository import Place, Repository
 from ashep.errors import TreeRefused
 
@@ -33,7 +33,6 @@ _LARGEST = 1024  # bytes: what is as large or larger is no pointer
 _AT_ONCE = 20_000  # blobs of a call of git
 _PIECE = 1024**2
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOTHING = re.compile("^$")
 
 Pointers = dict[str, tuple[int, str]]
 """By the hash of the contents: their size, and the blob that names them."""
@@ -41,7 +40,7 @@ Pointers = dict[str, tuple[int, str]]
 
 async def _store(repository: Repository) -> Path:
     """Say where the user's contents are, if there are any."""
-    said = await repository.shared("config", "--type=path", "lfs.storage", absent=_NOTHING)
+    said = await repository.shared("config", "--type=path", "lfs.storage", absent=NOTHING)
     return Path((await repository.folders()).common, said or "lfs", "objects")
 
 

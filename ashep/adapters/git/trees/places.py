@@ -19,9 +19,9 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.clean import Files, Source, delete, drafting
+from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_history
 from ashep.adapters.git.contents import Stat
-from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
+from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
@@ -41,7 +41,6 @@ NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
 No agent works in the first two, so that a branch is quoted there: a note is found wherever the place of its branch is.
 """
 
-_NOTHING = re.compile("^$")
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
 _FETCHED = "+refs/heads/*:refs/remotes/origin/*"
@@ -144,10 +143,9 @@ class Places(Worktrees):
         begun, head = await self._begin(branch, base)
         mine = self._base_branch is None and await repository.main_ref() == f"refs/heads/{branch}"
         onto = begun if mine else await self._base_commit(None) or begun  # a person who looks at it is on no base
-        shared = await repository.shared("merge-base", head, onto, absent=_NOTHING) or begun
+        shared = await repository.shared("merge-base", head, onto, absent=NOTHING) or begun
         folders = await repository.folders()
-        ends = folders.common / "shallow"
-        shallow = await anyio.to_thread.run_sync(lambda: ends.read_bytes() if ends.exists() else None)
+        shallow = await anyio.to_thread.run_sync(end_of_history, folders.common)
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
             made = await lay(source, shared, draft, folders.prefix, self._floor)
@@ -248,7 +246,7 @@ class Places(Worktrees):
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
         await self._settings()
-        on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=_NOTHING)
+        on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
         await _update(inner, [f"update {ref} {sha}" for ref, sha in fresh.items()])
@@ -376,7 +374,7 @@ class Places(Worktrees):
         if (head := await inner.commit_of("HEAD")) is None:
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
-        made = Files(Source(lent.objects, head, lent.shallow or None), folder / ".git", folder, self._floor)
+        made = Files(Source(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
         await made.on_disk(lambda: made.make_git(made.folder))
         await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole

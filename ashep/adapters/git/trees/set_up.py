@@ -1,7 +1,6 @@
 """Set a new tree up: copy files into it that git does not hold, and run the user's commands, once."""
 
 import os
-import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import anyio.to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.git.contents import Stat, files_of
+from ashep.adapters.git.program import NOTHING
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
@@ -132,9 +132,8 @@ async def _refuse_unignored(repository: Repository, place: Place, folder: Path, 
         return
     prefix = folder.relative_to(place.path).as_posix()
     asked = {os.fsencode(name if prefix == "." else f"{prefix}/{name}") for name in names}
-    none = re.compile("^$")  # it ends with 1 where it ignores nothing
     stdin = b"".join(path + b"\0" for path in asked)
-    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=none)
+    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING)
     if left := sorted(asked - {*ignored.split(b"\0")}):
         raise AshepError(
             f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {place.path}, so that it would be "

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import NOTHING, Git
 from ashep.journal import paths
 
 CONFIG = ".git-config"
 """The folder beside the places in which they stand."""
 
-_NOTHING = re.compile("^$")
 _SETTINGS = re.compile(
     r"user\.(?:name|email|useconfigonly)|(?:author|committer)\.(?:name|email)"
     r"|core\.(?:autocrlf|eol|safecrlf|whitespace|hookspath)|filter\..+\.(?:clean|smudge|process|required)"
@@ -31,7 +30,7 @@ def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 async def read(git: Git) -> Sequence[tuple[str, str]]:
     """Give the settings of git that hold for the user in the repository."""
-    listed = await git.raw("config", "--includes", "-z", "--list", absent=_NOTHING)
+    listed = await git.raw("config", "--includes", "-z", "--list", absent=NOTHING)
     lines = [line.partition("\n") for line in os.fsdecode(listed or b"").split("\0") if line]
     return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 
