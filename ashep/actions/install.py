@@ -28,7 +28,7 @@ from ashep.adapters.opencode.server import Record, folder_of
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import opencode_of, runner_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, opencode_of, runner_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
@@ -36,7 +36,6 @@ from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
-FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024
 _STORE_IS_LARGE = 100 * _MB
 _DISK_IS_FULL = 100 * _MB

@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from anyio import to_thread
+from anyio import TemporaryDirectory, to_thread
 
 from ashep.adapters import programs
 from ashep.core.text import clean
@@ -59,7 +59,6 @@ TOOLCHAINS = (
     "go/bin", "mambaforge", "miniconda3", "miniforge3",
 )  # fmt: skip
 """Places in the user's home that hold programs, and nobody's keys: they are there, read-only."""
-
 
 KEYS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
@@ -293,11 +292,14 @@ def filter_file() -> Generator[tuple[int, ...]]:
 # --- whether it can be used -------------------------------------------------------------------------------------------
 
 
-async def try_out(scratch: Path) -> Bubblewrap | str:
+async def try_out(scratch: Path | None = None) -> Bubblewrap | str:
     """Give the bubblewrap of this machine, or why there is none: a shell is started in a sandbox.
 
-    `scratch`: an existing folder of ours, which the shell is given.
+    `scratch`: an existing folder of ours, which the shell is given; None: one that is made for that.
     """
+    if scratch is None:
+        async with TemporaryDirectory(prefix="ashep-sandbox-") as made:
+            return await try_out(Path(made))
     found = await to_thread.run_sync(programs.find, PROGRAM)
     if found is None:
         return "bubblewrap (bwrap) is not installed"

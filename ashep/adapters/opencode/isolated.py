@@ -216,12 +216,10 @@ class IsolatedRunner:
 
     async def _chosen(self, directory: str) -> str | None:
         """Name the sandbox that was chosen last for the place of this folder; None: none was since it was made."""
-
-        def read() -> str | None:
-            place = self._place_of(directory)
-            return wish_of(folder_for(self._state, place)) if place is not None else None
-
-        return await anyio.to_thread.run_sync(read)
+        place = await anyio.to_thread.run_sync(self._place_of, directory)
+        if place is None:
+            return None
+        return await anyio.to_thread.run_sync(lambda: wish_of(folder_for(self._state, place)))
 
     async def _on(
         self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING

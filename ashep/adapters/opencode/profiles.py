@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
@@ -76,8 +75,7 @@ class Profiles:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
         if wished == "none" or self._sandbox is not None:
             return self._sandbox if wished != "none" else None
-        async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-            found = await try_out(Path(scratch))
+        found = await try_out()
         if isinstance(found, Bubblewrap):
             self._sandbox = found
             return found

@@ -41,30 +41,17 @@ from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, 
 from ashep.journal import paths
 
 _START = 40.0  # until a started server answers
-
-
 _REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
-
-
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
-
-
 _FIRST = 5.0  # seconds until a sandbox says which its first process is
-
-
 _LOCK = 120.0  # for another starter to be done
-
-
 _PORTS = 3  # that are tried where somebody else takes them
-
 
 LOG_LIMIT = 16 * 1024 * 1024
 """Bytes of `server.log` at which its last part moves to `server.log.old` and it begins anew."""
 
-
 LOG_KEPT = 1024 * 1024
 """Bytes that move there."""
-
 
 TOKEN = "ASHEP_SERVER_TOKEN"
 """The environment variable that holds the token."""
@@ -309,7 +296,8 @@ class ManagedServer:
 
     def _spawn(self, program: Path, record: Record) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
-        profile, first, environment = self._profile, None, self._environment(record)
+        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
+        profile, first, environment = self._profile, None, self._given(self._profile) | own
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             if profile is not None and profile.sandbox is not None:
@@ -335,10 +323,6 @@ class ManagedServer:
         if first is not None:
             processes.restrain(first, 0)
         return process, first
-
-    def _environment(self, record: Record) -> dict[str, str]:
-        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
-        return self._given(self._profile) | own
 
     def _given(self, profile: Profile | None) -> dict[str, str]:
         kept = passed(self._environ, self._named, self._secret)

@@ -77,8 +77,7 @@ class Inside:
         """Give bubblewrap, or why there is none: it is tried out once."""
         async with self._trying:
             if self._sandbox is None:
-                async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-                    self._sandbox = await try_out(Path(scratch))
+                self._sandbox = await try_out()
         return self._sandbox
 
     def _call(self, place: Place) -> Call:

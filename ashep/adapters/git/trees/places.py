@@ -159,15 +159,11 @@ class Places(Worktrees):
             await anyio.to_thread.run_sync(put)
         return Prepared(str(folder / folders.prefix), begun, head)
 
-    async def _base_name(self) -> str | None:
-        """Give the name of the base branch; None: HEAD is on none."""
-        if self._base_branch is not None:
-            return self._base_branch
-        ref = await self._repository.main_ref()
-        return ref.removeprefix("refs/heads/") if ref else None
-
     async def _lent(self, branch: str, begun: str) -> Lent:
-        return await self._lender.lend(branch, begun, await self._base_name())
+        base = self._base_branch
+        if base is None and (ref := await self._repository.main_ref()):
+            base = ref.removeprefix("refs/heads/")
+        return await self._lender.lend(branch, begun, base)
 
     async def _build(self, branch: str, head: str, lent: Lent) -> Place:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
@@ -392,14 +388,14 @@ class Places(Worktrees):
         path = await anyio.to_thread.run_sync(path_of, root, branch)
         return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / quote(branch, safe=""))
 
-    async def _found(self, branch: str) -> Place | None:
+    async def _found(self, branch: str, told: sealing.Told | None = None) -> Place | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
         if not await self.stands(branch):
             return None
         place = await self._looked_at(await self._at(branch), branch)
         folder = anyio.Path(place.path)
         if place.broken and await folder.is_dir() and not await folder.is_symlink():
-            await self._mend(place, branch, sealing.Told())
+            await self._mend(place, branch, told or sealing.Told())
             return await self._looked_at(place, branch)
         return place
 
@@ -416,16 +412,12 @@ class Places(Worktrees):
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
-        place, known = await self._at(branch), await self.stands(branch)
-        if known and not (place := await self._looked_at(place, branch)).broken:
+        place, kept = await self._found(branch, told), None
+        if place is not None and not place.broken:
             return place
-        path = anyio.Path(place.path)
-        if known and await path.is_dir() and not await path.is_symlink():
-            await self._mend(place, branch, told or sealing.Told())
-            return await self._looked_at(place, branch)
-        kept = None
-        if (known or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
-            kept = await anyio.to_thread.run_sync(aside, place.path, place.path)
+        path = (await self._at(branch)).path
+        if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
+            kept = await anyio.to_thread.run_sync(aside, path, path)
         if told is not None:
             where = f"what stood there is in {kept}" if kept else "what was not committed there is gone with it"
             told.lacking.append(f"its place is gone: {where}. The next run gets it anew, from {branch}")
