@@ -23,7 +23,7 @@ from ashep.adapters import processes
 from ashep.adapters.git.clean import delete
 from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import ManagedServer, Record, folder_of
+from ashep.adapters.opencode.server import ManagedServer, folder_of, record_in
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
@@ -57,11 +57,10 @@ def folder_for(state: Path, place: Path, environ: Mapping[str, str] | None = Non
 def living(folder: Path) -> tuple[int, int]:
     """Count the servers of a project that live, those of judges and of places, and the bytes that they hold."""
     groups = list[int]()
-    for file in (folder / "server.json", *folder.glob(f"{SERVERS}/*/server.json")):
-        with suppress(OSError, ValueError):
-            record = Record.model_validate_json(file.read_bytes())
-            if record.pid is not None and processes.lives(record.pid, record.started):
-                groups.append(record.pid)
+    for one in (folder, *folder.glob(f"{SERVERS}/*")):
+        record = record_in(one)
+        if record is not None and record.pid is not None and processes.lives(record.pid, record.started):
+            groups.append(record.pid)
     return len(groups), sum(map(processes.memory_of, groups))
 
 

@@ -15,7 +15,7 @@ import anyio.to_thread
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
 from ashep.adapters.opencode.asks import ANSWERS, ASKS, STUB
 from ashep.adapters.opencode.server import Profile
-from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
 from ashep.journal import paths
@@ -24,9 +24,6 @@ PLACE = "place"
 """In the folder of a place's server: a link to the place."""
 
 _WISH = "sandbox"
-
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
-"""Files that OpenCode takes for a project's instructions: the first that is there."""
 
 _OURS = (ASKS, "data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")

@@ -78,6 +78,13 @@ class Record(BaseModel):
         return processes.Mark(TOKEN, self.token)
 
 
+def record_in(folder: Path) -> Record | None:
+    """Read the record of the server that keeps its things in a folder; None: there is none that can be read."""
+    with suppress(OSError, ValueError):
+        return Record.model_validate_json((folder / "server.json").read_bytes())
+    return None
+
+
 def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
     """Where the server of a state folder keeps its things: it survives the loss of `state/`."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
@@ -492,9 +499,7 @@ def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
         return _told(secret, opencode.command, opencode.url, project, session)
     file = folder / "server.json"
-    try:
-        record = Record.model_validate_json(file.read_text("utf-8"))
-    except (OSError, ValidationError):
+    if (record := record_in(folder)) is None:
         return f"Its session is {session}; the agent server is not running, and starts with the next run."
     read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
     told = _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)
