@@ -87,13 +87,6 @@ def _run(main: Callable[[], Awaitable[int]]) -> int:
         raise max(ours(group), key=lambda error: error.exit_code) from None
 
 
-async def _no_sandbox() -> str:
-    """Say why agents get no sandbox on this machine; empty: they do."""
-    async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-        found = await try_out(Path(scratch))
-    return found if isinstance(found, str) else ""
-
-
 async def _work(
     project: Path,
     files: Written,
@@ -116,8 +109,8 @@ async def _work(
     means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
     pulls = partial(connect.pulls_of, project, redaction=redaction)
     wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)} - {None, "none"}
-    why = await _no_sandbox() if settings.isolated and wished else ""
-    boxed = settings.isolated and bool(wished) and not why
+    found = await try_out() if settings.isolated and wished else ""
+    why, boxed = (found, False) if isinstance(found, str) else ("", True)
     parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0

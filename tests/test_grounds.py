@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.git.repository import delete
+from ashep.adapters.git.clean import delete
 from ashep.adapters.git.trees.places import Places
 from ashep.core.facts.delivery import Ground
 from ashep.core.policy.settings import SetupStep

@@ -24,11 +24,11 @@ from ashep.adapters.git.trees import lender
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
-from ashep.adapters.opencode.server import Record, folder_of
+from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import opencode_of, runner_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, opencode_of, runner_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
@@ -36,7 +36,6 @@ from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
-FOLDER = ".agent-shepherd"
 _MB = 1024 * 1024
 _STORE_IS_LARGE = 100 * _MB
 _DISK_IS_FULL = 100 * _MB
@@ -259,11 +258,8 @@ async def offer(project: Path, state: Path, settings: Settings) -> Offer:
 
 def runs(state: Path) -> bool:
     """Say whether the managed server lives."""
-    try:
-        record = Record.model_validate_json((folder_of(state, os.environ) / "server.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return bool(processes.holders_of(record.mark))
+    record = record_in(folder_of(state, os.environ))
+    return record is not None and bool(processes.holders_of(record.mark))
 
 
 async def providers(project: Path, settings: Settings) -> list[Line]:

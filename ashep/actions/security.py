@@ -19,7 +19,7 @@ from ashep.adapters.bubblewrap import try_out
 from ashep.adapters.opencode.inside import Inside
 from ashep.adapters.verifier import probe
 from ashep.config import ConfigErrors, load
-from ashep.connect import inside_of, sandboxed
+from ashep.connect import FOLDER, inside_of, sandboxed
 from ashep.core.policy.apart import AS_YOU
 from ashep.core.policy.checks import TestPass
 from ashep.core.policy.policies import Policies
@@ -27,7 +27,6 @@ from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
-FOLDER = ".agent-shepherd"
 FORGEABLE = "agents run as you and in no sandbox: one that has a shell can forge an answer by any name, named or not"
 _IN_SANDBOX = "in their sandbox agents have neither bd nor its files; without it one with a shell can forge any answer"
 _WEAKENS = {
@@ -55,9 +54,9 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
     """Say where agents run that may change files, what weakens it, and what they lack there."""
     if settings.runners.own:
         return [Line("ok", "agents", f"where agents run is the business of the runner {settings.runners.name}")]
-    if not sandboxed(settings):
-        return [Line("ok", "agents", AS_YOU), *await to_thread.run_sync(_otherwise, project, settings)]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
+    if not sandboxed(settings):
+        return [Line("ok", "agents", AS_YOU), *otherwise]
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
         found = await try_out(scratch)

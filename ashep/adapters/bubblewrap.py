@@ -8,8 +8,8 @@ import platform
 import pwd
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from anyio import to_thread
+from anyio import TemporaryDirectory, to_thread
 
 from ashep.adapters import programs
 from ashep.core.text import clean
@@ -59,7 +59,6 @@ TOOLCHAINS = (
     "go/bin", "mambaforge", "miniconda3", "miniforge3",
 )  # fmt: skip
 """Places in the user's home that hold programs, and nobody's keys: they are there, read-only."""
-
 
 KEYS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
@@ -107,13 +106,13 @@ class Bubblewrap:
         """`disables`: it can forbid namespaces within."""
         self.program, self.disables = program, disables
 
-    def wrap(self, view: View, argv: Sequence[str], filter_at: int | None, told_at: int | None = None) -> list[str]:
+    def wrap(self, view: View, argv: Sequence[str], filter_at: Sequence[int], told_at: int | None = None) -> list[str]:
         """Give the command line that runs a program in the sandbox. Blocks: it looks at what is there.
 
-        `filter_at`: the file descriptor from which `system_calls()` are read; None: there is none for this machine.
+        `filter_at`: the file descriptor from which `system_calls()` are read, or none (`filter_file`).
         `told_at`: the one to which it writes, as JSON, the id of its first process (`child-pid`).
         """
-        forbidding = ("--seccomp", str(filter_at)) if filter_at is not None else ()
+        forbidding = ("--seccomp", *map(str, filter_at)) if filter_at else ()
         telling = ("--info-fd", str(told_at)) if told_at is not None else ()
         options = [*self._options(view)]
         _straighten(view, options)
@@ -278,24 +277,29 @@ def system_calls(machine: str = platform.machine()) -> bytes:
     return b"".join(struct.pack("=HBBI", *one) for one in done)
 
 
-def filter_file() -> int | None:
-    """Give an open file that holds `system_calls()`, to be read once; None: there are none."""
+@contextmanager
+def filter_file() -> Generator[tuple[int, ...]]:
+    """Have an open file that holds `system_calls()`, to be read once; none where there are none for this machine."""
     if not (data := system_calls()):
-        return None
-    file = os.memfd_create("system calls")
-    os.write(file, data)
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
+        yield ()
+        return
+    with os.fdopen(os.memfd_create("system calls"), "wb", 0) as file:
+        file.write(data)
+        file.seek(0)
+        yield (file.fileno(),)
 
 
 # --- whether it can be used -------------------------------------------------------------------------------------------
 
 
-async def try_out(scratch: Path) -> Bubblewrap | str:
+async def try_out(scratch: Path | None = None) -> Bubblewrap | str:
     """Give the bubblewrap of this machine, or why there is none: a shell is started in a sandbox.
 
-    `scratch`: an existing folder of ours, which the shell is given.
+    `scratch`: an existing folder of ours, which the shell is given; None: one that is made for that.
     """
+    if scratch is None:
+        async with TemporaryDirectory(prefix="ashep-sandbox-") as made:
+            return await try_out(Path(made))
     found = await to_thread.run_sync(programs.find, PROGRAM)
     if found is None:
         return "bubblewrap (bwrap) is not installed"
@@ -332,13 +336,8 @@ async def run(
     patience: float = 0.0,
 ) -> programs.Finished:
     """Run a program in the sandbox to its end, as `programs.run` does; what it started ends with it."""
-    forbidding = await to_thread.run_sync(filter_file)
-    try:
-        wrapped = await to_thread.run_sync(bubblewrap.wrap, view, argv, forbidding)
-        passed = () if forbidding is None else (forbidding,)
+    with filter_file() as passed:
+        wrapped = await to_thread.run_sync(bubblewrap.wrap, view, argv, passed)
         return await programs.run(
             wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, take=take, patience=patience, pass_fds=passed
         )
-    finally:
-        if forbidding is not None:
-            os.close(forbidding)

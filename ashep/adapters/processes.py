@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -57,18 +57,20 @@ def stat(pid: int) -> tuple[str, int]:
     return fields[0], int(fields[19])
 
 
+def _pids() -> list[int]:
+    """Every process; none without /proc."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc/self") else []
+
+
 def holders_of(mark: Mark) -> list[tuple[int, int]]:
     """Every living process whose environment holds the mark, oldest first, with its start time; none without /proc."""
     wanted, argument = f"\0{mark.variable}={mark.value}\0".encode(), f"\0{mark.argument}\0".encode()
     found: list[tuple[int, int]] = []
-    for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
-        if not entry.name.isdecimal():
-            continue
-        pid = int(entry.name)
+    for pid in _pids():
         with suppress(OSError):
-            if wanted not in b"\0" + Path(entry.path, "environ").read_bytes() + b"\0":
+            if wanted not in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
                 continue
-            if not mark.argument or argument in b"\0" + Path(entry.path, "cmdline").read_bytes():
+            if not mark.argument or argument in b"\0" + Path(f"/proc/{pid}/cmdline").read_bytes():
                 state, started = stat(pid)
                 if state not in "ZX":
                     found.append((pid, started))
@@ -81,18 +83,33 @@ def listeners(port: int) -> set[str] | None:
     None: it cannot be told, without /proc.
     """
     found = dict[str, set[str]]()
-    for table in ("tcp", "tcp6"):
-        with suppress(FileNotFoundError):
-            for line in (NETWORK / table).read_text().splitlines()[1:]:
-                fields = line.split()
-                address, _, number = fields[1].partition(":")
-                if fields[3] == _LISTENS and int(number, 16) == port:
-                    found.setdefault(address, set()).add(f"socket:[{fields[9]}]")
+    for address, number, link in _listening():
+        if number == port:
+            found.setdefault(address, set()).add(link)
     if not (NETWORK / "tcp").exists():
         return None
     # who listens at the very address has the connection, and not who listens at all of them
     exact, others = ({one for name in names for one in found.get(name, ())} for names in (_EXACT, _ALL))
     return exact or others
+
+
+def _listening() -> Iterator[tuple[str, int, str]]:
+    """Give the addresses and ports at which this machine listens, with the sockets as `/proc/*/fd` names them."""
+    for table in ("tcp", "tcp6"):
+        with suppress(FileNotFoundError):
+            for line in (NETWORK / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS:
+                    address, _, port = fields[1].partition(":")
+                    yield address, int(port, 16), f"socket:[{fields[9]}]"
+
+
+def _open_in(pid: int) -> Iterator[str]:
+    """Give what a process has open, as `/proc/*/fd` names it; nothing of another user's, or of one that has ended."""
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                yield os.readlink(f"/proc/{pid}/fd/{name}")
 
 
 def _hexadecimal(family: socket.AddressFamily, address: str) -> str:
@@ -111,20 +128,12 @@ def services() -> list[tuple[int, str]] | None:
     """The ports that this machine listens at, with the program that does where it is the user's; None without /proc."""
     if not (NETWORK / "tcp").exists():
         return None
-    found = dict[str, int]()
-    for table in ("tcp", "tcp6"):
-        with suppress(OSError):
-            for line in (NETWORK / table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == _LISTENS:
-                    found[f"socket:[{fields[9]}]"] = int(fields[1].partition(":")[2], 16)
+    found = {link: port for _, port, link in _listening()}
     names = dict.fromkeys(found.values(), "")
-    for pid in [name for name in os.listdir("/proc") if name.isdecimal()]:
-        with suppress(OSError):  # another user's, or gone
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    if (port := found.get(os.readlink(f"/proc/{pid}/fd/{name}"))) is not None:
-                        names[port] = Path(f"/proc/{pid}/comm").read_text().strip()
+    for pid in _pids():
+        for link in found.keys() & _open_in(pid):
+            with suppress(OSError):  # it has ended
+                names[found[link]] = Path(f"/proc/{pid}/comm").read_text().strip()
     return sorted(names.items())
 
 
@@ -140,22 +149,17 @@ def have(pids: Iterable[int], sockets: set[str]) -> bool:
     """Whether these processes have all of the sockets open."""
     left = set(sockets)
     for pid in pids:
-        with suppress(OSError):  # it has ended
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                with suppress(OSError):
-                    left.discard(os.readlink(f"/proc/{pid}/fd/{name}"))
+        left.difference_update(_open_in(pid))
     return not left
 
 
 def inside(folder: Path) -> tuple[int, str] | None:
     """Give a living process that works in a folder or below it, and its name; None: none does, or without /proc."""
     wanted = os.path.realpath(folder)
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if not name.isdecimal() or int(name) == os.getpid():
-            continue
+    for pid in _pids():
         with suppress(OSError):  # another user's, or gone
-            if f"{os.readlink(f'/proc/{name}/cwd')}/".startswith(f"{wanted}/"):
-                return int(name), Path(f"/proc/{name}/comm").read_text().strip()
+            if pid != os.getpid() and f"{os.readlink(f'/proc/{pid}/cwd')}/".startswith(f"{wanted}/"):
+                return pid, Path(f"/proc/{pid}/comm").read_text().strip()
     return None
 
 
@@ -196,13 +200,12 @@ def restrain(pid: int, nice: int) -> None:
 def memory_of(group: int) -> int:
     """Bytes of memory that the processes of a group hold, each counted with what it shares; 0 where there is none."""
     total = 0
-    for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
-        if entry.name.isdecimal():
-            with suppress(OSError, ValueError, IndexError):
-                text = Path(entry.path, "stat").read_text()
-                fields = text[text.rindex(")") + 2 :].split()
-                if int(fields[2]) == group:
-                    total += int(fields[21])
+    for pid in _pids():
+        with suppress(OSError, ValueError, IndexError):
+            text = Path(f"/proc/{pid}/stat").read_text()
+            fields = text[text.rindex(")") + 2 :].split()
+            if int(fields[2]) == group:
+                total += int(fields[21])
     return total * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ashep import connect
-from ashep.adapters.git.repository import delete
+from ashep.adapters.git.clean import delete
 from ashep.errors import AshepError
 from tests.attacks.sealing import SEALED, SETTINGS
 from tests.attacks.stage import Stage, changed

@@ -18,9 +18,10 @@ import anyio
 import psutil
 import pytest
 
+from ashep.adapters.git import clean
 from ashep.adapters.git.repository import Repository as Trees
 from ashep.adapters.git.trees.lender import Lender
-from ashep.adapters.verifier import LocalVerifier, checkout, running
+from ashep.adapters.verifier import LocalVerifier, running
 from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
 from ashep.errors import AshepError
 from ashep.ports.verifier import VerifyRequest
@@ -465,7 +466,7 @@ async def test_folders_that_a_check_has_closed_are_removed(world: World, tmp_pat
     (tmp_path / "closed" / "link").symlink_to(outside)
     for folder in (outside, inner, inner.parent):
         folder.chmod(0)
-    await anyio.to_thread.run_sync(checkout._open_all, inner.parent)  # pyright: ignore[reportPrivateUsage] - else only another user could tell
+    await anyio.to_thread.run_sync(clean._open_all, inner.parent)  # pyright: ignore[reportPrivateUsage] - else only another user could tell
     modes = [stat.S_IMODE(folder.stat().st_mode) for folder in (inner.parent, inner, outside)]
     outside.chmod(0o700)
     assert modes == [0o700, 0o700, 0]

@@ -6,12 +6,15 @@ would fetch stays a pointer, and a submodule an empty folder.
 """
 
 import os
+import shutil
+import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from ashep.adapters.git.program import Git
 from ashep.core.policy.disk import room
@@ -42,8 +45,8 @@ class Source:
     objects: Path
     """The folder of the repository's objects."""
     commit: str
-    shallow: bytes | None = None
-    """Where the history of a shallow clone ends, as git writes it; None: it is whole."""
+    shallow: bytes
+    """Where the history of a shallow clone ends (`end_of_history`)."""
 
 
 class Files:
@@ -71,7 +74,7 @@ class Files:
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
         (folder / "HEAD").write_text(f"{self._source.commit}\n")
         (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects or self._source.objects) + b"\n")
-        if self._source.shallow is not None:
+        if self._source.shallow:
             (folder / "shallow").write_bytes(self._source.shallow)
 
     async def ask_for_room(self, *trees: str) -> None:
@@ -113,6 +116,14 @@ class Files:
         return await reading(self._tree, *arguments, env=ALONE | where, stdin=stdin)
 
 
+def end_of_history(git: Path) -> bytes:
+    """Say where the history of a shallow clone ends, as its git folder has it; empty: it is whole. Blocks."""
+    try:
+        return (git / "shallow").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:
     """Call git on a repository that is only read."""
     return await Git(cwd, timeout=_GIT).raw(*arguments, env=env, stdin=stdin) or b""
@@ -124,3 +135,43 @@ def _too_many(commit: str) -> str:
 
 def _mib(size: int) -> int:
     return -(-size // 1024**2)
+
+
+# --- folders that go ---
+
+
+def delete(folder: Path) -> None:
+    """Delete a folder with all that is in it, also where somebody took its rights away; what resists stays."""
+    if folder.is_symlink() or not folder.is_dir():
+        with suppress(OSError):
+            folder.unlink()
+        return
+    _open_all(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open_all(folder: Path) -> None:
+    """Give ourselves leave to change a folder and all below it, each before it is gone into."""
+    with suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            with suppress(OSError):
+                if not os.path.islink(os.path.join(path, name)):
+                    os.chmod(os.path.join(path, name), stat.S_IRWXU)
+
+
+@asynccontextmanager
+async def drafting(folder: Path) -> AsyncGenerator[None]:
+    """Have an empty folder to make something in; what a call that was killed left there goes first."""
+
+    def begin() -> None:
+        delete(folder)
+        folder.mkdir(mode=0o700, parents=True)
+
+    try:
+        await to_thread.run_sync(begin)
+        yield
+    finally:
+        with CancelScope(shield=True):
+            await to_thread.run_sync(delete, folder)

@@ -28,7 +28,7 @@ _packs = set[tuple[int, int, int, int]]()  # packs that this process has flushed
 
 
 def reached(new: Iterable[str], old: Iterable[str]) -> bytes:
-    """Say what is to be listed: what commits reach and the old ones do not, which are on the disk already."""
+    """Say what git is to list or pack: what the new objects reach and the old ones do not."""
     return "".join([*(f"{one}\n" for one in new), *(f"^{one}\n" for one in old)]).encode()
 
 

@@ -34,6 +34,8 @@ MOST_STAT = 4000  # characters
 MOST_DIFF = 60_000
 STAT, PATCH = "--stat=100", "--patch"
 _FORMAT = f"--format=%H%x1f%(trailers:key={TRAILER},valueonly,separator=%x1e)%x1f%s"
+NOTHING = re.compile("^$")
+"""What git says that ends with 1 where there is none of what it was asked for."""
 _NO_COMMIT = re.compile("^$|fatal: Needed a single revision|warning: ignoring (?:dangling|broken)")
 
 # --- what every call has ----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ and in a tree whose `.git` an agent deleted git would find that checkout, and re
 
 import os
 import re
-import shutil
 import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -348,19 +347,3 @@ def size_of(*folders: Path) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         left.append(entry.path)
     return total
-
-
-def delete(folder: Path) -> None:
-    """Delete a folder with all that is in it, also where somebody took its rights away; what resists stays."""
-    if folder.is_symlink() or not folder.is_dir():
-        with suppress(OSError):
-            folder.unlink()
-        return
-    with suppress(OSError):
-        folder.chmod(stat.S_IRWXU)
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            with suppress(OSError):
-                if not os.path.islink(os.path.join(path, name)):
-                    os.chmod(os.path.join(path, name), stat.S_IRWXU)
-    shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,8 @@ from pathlib import Path
 import anyio
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - a part of its type is not shipped
 
+from ashep.journal import paths
+
 ASKS, ANSWERS = "asks", "answers"
 """In the folder of a server, for what is asked; and in that of its stubs, for what is answered."""
 
@@ -85,9 +87,7 @@ def take(folder: Path) -> list[str]:
 
 def answer(folder: Path, name: str, code: int, text: str) -> None:
     """Put an answer where whoever asked finds it, whole; the oldest go. Blocks. `folder`: that of answers."""
-    kept = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)
-    for old in kept[: max(len(kept) - _KEPT + 1, 0)]:
-        old.unlink()
-    draft = folder / ".new"
-    draft.write_text(f"{code}\n{text}", errors="replace")
-    draft.replace(folder / name)
+    paths.replace(folder / name, f"{code}\n{text}".encode(errors="replace"))
+    with suppress(OSError):  # two answers at once take the same away
+        for old in sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns)[:-_KEPT]:
+            old.unlink()

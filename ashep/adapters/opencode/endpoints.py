@@ -15,6 +15,7 @@ from ashep.adapters.opencode.client import Address, probe, was_refused
 from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import ConfigError, RunnerUnavailable
+from ashep.journal import paths
 
 
 class Endpoint(Protocol):
@@ -140,8 +141,6 @@ class AttachedServer:
         if self._over or self._url not in names:
             names[self._url] = f"attached:{self._url}:{secrets.token_hex(4)}"
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = file.with_suffix(".new")
-            temporary.write_text(json.dumps(names))
-            temporary.rename(file)
+            paths.replace(file, json.dumps(names).encode())
             self._over = False
         return names[self._url]

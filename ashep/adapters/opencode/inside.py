@@ -1,6 +1,5 @@
 """Programs that run where the agents of a place run, and are none of theirs: the set-up, and what a person tries."""
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -32,19 +31,16 @@ class Inside:
 
     def foreground(self, argv: Sequence[str], at: Path) -> int:
         """Run a program at our terminal and give its exit code, as a shell does. Blocks; what it started ends, too."""
-        forbidding = filter_file()
-        wrapped = self.sandbox.wrap(replace(self.view, at=at), argv, forbidding)
-        passed = () if forbidding is None else (forbidding,)
         before = signal.signal(signal.SIGINT, _leave)  # it is the program's: what is ignored would be, there too
         try:
-            process = subprocess.Popen(wrapped, cwd="/", env=dict(self.environment), pass_fds=passed)
-            code = process.wait()
+            with filter_file() as passed:
+                wrapped = self.sandbox.wrap(replace(self.view, at=at), argv, passed)
+                process = subprocess.Popen(wrapped, cwd="/", env=dict(self.environment), pass_fds=passed)
+                code = process.wait()
         except OSError as error:
             raise ProgramMissing(f"{self.sandbox.program} cannot be started: {error}") from error
         finally:
             signal.signal(signal.SIGINT, before)
-            for file in passed:
-                os.close(file)
         return code if code >= 0 else 128 - code
 
 

@@ -8,7 +8,6 @@ not start, keeps nobody else's run waiting. What the catalogue and the health of
 import math
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,13 +20,15 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes
+from ashep.adapters.git.clean import delete
 from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import LEFT, ManagedServer, Record, folder_of
+from ashep.adapters.opencode.server import LEFT, ManagedServer, folder_of, record_in
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 
 _Answer = TypeVar("_Answer")
@@ -39,7 +40,7 @@ _SESSIONS, _GONE = "sessions", ".gone-"
 _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
-_READING = 10.0  # seconds that a read waits for a server to be started
+_READING = 20.0  # seconds that a read waits for a server to be started
 _TRIES = 3  # of who opens or sends: a run ends with the last
 _SLOW = 3  # so often in a row it may be too slow for that, before it is ended
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
@@ -57,11 +58,10 @@ def folder_for(state: Path, place: Path, environ: Mapping[str, str] | None = Non
 def living(folder: Path) -> tuple[int, int]:
     """Count the servers of a project that live, those of judges and of places, and the bytes that they hold."""
     groups = list[int]()
-    for file in (folder / "server.json", *folder.glob(f"{SERVERS}/*/server.json")):
-        with suppress(OSError, ValueError):
-            record = Record.model_validate_json(file.read_bytes())
-            if record.pid is not None and processes.lives(record.pid, record.started):
-                groups.append(record.pid)
+    for one in (folder, *folder.glob(f"{SERVERS}/*")):
+        record = record_in(one)
+        if record is not None and record.pid is not None and processes.lives(record.pid, record.started):
+            groups.append(record.pid)
     return len(groups), sum(map(processes.memory_of, groups))
 
 
@@ -89,16 +89,7 @@ def _delete(folder: Path) -> None:
     with suppress(FileNotFoundError):
         folder.rename(folder.with_name(f"{_GONE}{secrets.token_hex(8)}"))
     for gone in folder.parent.glob(f"{_GONE}*"):
-        shutil.rmtree(gone, onerror=_opened)
-
-
-def _opened(again: Callable[[str], object], path: str, _: object) -> None:
-    """Delete what a folder's mode kept from being deleted; what cannot be stays for the next time."""
-    with suppress(OSError):
-        for closed in (os.path.dirname(path), path):
-            if not os.path.islink(closed):
-                os.chmod(closed, 0o700)
-        again(path) if again is not os.open else shutil.rmtree(path, ignore_errors=True)
+        delete(gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +226,10 @@ class IsolatedRunner:
 
     async def _chosen(self, directory: str) -> str | None:
         """Name the sandbox that was chosen last for the place of this folder; None: none was since it was made."""
-
-        def read() -> str | None:
-            place = self._place_of(directory)
-            return wish_of(folder_for(self._state, place)) if place is not None else None
-
-        return await anyio.to_thread.run_sync(read)
+        place = await anyio.to_thread.run_sync(self._place_of, directory)
+        if place is None:
+            return None
+        return await anyio.to_thread.run_sync(lambda: wish_of(folder_for(self._state, place)))
 
     async def _on(
         self, directory: str | None, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
@@ -389,9 +378,7 @@ class IsolatedRunner:
         if (place := self._place_of(directory)) is not None:
             file = folder_for(self._state, place) / STUBS / ISSUE
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft = file.with_suffix(".new")
-            draft.write_text(snapshot, errors="replace")
-            draft.replace(file)
+            paths.replace(file, snapshot.encode(errors="replace"))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port)."""

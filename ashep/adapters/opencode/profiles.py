@@ -11,23 +11,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
-import anyio
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, try_out
 from ashep.adapters.opencode.asks import ANSWERS, ASKS, STUB
-from ashep.adapters.opencode.server import Profile, keep
-from ashep.core.policy.agents import Sandbox
+from ashep.adapters.opencode.server import Profile
+from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
+from ashep.journal import paths
 
 PLACE = "place"
 """In the folder of a place's server: a link to the place."""
 
 _WISH = "sandbox"
-
-INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
-"""Files that OpenCode takes for a project's instructions: the first that is there."""
 
 _OURS = (ASKS, "data", "home", "state", "tmp")
 _CONFIG = ("opencode.jsonc", "opencode.json")
@@ -77,8 +74,7 @@ class Profiles:
         """Give bubblewrap; None: agents run without. Raises `ServerNotStarted` where none may."""
         if wished == "none" or self._sandbox is not None:
             return self._sandbox if wished != "none" else None
-        async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-            found = await try_out(Path(scratch))
+        found = await try_out()
         if isinstance(found, Bubblewrap):
             self._sandbox = found
             return found
@@ -95,14 +91,14 @@ class Profiles:
         if session and (wished := sandbox_named(await anyio.to_thread.run_sync(wish_of, folder))) is not None:
             agents = agents.model_copy(update={"sandbox": wished})
         opened = [path for one in agents.openings for path in _opening(one, self._environ, environment)]
-        write, read = (_homely(paths) for paths in (agents.paths.write, agents.paths.read))
+        write, read = (_homely(named) for named in (agents.paths.write, agents.paths.read))
         how = json.dumps(["maker", agents.model_dump(mode="json"), str(place)])
-        there = await anyio.to_thread.run_sync(_there, [*write, *opened])
         if why := await anyio.to_thread.run_sync(_misled, self._project, write, read):
             raise ServerNotStarted(why)
         await anyio.to_thread.run_sync(_named, folder, place)
         sandbox = await self.sandbox(agents.sandbox)
-        return await self._profile(folder, place, sandbox, how, [place, *there], read, environment)
+        writable = [place, *write, *opened]
+        return await anyio.to_thread.run_sync(self._profile, folder, place, sandbox, how, writable, read, environment)
 
     async def judge(self, folder: Path) -> Profile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
@@ -131,9 +127,11 @@ class Profiles:
         how = json.dumps(["judge", self._agents.sandbox, name])
         # OpenCode writes into each folder of settings, too
         sandbox = await self.sandbox(self._agents.sandbox)
-        return await self._profile(folder, ground, sandbox, how, [base], [ground], environment)
+        return await anyio.to_thread.run_sync(
+            self._profile, folder, ground, sandbox, how, [base], [ground], environment
+        )
 
-    async def _profile(
+    def _profile(
         self,
         folder: Path,
         at: Path,
@@ -151,38 +149,28 @@ class Profiles:
         data = Path(self._environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
         cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
         own, stubs = [folder / one for one in _OURS], folder / STUBS
-
-        def make() -> None:
-            for one in own:
-                one.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
-            for name, stub in (("ashep", STUB), ("bd", _STUB)):
-                draft = stubs / f".{name}"
-                draft.write_text(stub)
-                draft.chmod(0o755)
-                draft.replace(stubs / name)  # a shell may be in the midst of it
-
-        await anyio.to_thread.run_sync(make)
+        for one in own:
+            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (stubs / ANSWERS).mkdir(parents=True, exist_ok=True)
+        for name, stub in (("ashep", STUB), ("bd", _STUB)):
+            paths.replace(stubs / name, stub.encode(), 0o755)  # a shell may be in the midst of it
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), str(cache / "bin")))
         models = cache / "models.json"
         given = {"PATH": path, "TMPDIR": "/tmp", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
-        if await anyio.to_thread.run_sync(models.exists):
+        if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
-        auth = await anyio.to_thread.run_sync(_there, [data / "auth.json"])
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings = await anyio.to_thread.run_sync(_settings, config, at, home, self._environ)
-        hidden = await anyio.to_thread.run_sync(_hidden, self._project)
+        settings = _settings(config, at, home, self._environ)
+        above = self._project.resolve().parents
         view = View(
             at=at,
-            writable=(*(one for one in own if one.name in (ASKS, "data", "state")), *auth, *writable),
-            readable=tuple(readable),
-            hidden=(*hidden, self._places),
-            kept=(
-                *settings,
-                *self._lent,
-                *(cache / one for one in (*_CACHED, models.name)),
-                stubs,
+            writable=(
+                *(one for one in own if one.name in (ASKS, "data", "state")),
+                *(one for one in (data / "auth.json", *writable) if one.exists()),
             ),
+            readable=tuple(readable),
+            hidden=(*(self._project / one for one in _HIDDEN), *(one / ".git" for one in above), self._places),
+            kept=(*settings, *self._lent, *(cache / one for one in (*_CACHED, models.name)), stubs),
             tmp=folder / "tmp",
             home=folder / "home",
             path=path,
@@ -207,7 +195,7 @@ def wish_of(folder: Path) -> str | None:
 def wish(folder: Path, wished: Sandbox | None) -> None:
     """Have the server of this folder be one with this sandbox, when it is looked at next. Blocks."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    keep(folder / _WISH, wished or "")
+    paths.replace(folder / _WISH, (wished or "").encode())
 
 
 def sandbox_named(word: str | None) -> Sandbox | None:
@@ -225,24 +213,11 @@ def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:
     return ""
 
 
-def _hidden(project: Path) -> list[Path]:
-    above = project.resolve()
-    return [*(project / one for one in _HIDDEN), *(folder / ".git" for folder in above.parents)]
-
-
 def _named(folder: Path, place: Path) -> None:
     """Let the folder of a server say whose it is."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileExistsError):
         (folder / PLACE).symlink_to(place)
-
-
-def _there(paths: Sequence[Path]) -> list[Path]:
-    return [path for path in paths if path.exists()]
-
-
-def _within(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 _INCLUDED = re.compile(r"\{file:([^}]+)\}")
@@ -252,7 +227,7 @@ _INCLUDED = re.compile(r"\{file:([^}]+)\}")
 def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) -> list[Path]:
     """Give the user's own settings of OpenCode, and the files that they include."""
     named = [Path(environ[name]) for name in ("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR") if environ.get(name)]
-    files = [one for top in (config, *named) for one in (_within(top) or [top])]
+    files = [one for top in (config, *named) for one in (sorted(top.iterdir()) if top.is_dir() else [top])]
     said = [(environ.get("OPENCODE_CONFIG_CONTENT", ""), at)]
     said += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
     included = [(one, folder) for text, folder in said for one in _INCLUDED.findall(text)]
@@ -262,16 +237,16 @@ def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) ->
 def _in_repository(held: Mapping[str, bytes]) -> list[str]:
     """Name the files that settings of a repository include, as far as they lie in it."""
     said = [(name, held[name].decode(errors="replace")) for name in held if name.endswith(_JSON)]
-    paths = (
+    found = (
         os.path.normpath(os.path.join(os.path.dirname(name), one))
         for name, text in said
         for one in _INCLUDED.findall(text)
     )
-    return sorted({path for path in paths if not path.startswith(("/", "~", ".."))} - held.keys())
+    return sorted({path for path in found if not path.startswith(("/", "~", ".."))} - held.keys())
 
 
-def _homely(paths: Sequence[str]) -> list[Path]:
-    return [Path(path).expanduser() for path in paths]
+def _homely(named: Sequence[str]) -> list[Path]:
+    return [Path(path).expanduser() for path in named]
 
 
 def _opening(name: str, environ: Mapping[str, str], environment: dict[str, str]) -> Collection[Path]:

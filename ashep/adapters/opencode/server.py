@@ -38,36 +38,23 @@ from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refu
 from ashep.adapters.opencode.environment import passed
 from ashep.core.policy.settings import Settings
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
+from ashep.journal import paths
 
 _START = 40.0  # until a started server answers
-
-
 _REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
-
-
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
-
-
 _FIRST = 5.0  # seconds until a sandbox says which its first process is
-
-
 _LOCK = 120.0  # for another starter to be done
-
-
 _PORTS = 3  # that are tried where somebody else takes them
-
 
 LOG_LIMIT = 16 * 1024 * 1024
 """Bytes of `server.log` at which its last part moves to `server.log.old` and it begins anew."""
 
-
 LOG_KEPT = 1024 * 1024
 """Bytes that move there."""
 
-
 LEFT = "left"
 """A file in the folder of a server that was ended because what runs there is over: nobody begins it only to read."""
-
 
 TOKEN = "ASHEP_SERVER_TOKEN"
 """The environment variable that holds the token."""
@@ -92,6 +79,13 @@ class Record(BaseModel):
     def mark(self) -> processes.Mark:
         """What tells the server's processes from all others."""
         return processes.Mark(TOKEN, self.token)
+
+
+def record_in(folder: Path) -> Record | None:
+    """Read the record of the server that keeps its things in a folder; None: there is none that can be read."""
+    with suppress(OSError, ValueError):
+        return Record.model_validate_json((folder / "server.json").read_bytes())
+    return None
 
 
 def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
@@ -313,7 +307,8 @@ class ManagedServer:
 
     def _spawn(self, program: Path, record: Record) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
-        profile, first, environment = self._profile, None, self._environment(record)
+        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
+        profile, first, environment = self._profile, None, self._given(self._profile) | own
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             if profile is not None and profile.sandbox is not None:
@@ -339,10 +334,6 @@ class ManagedServer:
         if first is not None:
             processes.restrain(first, 0)
         return process, first
-
-    def _environment(self, record: Record) -> dict[str, str]:
-        own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
-        return self._given(self._profile) | own
 
     def _given(self, profile: Profile | None) -> dict[str, str]:
         kept = passed(self._environ, self._named, self._secret)
@@ -401,7 +392,7 @@ class ManagedServer:
         self._record_file.unlink(missing_ok=True)
 
     def _write(self, record: Record) -> None:
-        keep(self._record_file, record.model_dump_json())
+        paths.replace(self._record_file, record.model_dump_json().encode())
 
     def _open_lock(self) -> int:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -442,16 +433,16 @@ def _start_inside(
 
     `output`: the file to which it writes. Blocks for as long as a sandbox takes. Raises `OSError`.
     """
-    read, write = os.pipe()
-    forbidding = filter_file()
-    passed = [write, *([] if forbidding is None else [forbidding])]
+    ends = [*os.pipe()]
+    read, write = ends
     try:
-        process = subprocess.Popen(
-            bubblewrap.wrap(view, argv, forbidding, write),
-            cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            pass_fds=passed,
-        )  # fmt: skip
-        os.close(passed.pop(0))
+        with filter_file() as forbidding:
+            process = subprocess.Popen(
+                bubblewrap.wrap(view, argv, forbidding, write),
+                cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                pass_fds=(write, *forbidding),
+            )  # fmt: skip
+        os.close(ends.pop())
         told = b""
         while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
             told += more
@@ -459,25 +450,8 @@ def _start_inside(
             return process, int(json.loads(told)["child-pid"])
         return process, None
     finally:
-        for file in (read, *passed):
-            os.close(file)
-
-
-def keep(file: Path, text: str) -> None:
-    """Write a file of a server's folder, durably and as a whole. Blocks."""
-    temporary = file.with_name(f"{file.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        os.fchmod(stream.fileno(), 0o600)
-        stream.write(text.encode())
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        for end in ends:
+            os.close(end)
 
 
 async def _end(record: Record) -> bool:
@@ -529,9 +503,7 @@ def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
         return _told(secret, opencode.command, opencode.url, project, session)
     file = folder / "server.json"
-    try:
-        record = Record.model_validate_json(file.read_text("utf-8"))
-    except (OSError, ValidationError):
+    if (record := record_in(folder)) is None:
         return f"Its session is {session}; the agent server is not running, and starts with the next run."
     read = f"""sed -n 's/.*"password": *"\\([^"]*\\)".*/\\1/p' {shlex.quote(str(file))}"""
     told = _told(f'{_VARIABLE}="$({read})" ', opencode.command, f"http://127.0.0.1:{record.port}", project, session)

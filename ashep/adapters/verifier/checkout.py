@@ -4,7 +4,6 @@ import fcntl
 import os
 import re
 import shutil
-import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, reading
+from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, end_of_history, reading
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
@@ -36,8 +35,8 @@ class Commits:
     """The tree of the checks' own scripts, from the base where there is one; empty: there are none."""
     own_scripts: str
     """What the candidate itself has in that place, be it a link; empty: nothing."""
-    shallow: bytes | None = None
-    """Where the history of a shallow clone ends, as git writes it; None: it is whole."""
+    shallow: bytes
+    """Where the history of a shallow clone ends (`ashep.adapters.git.clean.end_of_history`)."""
 
 
 async def find(repository: Path, commit: str, base: str | None) -> Commits:
@@ -58,14 +57,8 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     own = found[2][1] if found[2] is not None else ""
     scripts = found[4] if base else found[2]
     kept = scripts[1] if scripts is not None and scripts[2] == "tree" else ""
-    return Commits(objects, found[0][1], found[1][1], kept, own, await to_thread.run_sync(_shallow, objects.parent))
-
-
-def _shallow(folder: Path) -> bytes | None:
-    try:
-        return (folder / "shallow").read_bytes()
-    except OSError:
-        return None
+    shallow = await to_thread.run_sync(end_of_history, objects.parent)
+    return Commits(objects, found[0][1], found[1][1], kept, own, shallow)
 
 
 class Checkout:
@@ -104,7 +97,7 @@ class Checkout:
 
     async def _lent(self, lender: Path) -> list[str]:
         """Say what needs no packing: what the lender has, with all that it reaches, and the repository too."""
-        if await to_thread.run_sync(_shallow, lender) != self._commits.shallow:
+        if await to_thread.run_sync(end_of_history, lender) != self._commits.shallow:
             return []  # it has less than the repository, or more
         refs = await reading(lender, "for-each-ref", "--format=%(objectname)", env=ALONE | {"GIT_DIR": str(lender)})
         said = await self._files.git("cat-file", "--batch-check=%(objectname)", stdin=refs)
@@ -112,7 +105,7 @@ class Checkout:
 
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
-        await to_thread.run_sync(_remove, self.tree / SCRIPTS)
+        await to_thread.run_sync(delete, self.tree / SCRIPTS)
         await self._files.git("checkout-index", "-a", "-f", "-u", "-q")
 
     def _prepare(self) -> None:
@@ -164,7 +157,7 @@ class Place:
             os.close(own)
 
     def _end(self) -> None:
-        _remove(self.path)
+        delete(self.path)
         os.close(self._lock)
 
 
@@ -182,32 +175,6 @@ def _locked(folder: Path) -> int:
 def _remove_left(folder: Path) -> None:
     lock = _locked(folder)
     try:
-        _remove(folder)
+        delete(folder)
     finally:
         os.close(lock)
-
-
-def _remove(path: Path) -> None:
-    """Remove whatever stands there, also folders that a program has closed to us; links are not followed."""
-    try:
-        if not stat.S_ISDIR(path.lstat().st_mode):
-            path.unlink()
-            return
-    except FileNotFoundError:
-        return
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        _open_all(path)
-        shutil.rmtree(path, ignore_errors=True)  # what does not go now is left to the next time
-
-
-def _open_all(path: Path) -> None:
-    """Give ourselves leave to change a folder and all below it, each before it is gone into."""
-    with suppress(OSError):
-        path.chmod(0o700)
-    for folder, names, _ in os.walk(path):
-        for name in names:
-            below = os.path.join(folder, name)
-            with suppress(OSError):
-                if stat.S_ISDIR(os.lstat(below).st_mode):
-                    os.chmod(below, 0o700)

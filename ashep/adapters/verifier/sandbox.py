@@ -66,7 +66,7 @@ class Isolated:
             path=path,
             network=self._network,
         )
-        return self._bubblewrap.wrap(view, argv, FILTER if system_calls() else None)
+        return self._bubblewrap.wrap(view, argv, (FILTER,) if system_calls() else ())
 
     def environment(self, folders: Folders) -> dict[str, str]:
         """Variables of the environment that depend on the place."""

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from ashep.core.policy.language import Document, Name, Names, Word
 
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+"""Names of files that agents take for instructions, the first that is there; in any folder."""
+
 Sandbox = Literal["auto", "bwrap", "none"]
 
 # --- agents.yaml ------------------------------------------------------------------------------------------------

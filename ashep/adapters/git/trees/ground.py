@@ -9,13 +9,12 @@ from itertools import count
 from pathlib import Path
 
 from ashep.adapters.git.clean import Files, Source
-
-INSTRUCTIONS = (b"AGENTS.md", b"CLAUDE.md", b"CONTEXT.md")
-"""Names of files that agents take for instructions, in any folder."""
+from ashep.core.policy.agents import INSTRUCTIONS
 
 CLOSED = 0o555
 """The mode of a folder to which nobody writes."""
 
+_INSTRUCTIONS = tuple(map(os.fsencode, INSTRUCTIONS))
 _CANDIDATE = b".candidate"
 _HOPS = 40  # links that are followed from one
 _LINK = b"120000"
@@ -60,7 +59,7 @@ async def _instructed(files: Files, base: str, head: str) -> bytes:
     told = {path: entry for path, entry in told.items() if there.isdisjoint(_above(path)[:-1])}
     taken = {part for path in (*now, *told) for part in path.split(b"/")}
     marks = (_CANDIDATE + (b"-%d" % number if number else b"") for number in count())
-    mark = next(mark for mark in marks if taken.isdisjoint(name + mark for name in INSTRUCTIONS))
+    mark = next(mark for mark in marks if taken.isdisjoint(name + mark for name in _INSTRUCTIONS))
     told |= {_marked(path, mark): entry for path, entry in new.items() if _first(path) in changed}
     lines = [b"0 %s\t%s\0" % (b"0" * len(head), path) for path in gone]
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
@@ -92,11 +91,11 @@ async def _followed(files: Files, commit: str, entries: _Entries) -> _Entries:
 
 def _first(path: bytes) -> bytes | None:
     """Give the path down to the first name that is one of instructions; None: there is none."""
-    return next((above for above in _above(path) if above.rpartition(b"/")[2] in INSTRUCTIONS), None)
+    return next((above for above in _above(path) if above.rpartition(b"/")[2] in _INSTRUCTIONS), None)
 
 
 def _marked(path: bytes, mark: bytes) -> bytes:
-    return b"/".join(part + mark if part in INSTRUCTIONS else part for part in path.split(b"/"))
+    return b"/".join(part + mark if part in _INSTRUCTIONS else part for part in path.split(b"/"))
 
 
 def _above(path: bytes) -> list[bytes]:

@@ -5,8 +5,6 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 """
 
 import os
-import re
-import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -15,17 +13,18 @@ import anyio.to_thread
 
 from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
-from ashep.adapters.git.program import LONG, PLACE, Call, Git, Started
+from ashep.adapters.git import durable
+from ashep.adapters.git.clean import drafting
+from ashep.adapters.git.program import LONG, NOTHING, PLACE, Call, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
 from ashep.adapters.git.trees import lfs
-from ashep.adapters.git.trees.lender import LENDER, listed, packed
+from ashep.adapters.git.trees.lender import LENDER, packed
 from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.programs import Finished
 from ashep.core.text import clean
 from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
 
-_NOTHING = re.compile("^$")
 _GIVEN = ("PATH", "LANG", "TZ")
 
 
@@ -47,7 +46,7 @@ class PlaceRepository(Repository):
     async def unname(self, branch: str) -> tuple[str, ...]:
         """See to it that a branch is no symbolic ref, by git alone: who wrote its files may have made links of them."""
         ref = f"refs/heads/{branch}"
-        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=_NOTHING)):
+        if not (target := await self.shared("symbolic-ref", "--quiet", ref, absent=NOTHING)):
             return ()
         commit = await self.commit_of(ref)
         await self.shared("symbolic-ref", "--delete", ref)
@@ -78,8 +77,7 @@ class Inside:
         """Give bubblewrap, or why there is none: it is tried out once."""
         async with self._trying:
             if self._sandbox is None:
-                async with anyio.TemporaryDirectory(prefix="ashep-sandbox-") as scratch:
-                    self._sandbox = await try_out(Path(scratch))
+                self._sandbox = await try_out()
         return self._sandbox
 
     def _call(self, place: Place) -> Call:
@@ -114,13 +112,7 @@ async def bring(
         raise TreeRefused(f"{place.path}: {error}") from error
     common = (await repository.folders()).common
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
-
-    def begin() -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # a call that was killed left it
-        folder.mkdir(mode=0o700, parents=True)
-
-    try:
-        await anyio.to_thread.run_sync(begin)
+    async with drafting(folder):
         beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
         beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
         # not thin, so that no object of ours is made a part of theirs
@@ -129,7 +121,8 @@ async def bring(
         if done.returncode:
             raise TreeRefused(f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}")
         words = ("rev-list", "--objects", "--no-object-names", "--stdin")
-        reached = await repository.git.run(*words, cwd=common, env=beside, stdin=listed(new, known), timeout=LONG)
+        asked = durable.reached(new, known)
+        reached = await repository.git.run(*words, cwd=common, env=beside, stdin=asked, timeout=LONG)
         said = "" if not reached.returncode else repository.git.said(reached)[:300]
         index = await anyio.to_thread.run_sync(lambda: next((folder / "pack").glob("*.idx")).read_bytes())
         held = await repository.git.raw("show-index", cwd=common, env=beside, stdin=index) or b""
@@ -140,9 +133,6 @@ async def bring(
         lacking = await lfs.take(repository, place, reached.stdout, beside, known)
         await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
         return lacking
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def _put_packs(found: Path, target: Path) -> None:

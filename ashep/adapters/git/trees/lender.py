@@ -5,7 +5,6 @@ it. The lender is never collected, so that what a place borrows stays there what
 """
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,12 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.program import LONG, WORK_TREE, Git
+from ashep.adapters.git.clean import end_of_history
+from ashep.adapters.git.durable import reached
+from ashep.adapters.git.program import LONG, NOTHING, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
 from ashep.errors import AshepError, TreeRefused
+from ashep.journal import paths
 
 LENDER = ".lender"
 """Its folder, beside the places."""
@@ -46,7 +48,7 @@ class Lent:
     refs: dict[str, str]
     """The base branch, the tags, and the branches of `origin`, with their objects."""
     shallow: bytes
-    """Where the history of a shallow clone ends, as git writes it; empty: it is whole."""
+    """Where the history of a shallow clone ends (`ashep.adapters.git.clean.end_of_history`)."""
     kind: str
     """The format of objects, `sha1` or `sha256`."""
 
@@ -84,8 +86,8 @@ class Lender:
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
                 pins[f"{PINS}{quote(branch, safe='')}"] = begun
-            shallow = await anyio.to_thread.run_sync(_read, (await repository.folders()).common / "shallow")
-            ends = await anyio.to_thread.run_sync(_read, self.folder / "shallow")
+            shallow = await anyio.to_thread.run_sync(end_of_history, (await repository.folders()).common)
+            ends = await anyio.to_thread.run_sync(end_of_history, self.folder)
             if lent | pins != there or shallow != ends:  # with another end of history nothing is known to be whole
                 await self._bring(lent | pins, there, [] if shallow != ends else there.values())
                 await anyio.to_thread.run_sync(self._end_at, shallow)
@@ -113,23 +115,14 @@ class Lender:
 
     def _end_at(self, shallow: bytes) -> None:
         if shallow:
-            draft = self.folder / "shallow.new"
-            draft.write_bytes(shallow)
-            draft.replace(self.folder / "shallow")
+            paths.replace(self.folder / "shallow", shallow)
         else:
             (self.folder / "shallow").unlink(missing_ok=True)
 
 
 async def is_partial(git: Git) -> bool:
     """Say whether a repository was told to leave files of its history elsewhere."""
-    return await git.raw("config", "--get-regexp", _FILTERED, absent=re.compile("^$")) is not None
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return b""
+    return await git.raw("config", "--get-regexp", _FILTERED, absent=NOTHING) is not None
 
 
 async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
@@ -137,11 +130,6 @@ async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
     asked = "".join(f"{one}\n" for one in objects)
     said = await repository.shared("cat-file", "--batch-check=%(objectname)", "--buffer", stdin=asked.encode())
     return {line for line in said.splitlines() if not line.endswith(" missing")}
-
-
-def listed(new: Iterable[str], known: Iterable[str]) -> bytes:
-    """Say what git is to pack or list: what is reached from these objects and not from those."""
-    return "".join([*(f"{one}\n" for one in new), *(f"^{one}\n" for one in known)]).encode()
 
 
 async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: Iterable[str]) -> bytes:
@@ -159,7 +147,7 @@ async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: It
 
     words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
     where = dict(env) or {"GIT_DIR": str(await git.common())}
-    done = await git.run(*words, cwd=await git.common(), env=where, stdin=listed(new, known), take=take, timeout=LONG)
+    done = await git.run(*words, cwd=await git.common(), env=where, stdin=reached(new, known), take=take, timeout=LONG)
     if done.returncode:
         raise TreeRefused(f"git cannot pack what is there: {git.said(done)[:300]}")
     if size > MOST_BROUGHT:
@@ -171,4 +159,4 @@ async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: It
 async def pack(repository: Repository, new: Iterable[str], known: Iterable[str], folder: Path) -> None:
     """Write what is reached from objects of the user's, and not from known ones, into a folder of packs of ours."""
     words = ("pack-objects", "--revs", "--quiet", "--delta-base-offset", str(folder / "pack"))
-    await repository.git.bare(*words, stdin=listed(new, known), timeout=LONG)
+    await repository.git.bare(*words, stdin=reached(new, known), timeout=LONG)

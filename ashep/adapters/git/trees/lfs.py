@@ -18,7 +18,8 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import durable
-from ashep.adapters.git.program import LONG
+from ashep.adapters.git.clean import drafting
+from ashep.adapters.git.program import LONG, NOTHING
 from ashep.adapters.git.repository import Place, Repository
 from ashep.errors import TreeRefused
 
@@ -32,7 +33,6 @@ _LARGEST = 1024  # bytes: what is as large or larger is no pointer
 _AT_ONCE = 20_000  # blobs of a call of git
 _PIECE = 1024**2
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOTHING = re.compile("^$")
 
 Pointers = dict[str, tuple[int, str]]
 """By the hash of the contents: their size, and the blob that names them."""
@@ -40,7 +40,7 @@ Pointers = dict[str, tuple[int, str]]
 
 async def _store(repository: Repository) -> Path:
     """Say where the user's contents are, if there are any."""
-    said = await repository.shared("config", "--type=path", "lfs.storage", absent=_NOTHING)
+    said = await repository.shared("config", "--type=path", "lfs.storage", absent=NOTHING)
     return Path((await repository.folders()).common, said or "lfs", "objects")
 
 
@@ -85,7 +85,7 @@ async def take(
     if not pointers:
         return []
     drafts = store.parent / "tmp" / f"ashep-{place.notes.name}"  # whoever calls this holds the branch
-    try:
+    async with drafting(drafts):
         found = await anyio.to_thread.run_sync(_copied, place, drafts, pointers)
         absent = {oid: blob for oid, (_, blob) in pointers.items() if oid not in found}
         theirs = {blob: oid for oid, blob in absent.items() if await anyio.Path(_at(store, oid)).exists()}
@@ -100,9 +100,6 @@ async def take(
         await anyio.to_thread.run_sync(_move, drafts, store, new)
         top = store.parent.parent
         await durable.files(top, [os.fsencode(_at(store, oid).relative_to(top)) for oid in new])
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(lambda: shutil.rmtree(drafts, ignore_errors=True))
     if not (lost := sorted(absent.keys() - {*theirs.values()})):
         return []
     words = f"Git LFS has no contents of {lost[0]}{f' and {len(lost) - 1} more' if lost[1:] else ''} here: the pointer "
@@ -111,8 +108,6 @@ async def take(
 
 def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
     """Copy what a place has of contents; give what is as its pointer says."""
-    shutil.rmtree(drafts, ignore_errors=True)  # a call that was killed left it
-    drafts.mkdir(mode=0o700, parents=True)
     found, room = set[str](), MOST
     for oid, (size, _) in pointers.items():
         if (source := _opened(place, oid)) is None:

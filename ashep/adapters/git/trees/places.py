@@ -19,10 +19,10 @@ from urllib.parse import quote, unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.clean import Files, Source
+from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_history
 from ashep.adapters.git.contents import Stat
-from ashep.adapters.git.program import LONG, PLACE, SHA, TRAILER, Git
-from ashep.adapters.git.repository import SEALED, Place, aside, delete, ref_in
+from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
+from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
@@ -32,6 +32,7 @@ from ashep.core.facts.delivery import Ground
 from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
+from ashep.journal import paths
 from ashep.ports.trees import Prepared
 
 NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
@@ -40,7 +41,6 @@ NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
 No agent works in the first two, so that a branch is quoted there: a note is found wherever the place of its branch is.
 """
 
-_NOTHING = re.compile("^$")
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
 _FETCHED = "+refs/heads/*:refs/remotes/origin/*"
@@ -143,10 +143,9 @@ class Places(Worktrees):
         begun, head = await self._begin(branch, base)
         mine = self._base_branch is None and await repository.main_ref() == f"refs/heads/{branch}"
         onto = begun if mine else await self._base_commit(None) or begun  # a person who looks at it is on no base
-        shared = await repository.shared("merge-base", head, onto, absent=_NOTHING) or begun
+        shared = await repository.shared("merge-base", head, onto, absent=NOTHING) or begun
         folders = await repository.folders()
-        ends = folders.common / "shallow"
-        shallow = await anyio.to_thread.run_sync(lambda: ends.read_bytes() if ends.exists() else None)
+        shallow = await anyio.to_thread.run_sync(end_of_history, folders.common)
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
             made = await lay(source, shared, draft, folders.prefix, self._floor)
@@ -160,15 +159,11 @@ class Places(Worktrees):
             await anyio.to_thread.run_sync(put)
         return Prepared(str(folder / folders.prefix), begun, head)
 
-    async def _base_name(self) -> str | None:
-        """Give the name of the base branch; None: HEAD is on none."""
-        if self._base_branch is not None:
-            return self._base_branch
-        ref = await self._repository.main_ref()
-        return ref.removeprefix("refs/heads/") if ref else None
-
     async def _lent(self, branch: str, begun: str) -> Lent:
-        return await self._lender.lend(branch, begun, await self._base_name())
+        base = self._base_branch
+        if base is None and (ref := await self._repository.main_ref()):
+            base = ref.removeprefix("refs/heads/")
+        return await self._lender.lend(branch, begun, base)
 
     async def _build(self, branch: str, head: str, lent: Lent) -> Place:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
@@ -192,22 +187,13 @@ class Places(Worktrees):
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
-        """Have a folder beside the places to make something in; what a call that was killed left there goes first."""
+        """Have a folder beside the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        folder = root / MAKING / quote(branch, safe="")
-
-        def begin() -> None:
-            delete(folder)
-            folder.mkdir(mode=0o700, parents=True)
-            if not (ignore := root / ".gitignore").exists():
-                ignore.write_text("*\n")
-
-        try:
-            await anyio.to_thread.run_sync(begin)
+        folder, ignore = root / MAKING / quote(branch, safe=""), anyio.Path(root, ".gitignore")
+        async with drafting(folder):
+            if not await ignore.exists():
+                await ignore.write_text("*\n")
             yield folder
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(delete, folder)
 
     async def _make_git(self, place: Place, branch: str, head: str, lent: Lent) -> None:
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
@@ -256,7 +242,7 @@ class Places(Worktrees):
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
         await self._settings()
-        on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=_NOTHING)
+        on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
         await _update(inner, [f"update {ref} {sha}" for ref, sha in fresh.items()])
@@ -384,7 +370,7 @@ class Places(Worktrees):
         if (head := await inner.commit_of("HEAD")) is None:
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
-        made = Files(Source(lent.objects, head, lent.shallow or None), folder / ".git", folder, self._floor)
+        made = Files(Source(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
         await made.on_disk(lambda: made.make_git(made.folder))
         await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
@@ -402,14 +388,14 @@ class Places(Worktrees):
         path = await anyio.to_thread.run_sync(path_of, root, branch)
         return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / quote(branch, safe=""))
 
-    async def _found(self, branch: str) -> Place | None:
+    async def _found(self, branch: str, told: sealing.Told | None = None) -> Place | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
         if not await self.stands(branch):
             return None
         place = await self._looked_at(await self._at(branch), branch)
         folder = anyio.Path(place.path)
         if place.broken and await folder.is_dir() and not await folder.is_symlink():
-            await self._mend(place, branch, sealing.Told())
+            await self._mend(place, branch, told or sealing.Told())
             return await self._looked_at(place, branch)
         return place
 
@@ -426,16 +412,12 @@ class Places(Worktrees):
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
         """
-        place, known = await self._at(branch), await self.stands(branch)
-        if known and not (place := await self._looked_at(place, branch)).broken:
+        place, kept = await self._found(branch, told), None
+        if place is not None and not place.broken:
             return place
-        path = anyio.Path(place.path)
-        if known and await path.is_dir() and not await path.is_symlink():
-            await self._mend(place, branch, told or sealing.Told())
-            return await self._looked_at(place, branch)
-        kept = None
-        if (known or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
-            kept = await anyio.to_thread.run_sync(aside, place.path, place.path)
+        path = (await self._at(branch)).path
+        if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
+            kept = await anyio.to_thread.run_sync(aside, path, path)
         if told is not None:
             where = f"what stood there is in {kept}" if kept else "what was not committed there is gone with it"
             told.lacking.append(f"its place is gone: {where}. The next run gets it anew, from {branch}")
@@ -550,6 +532,4 @@ def _read_given(place: Place) -> dict[str, str]:
 
 def _write_given(place: Place, refs: Mapping[str, str]) -> None:
     place.notes.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = place.notes / "given.new"
-    draft.write_text("".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items())), errors="surrogateescape")
-    draft.replace(place.notes / "given")
+    paths.replace(place.notes / "given", os.fsencode("".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items()))))

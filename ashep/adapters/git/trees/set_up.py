@@ -1,7 +1,6 @@
 """Set a new tree up: copy files into it that git does not hold, and run the user's commands, once."""
 
 import os
-import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,10 +9,12 @@ import anyio.to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.git.contents import Stat, files_of
+from ashep.adapters.git.program import NOTHING
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.journal import paths
 
 _MARK = "set-up"
 _LINES, _WORDS = 6, 600
@@ -87,15 +88,8 @@ async def _made(repository: Repository, place: Place, link: str | None) -> dict[
 
 
 def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
-    """Write the mark, all or nothing."""
     mark.parent.mkdir(mode=0o700, exist_ok=True)
-    draft = mark.with_suffix(".new")
-    with draft.open("wb") as file:
-        for path, about in made.items():
-            file.write(b"%d %d %d %d " % about + path + b"\0")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(mark)
+    paths.replace(mark, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in made.items()))
 
 
 async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:
@@ -138,9 +132,8 @@ async def _refuse_unignored(repository: Repository, place: Place, folder: Path, 
         return
     prefix = folder.relative_to(place.path).as_posix()
     asked = {os.fsencode(name if prefix == "." else f"{prefix}/{name}") for name in names}
-    none = re.compile("^$")  # it ends with 1 where it ignores nothing
     stdin = b"".join(path + b"\0" for path in asked)
-    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=none)
+    ignored = await repository.inside(place, "check-ignore", "-z", "--stdin", stdin=stdin, absent=NOTHING)
     if left := sorted(asked - {*ignored.split(b"\0")}):
         raise AshepError(
             f"worker.setup: git does not ignore {clean(os.fsdecode(left[0]))} in {place.path}, so that it would be "

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.program import NOTHING, Git
+from ashep.journal import paths
 
 CONFIG = ".git-config"
 """The folder beside the places in which they stand."""
 
-_NOTHING = re.compile("^$")
 _SETTINGS = re.compile(
     r"user\.(?:name|email|useconfigonly)|(?:author|committer)\.(?:name|email)"
     r"|core\.(?:autocrlf|eol|safecrlf|whitespace|hookspath)|filter\..+\.(?:clean|smudge|process|required)"
@@ -30,7 +30,7 @@ def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 async def read(git: Git) -> Sequence[tuple[str, str]]:
     """Give the settings of git that hold for the user in the repository."""
-    listed = await git.raw("config", "--includes", "-z", "--list", absent=_NOTHING)
+    listed = await git.raw("config", "--includes", "-z", "--list", absent=NOTHING)
     lines = [line.partition("\n") for line in os.fsdecode(listed or b"").split("\0") if line]
     return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 
@@ -39,14 +39,13 @@ async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
     """Write down, beside all places below `root`, what git is told in them of the user's settings."""
     folder = root / CONFIG
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git"
-    files = {"ignore": dict(said).get("core.excludesfile"), "attributes": dict(said).get("core.attributesfile")}
 
     def write() -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        wanted = {"config": b""}
+        wanted = dict[str, bytes]()
         settings = kept(said)
         for name, key in (("ignore", "core.excludesfile"), ("attributes", "core.attributesfile")):
-            file = Path(files[name] or home / name).expanduser()
+            file = Path(dict(said).get(key) or home / name).expanduser()
             with suppress(OSError):
                 wanted[name] = file.read_bytes()
                 settings.append((key, str(folder / name)))
@@ -54,9 +53,7 @@ async def write_down(said: Sequence[tuple[str, str]], root: Path) -> None:
         for name, content in wanted.items():
             target = folder / name
             if not target.exists() or target.read_bytes() != content:
-                draft = target.with_suffix(".new")
-                draft.write_bytes(content)
-                draft.replace(target)
+                paths.replace(target, content)
 
     await anyio.to_thread.run_sync(write)
 

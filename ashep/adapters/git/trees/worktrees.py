@@ -413,7 +413,7 @@ class Worktrees:
         if found := (await self._repository.refs(ref)).get(ref):
             return found
         base = await self._base_commit(None)
-        common = await self._repository.shared("merge-base", head, base or head, absent=re.compile("^$"))
+        common = await self._repository.shared("merge-base", head, base or head, absent=program.NOTHING)
         await self._repository.update_refs([f"update {ref} {common or head}"])
         return common or head
 
