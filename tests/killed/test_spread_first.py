@@ -15,7 +15,7 @@ pytestmark = pytest.mark.real
 KINDS = {
     "program": "start opencode serve#1",
     "fork": "started opencode serve#1",
-    "server record": "server.json.new renamed done#1",
+    "server record": "server.json.tmp renamed done#1",
     "lock": "lock cut done#1",
     "half a line": "journal torn#20",
     "socket": "runner.send done#1",
