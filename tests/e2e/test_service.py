@@ -28,10 +28,9 @@ def test_a_daemon_says_that_it_is_ready_alive_and_stopping(site: Site, tmp_path:
             try:
                 assert wire.recv(1000) == b"READY=1"
                 told = [wire.recv(1000)]
-                while site.issue(issue)["status"] != "closed":
+                while site.issue(issue)["status"] != "closed" or len(told) < 3:
                     told.append(wire.recv(1000))
                 assert all(one.startswith(b"WATCHDOG=1\nSTATUS=") for one in told)
-                assert len(told) >= 3
                 os.kill(daemon.pid, signal.SIGTERM)
                 while (last := wire.recv(1000)) != b"STOPPING=1":
                     assert last.startswith(b"WATCHDOG=1")
