@@ -111,7 +111,8 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
     say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
     for begun in ("home", "calc"):  # of one that was killed while it was built
         await to_thread.run_sync(lambda name: shutil.rmtree(stage.folder / name, ignore_errors=True), begun)
-    await stage.build(kept.url)
+    if why := await stage.build(kept.url):
+        say(f"no sandbox can be used here ({why}): agents, and the checks of these issues, run as you")
     kept = replace(kept, built=True, failed_before=not await stage.test())
     write_environment(stage.folder, stage.environ, stage.bd.parent)
     kept.write(stage.folder)
