@@ -204,7 +204,7 @@ async def test_who_makes_is_alone(world: World) -> None:
     assert servers_of(world.project / ".agent-shepherd" / "state") == {}
 
 
-@pytest.mark.parametrize("placed", [SANDBOXED, "none"], indirect=True)
+@pytest.mark.parametrize("placed", [SANDBOXED, pytest.param("none", marks=SANDBOXED.marks)], indirect=True)
 async def test_a_session_runs_where_its_agent_is_to_run_whatever_the_project_says(world: World) -> None:
     """The server of a place is begun anew for a session that works, and for none that is only read."""
     other: Sandbox = "none" if world.settings.agents.sandbox == "bwrap" else "bwrap"
