@@ -160,6 +160,17 @@ def test_remembering_changes_nothing_in_many_lives() -> None:
         live(seed)
 
 
+def test_who_waits_for_a_paused_provider_gives_way_to_there_being_nothing_left_to_take() -> None:
+    reviews = g.policy_of(Phase(name="review")).model_copy(update={"match": None})
+    with patch.object(playbook, "MadeUp", Compared):
+        book = playbook.Playbook(g.policies(reviews=reviews), max_issues=1)
+    book.made.turn(resources.WorkPaused("ann", "", provider="acme"))
+    assert book.looked().flow().code == "paused_by_hand"
+    book.made.open("t-2", "policy:reviews")
+    assert book.looked().looked().flow("t-2").stage == "work"
+    assert book.flow().code == "max_issues"
+
+
 KEYS = ("branches", *range(160))
 """Who may see a mistake: a playbook, and lives."""
 

@@ -377,7 +377,7 @@ def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
     fresh = replace(flow, policy=name, visit=visit, attempt=0, phase=phase.name, counters=counters)
     if phase.human is None:
         if (paused := _paused(world, fresh, phase)) is not None:
-            return Verdict(_held(flow, paused), room)
+            return Verdict(_held(flow, paused), room, ForRoom("take", paused.code))
         hold, choice = _start(world, fresh, phase, room)
         if hold is not None:
             waits = _waits(world, fresh, phase, hold)
