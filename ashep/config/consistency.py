@@ -15,9 +15,10 @@ from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.config.rules import Problem, unsound
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.language import same_name
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
-from ashep.core.policy.settings import Budgets, Notify, People, QuietHours, Settings
+from ashep.core.policy.settings import Notify, People, QuietHours, Settings
 from ashep.core.resources.notices import names
 from ashep.core.runs.choice import unfit
 from ashep.core.runs.takeover import reviewed_by

@@ -11,8 +11,9 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import to_json
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.policies import Human, PermissionRule, Phase, Policy, Retry, ReuseFrom, Stall, Takeover, Verify
-from ashep.core.policy.settings import Budget, Budgets, ForgeSettings, LandingSettings, Notify, NotifyTarget
+from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws

@@ -11,8 +11,9 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.policies import Phase
-from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import turn_read
 from ashep.core.resources.dues import next_due
 from ashep.core.state.spending import day_ends, used_today

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ashep.config import Configuration
-from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.core.policy.budgets import Budget, Budgets
+from ashep.core.policy.settings import Settings
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running, adopted
 from ashep.journal.log import Journal
