@@ -11,7 +11,7 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.budgets import Budget, Budgets
+from ashep.core.policy.budgets import Budget, Budgets, ProviderBudget
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import turn_read
@@ -24,7 +24,7 @@ READ = policy_of(Phase(name="review", timeout=timedelta(hours=9)), Phase(name="a
 TEAM = Agents(version=1, agents=(CRITIC.model_copy(update={"priority": 5}), JUDGE))
 """The critic (provider other) goes first, the judge uses the server's default (acme)."""
 MIDNIGHT = day_ends(T0)
-TOKENS, COST = Budget(tokens=1000), Budget(cost=5.0)
+TOKENS, COST = ProviderBudget(tokens=1000), Budget(cost=5.0)
 
 
 def config(**budgets: Any) -> Settings:

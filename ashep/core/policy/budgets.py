@@ -1,10 +1,10 @@
-"""Budgets as users write them: what may be used, and in which time."""
+"""Budgets as users write them: what may be used, in which time, and how much at one time."""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from ashep.core.policy.language import Document, Name
+from ashep.core.policy.language import AtOnce, Document, Name
 
 
 class Budget(Document):
@@ -14,6 +14,14 @@ class Budget(Document):
     """Tokens of every kind: read, written, cached; `null`: no limit."""
     cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Cost in the provider's currency; `null`: no limit."""
+
+
+class ProviderBudget(Budget):
+    """What may be used of a provider in a day, and how much of it at one time."""
+
+    max_runs: AtOnce | None = None
+    """So many runs on it at one time; then the next agent of another provider that fits is taken, and no person.
+    `null`: no cap but `worker.max_concurrent_runs`."""
 
 
 class Budgets(Document):
@@ -27,9 +35,9 @@ class Budgets(Document):
     """One issue in one cycle, all its runs together: over it no run of it goes on or starts, and the issue parks."""
     day: Budget = Budget()
     """All runs of a day: over it runs under way are stopped, and nothing starts until the day is over."""
-    providers: dict[Name, Budget] = {}
+    providers: dict[Name, ProviderBudget] = {}
     """By provider, all its runs of a day: over it its runs are stopped, and its phases wait until the day is over, or
-    go to an agent of another provider that fits."""
+    go to an agent of another provider that fits. And how many of its runs there may be at one time."""
     total: Budget = Budget()
     """All runs since the journal began: over it nothing starts until the limit is raised."""
     runs_per_hour: Annotated[int, Field(ge=1)] | None = None

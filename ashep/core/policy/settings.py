@@ -15,6 +15,7 @@ from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import parse_glob
 from ashep.core.policy.language import (
     BEADS,
+    AtOnce,
     Bytes,
     Document,
     Dotted,
@@ -120,7 +121,7 @@ class WorkerSettings(Document):
     """How much runs at once, and where."""
 
     max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
-    """Runs at one time."""
+    """Runs at one time. A runner, a provider (`budgets.providers`), an agent and a phase may have a `max_runs`, too."""
     workspace: Annotated[Literal["worktree", "place", "shared"], Field(json_schema_extra=_without_default)] = "shared"
     """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
     its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. `place`: the same with
@@ -178,6 +179,8 @@ class OpencodeSettings(Document):
     """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
     not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
     `null`: no limit. A server that has just begun holds about 0.5 GiB."""
+    max_runs: AtOnce | None = None
+    """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
     isolation: Literal["place", "shared"] | None = None
     """`place`: a server of its own for each issue whose agent may change files, and one for all that judge, which see
     exactly what was committed, with the base branch's instructions. `shared`: one for all. `null`: `place` where
@@ -228,6 +231,8 @@ class OwnRunner(Document):
     """Its class, as `package.module:Class` (docs/extending.md)."""
     options: Options = {}
     """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+    max_runs: AtOnce | None = None
+    """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
 
 
 OPENCODE = "opencode"
@@ -252,6 +257,11 @@ class Runners(Document):
     def name(self) -> str:
         """The project's runner."""
         return next(iter(self.own), OPENCODE)
+
+    @property
+    def max_runs(self) -> int | None:
+        """The cap of the project's runner."""
+        return self.own.get(self.name, self.opencode).max_runs
 
 
 class QuestionSettings(Document):
