@@ -457,6 +457,8 @@ AGENTS = [
      "error"),
     ("person", "{id: a, capabilities: [x], is_human: true, runner: {}}", "pointless-key", "agents[5].runner",
      "warning"),
+    ("idle", "{id: a, capabilities: [x], is_human: true, max_runs: 2}", "pointless-key", "agents[5].max_runs",
+     "warning"),
     ("nowhere", "{id: a, capabilities: [x], read_write: write, sandbox: bwrap}", "no-place", "agents[5].sandbox",
      "error"),
     ("reader", "{id: a, capabilities: [x], sandbox: none}", "pointless-key", "agents[5].sandbox", "warning"),
@@ -472,6 +474,21 @@ def test_incoherent_registry(folder: Path, entry: str, code: str, key: str, seve
     assert [(one.code, one.key, one.line, one.severity) for one in found] == [
         (code, key, len(text.splitlines()), severity)
     ]
+
+
+def test_a_cap_that_is_never_met_is_warned_of_and_one_that_may_be_is_not(folder: Path) -> None:
+    agents, phase = starter("agents.yaml"), "version: 1\npolicies: {p: [{name: implement, max_runs: %d}]}\n"
+    for most, found in ((3, []), (4, ["agents[0].max_runs", "budgets.providers.acme.max_runs",
+                                      "policies.p[0].max_runs", "runners.opencode.max_runs"])):  # fmt: skip
+        (folder / "agents.yaml").write_text(
+            agents.replace("  - id: builder\n", f"  - id: builder\n    max_runs: {most}\n")
+        )
+        (folder / "policies.yaml").write_text(phase % most)
+        text = f"budgets: {{providers: {{acme: {{max_runs: {most}}}}}}}\nrunners: {{opencode: {{max_runs: {most}}}}}\n"
+        (folder / "config.yaml").write_text(f"version: 1\n{text}")
+        told = check_files(folder)
+        assert sorted(str(one.key) for one in told if one.code == "pointless-key") == found
+        assert {one.severity for one in told} <= {"warning"}
 
 
 @pytest.mark.parametrize("sandbox", ["bwrap", "none"])

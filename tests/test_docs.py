@@ -173,8 +173,8 @@ def codes_of(function: str, position: int) -> set[str]:
 
 
 def codes_of_holds() -> set[str]:
-    """The codes of holds, and those of pauses and providers, which stand in tables."""
-    return {*holds.PAUSED, *holds.NO_PROVIDER} | codes_of("Hold", 0)
+    """The codes of holds, and those of pauses, providers and caps, which stand in tables."""
+    return {*holds.PAUSED, *holds.NO_PROVIDER, *holds.CAPS} | codes_of("Hold", 0)
 
 
 def test_the_codes_of_holds_are_those_of_the_core() -> None:

@@ -15,9 +15,10 @@ from ashep.config.findings import FileName, Finding, KeyPath, Places
 from ashep.config.rules import Problem, unsound
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.language import same_name
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
-from ashep.core.policy.settings import Budgets, Notify, People, QuietHours, Settings
+from ashep.core.policy.settings import Notify, People, QuietHours, Settings
 from ashep.core.resources.notices import names
 from ashep.core.runs.choice import unfit
 from ashep.core.runs.takeover import reviewed_by
@@ -47,6 +48,9 @@ def check(
         found += _findings(places, "policies", rules.tool_rules_of_policies(policies, settings))
         found += _findings(places, "policies", chain(_matches_nothing(policies), _never_first(policies)), "warning")
         found += _findings(places, "policies", rules.in_vain(policies), "warning")
+    if settings is not None:
+        for name, problem in _needless_caps(policies, agents, settings):
+            found += _findings(places, name, [problem], "warning")
     if policies is not None and settings is not None:
         found += _findings(places, "policies", rules.checks_of_types(policies, settings))
     if policies is not None and agents is not None:
@@ -245,7 +249,7 @@ def _registry(agents: Agents, settings: Settings | None) -> Iterator[Problem]:
 def _pointless(agents: Agents) -> Iterator[Problem]:
     for index, agent in enumerate(agents.agents):
         if agent.is_human:
-            for key in ("runner", "performance", "sandbox"):
+            for key in ("runner", "performance", "sandbox", "max_runs"):
                 if key in agent.model_fields_set:
                     yield "pointless-key", ("agents", index, key), "has no effect where `is_human` is true; remove it"
         elif agent.sandbox is not None and agent.read_write == "read":
@@ -374,6 +378,29 @@ def _useless_limits(budgets: Budgets) -> Iterator[Problem]:
             if limit is not None and beyond is not None and limit > beyond:
                 message = f"never met: more than budgets.{other}.{unit}, which is {beyond}; lower it, or raise that one"
                 yield "useless-limit", ("budgets", *name.split(".", 1), unit), message
+
+
+def _needless_caps(
+    policies: Policies | None, agents: Agents | None, settings: Settings
+) -> Iterator[tuple[FileName, Problem]]:
+    """Caps on runs at one time that are never met: fewer runs are under way in all."""
+    most = settings.worker.max_concurrent_runs
+    for name, path, cap in _caps(policies, agents, settings):
+        if cap is not None and cap > most:
+            message = f"has no effect: worker.max_concurrent_runs is {most}; lower it, or raise that one"
+            yield name, ("pointless-key", (*path, "max_runs"), message)
+
+
+def _caps(
+    policies: Policies | None, agents: Agents | None, settings: Settings
+) -> Iterator[tuple[FileName, KeyPath, int | None]]:
+    yield "config", ("runners", settings.runners.name), settings.runners.max_runs
+    for provider, budget in settings.budgets.providers.items():
+        yield "config", ("budgets", "providers", provider), budget.max_runs
+    for index, agent in enumerate(agents.agents if agents else ()):
+        yield "agents", ("agents", index), agent.max_runs
+    for phase, path in rules.each_phase(policies) if policies else ():
+        yield "policies", path, phase.max_runs
 
 
 def _quiet_hours(windows: tuple[QuietHours, ...], section: str) -> Iterator[Problem]:

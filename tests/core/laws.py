@@ -13,6 +13,7 @@ from ashep.core.facts import delivery, issues, resources
 from ashep.core.facts import runs as facts_runs
 from ashep.core.facts.commands import WRITES, Command
 from ashep.core.facts.records import Entry
+from ashep.core.facts.runs import Model
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import CLOSE
@@ -25,7 +26,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_BUDGET, PAUSED
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import dues, hold
-from ashep.core.state.run import provider_of
+from ashep.core.state.run import Run, provider_of
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
@@ -94,6 +95,7 @@ class Laws:
         the_tree_is_shared(world)
         budgets_are_kept(made, entries)
         providers_are_left_alone(made, entries)
+        caps_are_kept(world, entries)
 
     def _asked_once(self, command: Command) -> None:
         keys = self.open.setdefault("" if isinstance(command, c.SendNotice) else command.issue, set())
@@ -393,6 +395,34 @@ def providers_are_left_alone(made: MadeUp, entries: Sequence[Entry]) -> None:
         runs = [run for run in under_way if run is not None and not run.ended]
         late = [run.id for run in runs if tried and run.planned > tried and provider_of(run, None) == outage.provider]
         assert len(late) <= 1, f"{late} try {outage}"
+
+
+def caps_are_kept(world: World, entries: Sequence[Entry]) -> None:
+    """What has just started is none too many of its agent's, its provider's, its phase's or its runner's."""
+    flows = [world.flows[name] for name in world.indexes.live]
+    turns = [(flow, flow.run) for flow in flows if flow.run is not None and (not flow.run.ended or flow.run.stop)]
+    default = world.runner.default if world.runner else None
+    for planned in (entry.body for entry in entries if isinstance(entry.body, facts_runs.RunPlanned)):
+        flow, name = world.flows[planned.issue], (planned.model or default or given.LARGE).provider
+        policy, budget = world.policy(flow), world.settings.budgets.providers.get(name)
+        agent = next((one for one in world.agents.agents if one.id == planned.agent), None) if world.agents else None
+        phase = policy.phase(planned.phase) if policy else None
+        assert phase is not None, planned
+        assert agent is not None, planned
+        many = {
+            "agent": (agent.max_runs, [run.id for _, run in turns if run.agent == agent.id]),
+            "provider": (budget and budget.max_runs, [run.id for _, run in turns if model_of(run, default) == name]),
+            "phase": (phase.max_runs, [r.id for f, r in turns if (f.policy, r.phase) == (flow.policy, phase.name)]),
+            "runner": (world.settings.runners.max_runs, [run.id for _, run in turns]),
+        }
+        beyond = {what: (most, found) for what, (most, found) in many.items() if most and len(found) > most}
+        assert not beyond, f"{planned.run} is one too many: {beyond}"
+
+
+def model_of(run: Run, default: Model | None) -> str:
+    """The provider of a run's own agent."""
+    model = run.model or default
+    return model.provider if model else ""
 
 
 def at_rest(made: MadeUp) -> None:

@@ -11,8 +11,9 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import to_json
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.budgets import Budgets, ProviderBudget
 from ashep.core.policy.policies import Human, PermissionRule, Phase, Policy, Retry, ReuseFrom, Stall, Takeover, Verify
-from ashep.core.policy.settings import Budget, Budgets, ForgeSettings, LandingSettings, Notify, NotifyTarget
+from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget, Settings
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws
@@ -43,6 +44,9 @@ OWN = (5, 2)
 PULLS = (15, 2)
 """Their work lands by pull request in lives whose seed leaves this rest, which are some of these."""
 
+CAPS = (11, 6)
+"""Of agents, a provider, phases and the runner few runs are at one time in lives whose seed leaves this rest."""
+
 EDITS = (6, 3)
 """The policies are edited in lives whose seed leaves this rest."""
 
@@ -61,11 +65,11 @@ TROUBLES = [
 def budgets(chance: random.Random) -> Budgets:
     """Limits, some of which are met in a life."""
 
-    def maybe(*limits: int) -> Budget:
+    def maybe(*limits: int) -> ProviderBudget:
         limit = chance.choice([None, None, *limits])
-        return (
-            Budget() if limit is None else Budget(tokens=limit) if chance.random() < 0.5 else Budget(cost=limit / 1000)
-        )
+        if limit is None:
+            return ProviderBudget()
+        return ProviderBudget(tokens=limit) if chance.random() < 0.5 else ProviderBudget(cost=limit / 1000)
 
     return Budgets(
         warn_at=chance.choice([0.5, 0.8, 1.0]), run=maybe(250, 800), issue=maybe(600, 1500), day=maybe(1000, 4000),
@@ -106,6 +110,24 @@ def proven(seed: int, policy: Policy) -> Policy:
     return policy.model_copy(update={"phases": tuple(phases)})
 
 
+def capped(chance: random.Random, policy: Policy, team: Agents, config: Settings) -> tuple[Policy, Agents, Settings]:
+    """The same, of which some have caps."""
+
+    def most() -> dict[str, int | None]:
+        return {"max_runs": chance.choice([None, 1, 1, 2])}
+
+    phases = tuple(phase if phase.human else phase.model_copy(update=most()) for phase in policy.phases)
+    agents = tuple(agent if agent.is_human else agent.model_copy(update=most()) for agent in team.agents)
+    known = config.budgets.providers
+    limits = {name: known.get(name, ProviderBudget()).model_copy(update=most()) for name in ("acme", "other")}
+    budgets = config.budgets.model_copy(update={"providers": limits})
+    opencode = config.runners.opencode.model_copy(update={"max_runs": chance.choice([None, None, None, 2])})
+    runners = config.runners.model_copy(update={"opencode": opencode})
+    worker = config.worker.model_copy(update={"max_concurrent_runs": chance.choice([2, 3, 5])})
+    config = config.model_copy(update={"budgets": budgets, "runners": runners, "worker": worker})
+    return policy.model_copy(update={"phases": phases}), Agents(version=1, agents=agents), config
+
+
 def live(seed: int, steps: int = 250) -> MadeUp:
     """Live a life; its laws are checked after every turn."""
     chance = random.Random(seed)
@@ -136,7 +158,10 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         chances = replace(chances, asks=0.3)
         config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
     policy = taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))
-    rules = given.policies(proven(seed, looked_into(seed, policy)))
+    policy = proven(seed, looked_into(seed, policy))
+    if seed % CAPS[0] == CAPS[1]:
+        policy, team, config = capped(random.Random(seed + 5), policy, team, config)
+    rules = given.policies(policy)
     made = MadeUp(seed, chances, check=Laws())
     tree = Tree(True, "c0ffee", branch="main") if seed % OWN[0] == OWN[1] else None
     made.begin(*given.start(rules, team, config, tree))

@@ -20,7 +20,7 @@ from ashep.core.resources import budgets
 from ashep.core.resources import notices as telling
 from ashep.core.resources import providers as breaker
 from ashep.core.resources import server as recycling
-from ashep.core.runs import choice, prompting, requests, takeover, turns
+from ashep.core.runs import caps, choice, prompting, requests, takeover, turns
 from ashep.core.runs import folding as evolve_run
 from ashep.core.state import delivery, files, flow, intents, notices, pauses, providers, run, server, spending, timers
 from ashep.core.state import indexes as world_indexes
@@ -112,6 +112,8 @@ BROKEN_LAWS = mutants([
     ("a run waits for people for ever", requests, "expired", "pending.due <= world.now", "False"),
     ("the issue stays blocked", requests, "over", "run is None or run.asks.waits_since is None", "True"),
     ("an agent allows itself a tool", requests, "_words", "not is_person(comment.author, world.actor)", "False"),
+    ("nothing is ever at its cap", caps, "is_full", ">= cap.most", "> 1 << 30"),
+    ("runs are not counted for caps", dispatch, "capacity_of", "runs=caps.under_way(world, taken),", ""),
     ("run ids are used twice", dispatch, "_plan", "attempt = flow.attempt + 1", "attempt = 1"),
 ])  # fmt: skip
 """Each breaks a law in some life."""
@@ -171,6 +173,23 @@ BROKEN_PLAYBOOKS = mutants([
     ("no word of a limit", breaker, "after_read", "if fact.refused is not None:", "if False:"),
     ("a refusal is the agent's failure", turns, "_of_run", "and ends_run(fact)", "and False"),
     ("an error of the provider's is the agent's", turns, "_finished", "if fact.refused is not None:", "if False:"),
+    ("a phase has no cap", caps, "_of_phase", "phase.max_runs is not None", "False"),
+    ("a runner has no cap", caps, "_of_phase", "runners.max_runs is not None", "False"),
+    ("an agent has no cap", caps, "_of_agent", "agent.max_runs is not None", "False"),
+    ("a provider has no cap", caps, "_of_agent", "budget is not None and", "False and"),
+    ("one too many of a cap", caps, "is_full", ">= cap.most", "> cap.most"),
+    ("a cap holds one who could go elsewhere", caps, "in_the_way", "out | full.keys()",
+     "{agent.id for agent in agents}"),
+    ("one at its cap gives way to one at its cap", caps, "in_the_way", "out | full.keys()", "out | {choice.agent.id}"),
+    ("a cap leads to a provider that is out", caps, "in_the_way", "in shut or", "in () or"),
+    ("a cap leads to a provider that is paused", caps, "in_the_way", "pauses.hold(world.pauses, on)", "False"),
+    ("who starts counts at the next turn", dispatch.Capacity, "with_run", "self.runs + caps.kinds(",
+     "self.runs + ()[:0] and caps.kinds("),
+    ("phases of all policies are one", caps, "kinds", "{policy}/{phase}", "/{phase}"),
+    ("a run that is being stopped counts no more", caps, "under_way", "(run := flow.run) is not None",
+     "(run := flow.run) is not None and not run.ended"),
+    ("an agent is in the way of itself alone", caps, "in_the_way", "for cap in own:", "for cap in own[:1]:"),
+    ("a reason that stands is told anew", dispatch, "_start", "(hold.code, hold.of) ==", "(hold.code, hold.of) !="),
     ("what is limited is started", choice, "held_providers", "is not None:", "is False:"),
     ("all try at once", dispatch, "wanted", "in room.tried and", "in room.tried and False and"),
     ("a second one tries", breaker, "hold_of", "if trying(world, outage.provider)", "if False"),
@@ -193,7 +212,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("a session changes its sandbox", dispatch, "_session", "dict(flow.sandboxes).get(found) == sandbox", "True"),
     ("nobody falls back", choice, "choose_for", 'policy.limits.on_limit == "wait"', "True"),
     ("everybody falls back", choice, "choose_for", 'policy.limits.on_limit == "wait"', "False"),
-    ("a person falls in for a limited agent", choice, "choose_for", "and not a.is_human", ""),
+    ("a person falls in for a limited agent", choice, "pass_over", "and not a.is_human", ""),
     ("a refusal is told at each read", breaker, "is_worth_telling", "attempt != run.refused", "attempt"),
     ("excluded while its write is on its way", people, "_before_claim", "if excluded else []", "if None else []"),
     ("a failed agent is tried again", choice, "_failures", "behind = failed + avoided", "behind = avoided"),

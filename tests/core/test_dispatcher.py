@@ -20,12 +20,13 @@ from ashep.core.policy.policies import Phase
 from ashep.core.reconcile import dispatcher
 from ashep.core.reconcile.dispatcher import Dispatcher, Waiting
 from ashep.core.reconcile.step import step
+from ashep.core.runs import caps
 from ashep.core.state.world import World
 from tests.core import given as g
 from tests.core import playbook
 from tests.core.chances import WILD
 from tests.core.killers import is_caught, named, words
-from tests.core.lives import ANN, READER, ROUND, SHORT, budgets
+from tests.core.lives import ANN, READER, ROUND, SHORT, budgets, capped
 from tests.core.mutants import Mutant, mutants
 from tests.core.test_playbook_workspaces import (
     test_whoever_goes_first_on_a_branch_waits_until_no_run_of_another_is_at_work_there as first_on_a_branch,
@@ -42,6 +43,9 @@ HURRIED = g.policy_of(
 OWN = (4, 3)
 """Issues have work trees of their own, and some share a branch, in lives whose seed leaves this rest."""
 
+CAPS = (11, 6)
+"""Some agents, providers, phases, or the runner have caps in lives whose seed leaves this rest."""
+
 MAIN = Tree(True, "c0ffee", branch="main")
 
 
@@ -51,6 +55,8 @@ class Compared(MadeUp):
 
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
     earlier: World = field(default_factory=World)
+    caps: random.Random | None = None
+    """Who says what has caps, where anything has."""
 
     def turn(self, *facts: Fact, everything: bool = False) -> list[Entry]:
         first = self.world.seq + 1
@@ -70,9 +76,11 @@ def live(seed: int, steps: int = 160) -> Compared:
     if chance.random() < 0.15:
         daemon["only"] = ("t-0", "t-3", "t-4")
     config, tree = some_settings(chance), None
+    made.caps = random.Random(seed) if seed % CAPS[0] == CAPS[1] else None
     if own:
         config, tree, made.chances = in_own_trees(config), MAIN, replace(made.chances, landing=0.15)
-    made.begin(*g.start(some_policies(chance), some_team(chance), config, tree, **daemon))
+    config, rules, team = with_caps(made.caps, config, some_policies(chance), some_team(chance))
+    made.begin(*g.start(rules, team, config, tree, **daemon))
     for number in range(12):
         shares = (f"branch:{number % 4}",) if own and number % 2 else ()
         made.open(f"t-{number}", *shares, priority=chance.randrange(4), type=chance.choice(["task", "task", "epic"]))
@@ -94,6 +102,16 @@ def some_settings(chance: random.Random) -> g.Settings:
         allow_dirty=chance.random() < 0.2,
     )
     return made.model_copy(update={"budgets": budgets(chance)}) if chance.random() < 0.5 else made
+
+
+def with_caps(
+    caps: random.Random | None, config: g.Settings, rules: g.Policies, team: g.Agents
+) -> tuple[g.Settings, g.Policies, g.Agents]:
+    """The same, with caps, which others may have at the next edit."""
+    if caps is None:
+        return config, rules, team
+    policy, team, config = capped(caps, rules.policies["standard"], team, config)
+    return config, rules.model_copy(update={"policies": rules.policies | {"standard": policy}}), team
 
 
 def in_own_trees(made: g.Settings) -> g.Settings:
@@ -137,7 +155,11 @@ def disturb(made: Compared, chance: random.Random, *, own: bool) -> None:
         lambda: setattr(made, "earlier", made.world),
         lambda: aside(made),
         lambda: made.turn(
-            g.adopted(chance.choice([config(some_settings(chance)), some_policies(chance), some_team(chance)]))
+            g.adopted(
+                chance.choice(
+                    with_caps(made.caps, config(some_settings(chance)), some_policies(chance), some_team(chance))
+                )
+            )
         ),
     ]
     if own:
@@ -158,6 +180,17 @@ def test_remembering_changes_nothing(seed: int) -> None:
 def test_remembering_changes_nothing_in_many_lives() -> None:
     for seed in range(amount(60, 160)):
         live(seed)
+
+
+def test_who_waits_for_a_paused_provider_gives_way_to_there_being_nothing_left_to_take() -> None:
+    reviews = g.policy_of(Phase(name="review")).model_copy(update={"match": None})
+    with patch.object(playbook, "MadeUp", Compared):
+        book = playbook.Playbook(g.policies(reviews=reviews), max_issues=1)
+    book.made.turn(resources.WorkPaused("ann", "", provider="acme"))
+    assert book.looked().flow().code == "paused_by_hand"
+    book.made.open("t-2", "policy:reviews")
+    assert book.looked().looked().flow("t-2").stage == "work"
+    assert book.flow().code == "max_issues"
 
 
 KEYS = ("branches", *range(160))
@@ -206,6 +239,8 @@ MUTANTS = mutants([
     ("room is what it was at first", Dispatcher, "_go_through", "if of is not room:", "if False:"),
     ("nobody waits for room", Waiting, "next_after", "ways.get(kind, code) != code", "False"),
     ("everybody waits for the same", Waiting, "next_after", "(found is None or ranks[at] < found)", "found is None"),
+    ("caps are never free", Waiting, "next_after", "is_full(cap, room.runs)", "True"),
+    ("an agent waits for others alone", caps, "in_the_way", "{cap, *rest}", "rest"),
     ("who has left waits on", Waiting, "leave", "del ranks[", "ranks["),
     ("all may be taken", dispatcher, "_ways", "room.takes <= 0", "False"),
     ("one kind of run", dispatcher, "_ways", "room, kind)", 'room, "write")'),

@@ -11,8 +11,9 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.budgets import Budget, Budgets, ProviderBudget
 from ashep.core.policy.policies import Phase
-from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import turn_read
 from ashep.core.resources.dues import next_due
 from ashep.core.state.spending import day_ends, used_today
@@ -23,7 +24,7 @@ READ = policy_of(Phase(name="review", timeout=timedelta(hours=9)), Phase(name="a
 TEAM = Agents(version=1, agents=(CRITIC.model_copy(update={"priority": 5}), JUDGE))
 """The critic (provider other) goes first, the judge uses the server's default (acme)."""
 MIDNIGHT = day_ends(T0)
-TOKENS, COST = Budget(tokens=1000), Budget(cost=5.0)
+TOKENS, COST = ProviderBudget(tokens=1000), Budget(cost=5.0)
 
 
 def config(**budgets: Any) -> Settings:

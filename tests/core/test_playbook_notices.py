@@ -10,8 +10,9 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs, tracker
 from ashep.core.facts.resources import Finding
+from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.policies import Human, Phase
-from ashep.core.policy.settings import Budget, Budgets, Notify, NotifyTarget, QuietHours, Settings
+from ashep.core.policy.settings import Notify, NotifyTarget, QuietHours, Settings
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, LAST_AGAIN, LONGEST, TRIES, dues, open_messages
 from tests.core import given
 from tests.core.given import T0, adopted, issue, policy_of

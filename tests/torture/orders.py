@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ashep.config import Configuration
-from ashep.core.policy.settings import Budget, Budgets, Settings
+from ashep.core.policy.budgets import Budgets, ProviderBudget
+from ashep.core.policy.settings import Settings
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running, adopted
 from ashep.journal.log import Journal
@@ -21,9 +22,9 @@ def budgets(world: "World") -> Budgets:
     """Limits, some of which are met: a turn uses 15 tokens a message."""
     dice = world.dice.of("budgets")
 
-    def maybe(*tokens: int) -> Budget:
+    def maybe(*tokens: int) -> ProviderBudget:
         limit = dice.choice((None, *tokens))
-        return Budget(tokens=limit) if limit else Budget()
+        return ProviderBudget(tokens=limit) if limit else ProviderBudget()
 
     return Budgets(
         warn_at=dice.choice((0.5, 0.8, 1.0)), run=maybe(30, 60), issue=maybe(45, 120), day=maybe(90, 300),

@@ -17,7 +17,8 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *holds.WITHHELD,
+    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *holds.CAPS,
+    *holds.WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace as changed
 
 from ashep.core.analysis.compared import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted, weighty
 from ashep.core.delivery.landing import about_to_land
-from ashep.core.delivery.trees import is_writing
+from ashep.core.delivery.trees import is_writing, takers
 from ashep.core.facts import commands, delivery, issues, runs
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import Fact, TreeLeft
@@ -13,10 +13,12 @@ from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import after_answer
 from ashep.core.policy.policies import Policy
 from ashep.core.reconcile import dispatch, intake, step
+from ashep.core.runs import caps
 from ashep.core.runs.choice import choose
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
+from ashep.core.state.holds import CAPS
 from ashep.core.state.world import World
 
 MOST_STEPS = 10
@@ -33,8 +35,12 @@ def started(world: World, flow: Flow) -> list[Fact]:
         return []
     anew = replace(flow, held_by="\0")  # a hold that stands is said again
     # as if it wrote already: nobody else is in its way, nor changes in the tree that are not ashep's
-    room = dispatch.Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None)
-    return weighty(rule(world, anew, room).facts, flow.issue.id)
+    runs_now = caps.under_way(world, takers(world))  # others' caps say who takes it, and never that it waits
+    room = dispatch.Capacity(1 << 30, None, frozenset(), frozenset({flow.issue.id}), None, runs=runs_now)
+    facts = rule(world, anew, room).facts
+    if (held := _held(facts)) is not None and held.code in CAPS:
+        facts = rule(world, anew, changed(room, runs=())).facts
+    return weighty(facts, flow.issue.id)
 
 
 def go_on(

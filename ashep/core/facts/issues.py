@@ -25,7 +25,7 @@ class IssueHeld(OfIssue, Decision):
     code: str
     why: str
     of: str = ""
-    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider."""
+    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider, whose cap."""
 
 
 @dataclass(frozen=True, slots=True)

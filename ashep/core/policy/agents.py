@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ashep.core.policy.language import Document, Name, Names, Word
+from ashep.core.policy.language import AtOnce, Document, Name, Names, Word
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Names of files that agents take for instructions, the first that is there; in any folder."""
@@ -61,6 +61,9 @@ class Agent(Document):
     """What to expect of it."""
     priority: int = 0
     """The higher goes first among the agents that fit."""
+    max_runs: AtOnce | None = None
+    """So many of its runs at one time; then the next agent that fits is taken, and no person. `null`: no cap but
+    `worker.max_concurrent_runs`."""
     is_human: bool = False
     """A person: where it is chosen, the phase is a human phase with a default question."""
 

@@ -123,6 +123,9 @@ Name = Annotated[str, Field(pattern=f"^{PATTERN}$")]
 Names = Annotated[tuple[Name, ...], Field(max_length=100)]
 """Some of them."""
 
+AtOnce = Annotated[int, Field(ge=1)]
+"""A cap on runs at one time."""
+
 
 class Document(BaseModel):
     """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""

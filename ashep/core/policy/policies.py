@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import FlagName
-from ashep.core.policy.language import PATTERN, Document, Duration, Name, Names, Span, Word
+from ashep.core.policy.language import PATTERN, AtOnce, Document, Duration, Name, Names, Span, Word
 
 CLOSE = "close"
 """The target that ends a flow."""
@@ -171,6 +171,9 @@ class Phase(Document):
     `session_strategy`. `reuse_from` is refused in a phase that declares verdicts: roles never share a session."""
     max_visits: Annotated[int, Field(ge=1, le=1000)] = 4
     """How often a cycle may enter an agent phase; one more parks the issue."""
+    max_runs: AtOnce | None = None
+    """So many runs of this phase of this policy at one time, of all issues together. `null`: no cap but
+    `worker.max_concurrent_runs`."""
     verdicts: Names = ()
     """The verdicts of which a success must name one; each needs an edge in `next`."""
     next: Annotated[dict[str, Name], Field(max_length=100)] = {}

@@ -11,9 +11,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import parse_glob
 from ashep.core.policy.language import (
     BEADS,
+    AtOnce,
     Bytes,
     Document,
     Dotted,
@@ -119,7 +121,7 @@ class WorkerSettings(Document):
     """How much runs at once, and where."""
 
     max_concurrent_runs: Annotated[int, Field(ge=1, le=64)] = 3
-    """Runs at one time."""
+    """Runs at one time. A runner, a provider (`budgets.providers`), an agent and a phase may have a `max_runs`, too."""
     workspace: Annotated[Literal["worktree", "place", "shared"], Field(json_schema_extra=_without_default)] = "shared"
     """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
     its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. `place`: the same with
@@ -177,6 +179,8 @@ class OpencodeSettings(Document):
     """The memory (resident, its whole process group: language servers and MCP servers too, what agents run in a shell
     not) above which a managed server is ended and begun anew, once nothing runs on it; at twice as much at once.
     `null`: no limit. A server that has just begun holds about 0.5 GiB."""
+    max_runs: AtOnce | None = None
+    """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
     isolation: Literal["place", "shared"] | None = None
     """`place`: a server of its own for each issue whose agent may change files, and one for all that judge, which see
     exactly what was committed, with the base branch's instructions. `shared`: one for all. `null`: `place` where
@@ -227,6 +231,8 @@ class OwnRunner(Document):
     """Its class, as `package.module:Class` (docs/extending.md)."""
     options: Options = {}
     """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+    max_runs: AtOnce | None = None
+    """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
 
 
 OPENCODE = "opencode"
@@ -251,6 +257,11 @@ class Runners(Document):
     def name(self) -> str:
         """The project's runner."""
         return next(iter(self.own), OPENCODE)
+
+    @property
+    def max_runs(self) -> int | None:
+        """The cap of the project's runner."""
+        return self.own.get(self.name, self.opencode).max_runs
 
 
 class QuestionSettings(Document):
@@ -299,38 +310,6 @@ class Labels(Document):
     """A person has taken over: nothing is sent or started until it is taken off."""
     parked: str = "ashep:parked"
     """Shepherd gave up; taking it off starts afresh."""
-
-
-class Budget(Document):
-    """What may be used. Figures are the agent server's own."""
-
-    tokens: Annotated[int, Field(ge=1)] | None = None
-    """Tokens of every kind: read, written, cached; `null`: no limit."""
-    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Cost in the provider's currency; `null`: no limit."""
-
-
-class Budgets(Document):
-    """How much may be used. Each limit is hard; `warn_at` makes a soft one of it. A day is UTC's, from midnight on."""
-
-    warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """The share of a limit at which a person is warned, once for each scope and period."""
-    run: Budget = Budget()
-    """One run: over it the run is aborted and the issue parks."""
-    issue: Budget = Budget()
-    """One issue in one cycle, all its runs together: over it no run of it goes on or starts, and the issue parks."""
-    day: Budget = Budget()
-    """All runs of a day: over it runs under way are stopped, and nothing starts until the day is over."""
-    providers: dict[Name, Budget] = {}
-    """By provider, all its runs of a day: over it its runs are stopped, and its phases wait until the day is over, or
-    go to an agent of another provider that fits."""
-    total: Budget = Budget()
-    """All runs since the journal began: over it nothing starts until the limit is raised."""
-    runs_per_hour: Annotated[int, Field(ge=1)] | None = None
-    """No more runs start in an hour; `null`: no limit."""
-    writes_per_minute: Annotated[int, Field(ge=1)] | None = None
-    """No more writes to the tracker are made in a minute: those that are too many wait. Heartbeats do not count.
-    `null`: no limit."""
 
 
 NoticeKind = Literal["waiting", "parked", "provider_down", "budget", "stopped_unexpectedly", "finding"]

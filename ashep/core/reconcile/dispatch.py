@@ -23,6 +23,7 @@ from ashep.core.policy.policies import Human, Phase, ReuseFrom
 from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
 from ashep.core.resources import budgets, server
 from ashep.core.resources.providers import is_tried
+from ashep.core.runs import caps
 from ashep.core.runs.choice import Choice, choose_for, model_of, provider_of
 from ashep.core.runs.takeover import keeps
 from ashep.core.state.delivery import is_shared
@@ -54,8 +55,10 @@ class Capacity:
     """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
     tried: frozenset[str] = frozenset()
     """Providers on which a run that tries them has just started."""
+    runs: tuple[caps.Kind, ...] = ()
+    """What the runs that have a slot count as where there are caps."""
 
-    def with_run(self, run: RunPlanned, provider: str) -> "Capacity":
+    def with_run(self, run: RunPlanned, policy: str | None, provider: str) -> "Capacity":
         """The room after this run started."""
         shared = run.access if run.branch is None else None
         return replace(
@@ -64,6 +67,7 @@ class Capacity:
             starts=None if self.starts is None else self.starts - 1,
             lock=run.issue if run.lock else self.lock,
             tried=self.tried | {provider},
+            runs=self.runs + caps.kinds(policy, run.phase, run.runner, run.agent, provider),
             readers=self.readers | {run.issue} if shared == "read" else self.readers,
             writers=self.writers | {run.issue} if shared == "write" else self.writers,
             branches=self.branches | {(run.branch, run.issue)} if is_shared(run.branch or "") else self.branches,
@@ -77,20 +81,22 @@ class Capacity:
         return replace(self, branches=self.branches | {(adopted.branch or "", adopted.issue)})
 
 
-ROOM = ("slot", "work_tree", "tree_dirty", "budget", "budget_total", "runs_per_hour", "recycling")
-"""Codes of holds that depend on what else runs and on the kind of the wanted run: on nothing of the issue itself."""
-
 Kind = Literal["read", "write", "own", "take"]
 """For which kind of run there must be room; `own`: in a work tree of the issue's own; `take`: what is in the way is no
 lack of room, but gives way to there being nothing left to take."""
 
 
 class ForRoom(NamedTuple):
-    """It waits for room."""
+    """It waits for room: what is in the way depends on what else runs, and on nothing else of the issue itself."""
 
     kind: Kind
     code: str
     """The hold."""
+    full: frozenset[caps.Cap] = frozenset()
+    """The caps that are in the way, all of them; then the hold is theirs."""
+
+
+Waits = ForRoom | Literal["look", "change"]
 
 
 class Verdict(NamedTuple):
@@ -99,7 +105,7 @@ class Verdict(NamedTuple):
     facts: list[Fact]
     room: Capacity
     """What is left."""
-    waits: ForRoom | Literal["look", "change"] = "change"
+    waits: Waits = "change"
     """For room; for a look at the tracker; or until something of its own, or what every rule reads, changes."""
 
 
@@ -137,13 +143,13 @@ def is_begun(world: World) -> bool:
 
 def capacity_of(world: World) -> Capacity:
     """What there is to give away."""
-    worker, daemon = world.settings.worker, world.daemon
+    worker, daemon, taken = world.settings.worker, world.daemon, takers(world)
     runs = [(issue, world.flows[issue].run) for issue in world.indexes.live]
     shared = [(issue, run.access) for issue, run in runs if run is not None and run.branch is None]
     writers = frozenset(issue for issue, access in shared if access == "write")
     takes = None if daemon is None or daemon.max_issues is None else max(daemon.max_issues - world.taken, 0)
     return Capacity(
-        max(worker.max_concurrent_runs - len(takers(world)), 0),
+        max(worker.max_concurrent_runs - len(taken), 0),
         world.lock if world.settings.worker.lock_work_tree else None,
         frozenset(issue for issue, access in shared if access == "read"),
         writers,
@@ -151,6 +157,7 @@ def capacity_of(world: World) -> Capacity:
         budgets.starts_left(world),
         frozenset(world.indexes.slots.items()),
         used_up=server.hold(world) or budgets.used_up(world),
+        runs=caps.under_way(world, taken),
     )
 
 
@@ -214,9 +221,9 @@ def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
         return Verdict(park(flow, "budget", why), room)
     if flow.run is not None and not flow.run.forgettable:
         return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
-    hold, choice = _start(world, flow, phase, room)
+    hold, choice, waits = _start(world, flow, phase, room)
     if hold is not None:
-        return Verdict(_held(flow, hold), room, _waits(world, flow, phase, hold))
+        return Verdict(_held(flow, hold), room, waits)
     assert choice is not None and choice.agent is not None
     if choice.agent.is_human:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
@@ -226,7 +233,7 @@ def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
     if provider in room.tried and is_tried(world, provider):
         return Verdict([], room)  # what it is held for shows when that start is known: `shut` is an input
     planned = _plan(world, flow, phase, choice, choice.agent, room)
-    return Verdict([planned], room.with_run(planned, provider))
+    return Verdict([planned], room.with_run(planned, flow.policy, provider))
 
 
 def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
@@ -241,10 +248,6 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     return hold_of(world.pauses, model.provider if model else None)
 
 
-def _waits(world: World, flow: Flow, phase: Phase, hold: Hold) -> ForRoom | Literal["change"]:
-    return ForRoom(_kind(world, flow, phase), hold.code) if hold.code in ROOM else "change"
-
-
 def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "own"]:
     """Which kind of room a run of this phase needs; an issue that has a tree of its own goes on in it."""
     if flow.work.own is not None or own_trees(world):
@@ -252,8 +255,26 @@ def _kind(world: World, flow: Flow, phase: Phase) -> Literal["read", "write", "o
     return "write" if phase.writes else "read"
 
 
-def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold | None, Choice | None]:
-    """Find what stands in the way of a run of this phase, or the agent for it."""
+def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold | None, Choice | None, Waits]:
+    """Find what stands in the way of a run of this phase, and what is waited for then, or the agent for it."""
+    hold, choice = _agent(world, flow, phase)
+    if hold is not None or choice is None or choice.agent is None or choice.agent.is_human:
+        return hold, choice, "change"
+    kind = _kind(world, flow, phase)
+    if kind == "own" and (taken := branch_taken(world, flow, room.branches)) is not None:
+        return taken, None, "change"
+    way = in_the_way(world, flow.issue.id, room, kind)
+    ways: list[tuple[Hold, ForRoom]] = [] if way is None else [(way, ForRoom(kind, way.code))]
+    full, choice = caps.in_the_way(world, flow, phase, choice, room.runs)
+    ways += [(hold, ForRoom("take", hold.code, of)) for hold, of in full]
+    # of several the one that was told stands for as long as it is in the way: else many would be told at each start
+    told = ((hold, waits) for hold, waits in ways if (hold.code, hold.of) == (flow.code, flow.held_by))
+    hold, waits = next(told, ways[0] if ways else (None, "change"))
+    return hold, choice, waits
+
+
+def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice | None]:
+    """Find what stands in the way of any run of this phase, whatever else runs, or the agent that is chosen for it."""
     assert world.agents is not None
     hold, choice = choose_for(world, flow, phase)
     if hold is not None:
@@ -273,9 +294,7 @@ def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold
         return NO_BASE, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
-    kind = _kind(world, flow, phase)
-    taken = branch_taken(world, flow, room.branches) if kind == "own" else None
-    return taken or in_the_way(world, flow.issue.id, room, kind), choice
+    return None, choice
 
 
 def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "write", "own"]) -> Hold | None:
@@ -377,10 +396,9 @@ def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
     fresh = replace(flow, policy=name, visit=visit, attempt=0, phase=phase.name, counters=counters)
     if phase.human is None:
         if (paused := _paused(world, fresh, phase)) is not None:
-            return Verdict(_held(flow, paused), room)
-        hold, choice = _start(world, fresh, phase, room)
+            return Verdict(_held(flow, paused), room, ForRoom("take", paused.code))
+        hold, choice, waits = _start(world, fresh, phase, room)
         if hold is not None:
-            waits = _waits(world, fresh, phase, hold)
             return Verdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
@@ -401,7 +419,7 @@ def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, PhaseEntered) for fact in entered):
         return Verdict(facts, room)
-    return Verdict([*facts, planned], _taken(room).with_run(planned, provider))
+    return Verdict([*facts, planned], _taken(room).with_run(planned, flow.policy, provider))
 
 
 def _taken(room: Capacity) -> Capacity:

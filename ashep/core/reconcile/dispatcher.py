@@ -2,8 +2,9 @@
 
 An issue is looked at again where the last verdict on it may be another one now: something of its own changed; an input
 of all rules did; it waited for a look at the tracker, and there was one; its cycle's time is up; or it waits for room
-under a code that is no longer the code of what is in the way. For all others `ashep.core.reconcile.dispatch.dispatch`
-would come to what it came to before, which is nothing: a hold is a fact only when its code changes.
+under a code that is no longer the code of what is in the way, or for caps of which one is not full any more. For all
+others `ashep.core.reconcile.dispatch.dispatch` would come to what it came to before, which is nothing: a hold is a fact
+only when its code changes.
 
 A `Dispatcher` is a memory and no source of truth: what it says follows from the World alone, and one that has forgotten
 everything says the same (tests/core/test_dispatcher.py).
@@ -39,6 +40,7 @@ from ashep.core.reconcile.dispatch import (
 )
 from ashep.core.resources.budgets import spent_providers
 from ashep.core.resources.providers import shut
+from ashep.core.runs.caps import is_full
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
@@ -82,11 +84,11 @@ class Waiting:
         for ranks in self.for_room.values():
             yield from ranks[bisect_right(ranks, place) :]
 
-    def next_after(self, place: Rank, ways: dict[Kind, str | None]) -> Rank | None:
-        """The first after this rank whose code is not what is in the way of its kind."""
+    def next_after(self, place: Rank, ways: dict[Kind, str | None], room: Capacity) -> Rank | None:
+        """The first after this rank whose code is not what is in the way of its kind, or one of whose caps is free."""
         found: Rank | None = None
-        for (kind, code), ranks in self.for_room.items():
-            if ranks and ways.get(kind, code) != code:
+        for (kind, code, full), ranks in self.for_room.items():
+            if ranks and (ways.get(kind, code) != code or not all(is_full(cap, room.runs) for cap in full)):
                 at = bisect_right(ranks, place)
                 if at < len(ranks) and (found is None or ranks[at] < found):
                     found = ranks[at]
@@ -195,7 +197,7 @@ class Dispatcher:
                 for one in met:
                     waiting.leave(one[-1])
                 due, at, begun = sorted([*due[at:], *met]), 0, room.branches
-            found = waiting.next_after(place, ways) if ways else None
+            found = waiting.next_after(place, ways, room) if ways else None
             if at < len(due) and (found is None or due[at] < found):
                 found = due[at]
                 at += 1

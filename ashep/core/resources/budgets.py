@@ -12,7 +12,7 @@ from ashep.core.facts import commands, issues, runs
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, park
-from ashep.core.policy.settings import Budget
+from ashep.core.policy.budgets import Budget
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import Hold
 from ashep.core.state.run import Run, growth, provider_of

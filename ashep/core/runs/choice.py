@@ -1,7 +1,7 @@
 """Which agent takes a run: a pure function, with a reason for the choice and against every other agent."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from ashep.core.facts.resources import RunnerSeen
@@ -141,15 +141,27 @@ def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Cho
     No person falls in for an agent that cannot.
     """
     assert world.agents is not None
-    models, failures = dict(flow.models), _failures(world, flow, phase)
-    choice = choose(world.agents, phase, world.runner, models, failures)
+    choice = choose(world.agents, phase, world.runner, dict(flow.models), _failures(world, flow, phase))
     held = held_providers(world)
     if not held or choice.agent is None or (hold := held.get(provider_of(world, choice.agent))) is None:
         return None, choice
     policy = world.policy(flow)
     if hold.code in NO_PROVIDER and (policy is None or policy.limits.on_limit == "wait"):
         return hold, choice
-    left = tuple(a for a in world.agents.agents if provider_of(world, a) not in held and not a.is_human)
+    out = {agent.id for agent in world.agents.agents if provider_of(world, agent) in held}
+    return pass_over(world, flow, phase, choice, hold, out)
+
+
+def pass_over(
+    world: World, flow: Flow, phase: Phase, choice: Choice, hold: Hold, out: Container[str]
+) -> tuple[Hold | None, Choice]:
+    """Choose again without the agents that cannot begin now, of which `hold` is the chosen one's; without people, too.
+
+    The hold says that nobody is left.
+    """
+    assert world.agents is not None
+    left = tuple(a for a in world.agents.agents if a.id not in out and not a.is_human)
+    models, failures = dict(flow.models), _failures(world, flow, phase)
     second = choose(Agents.model_construct(version=1, agents=left), phase, world.runner, models, failures)
     if second.agent is None:
         return hold._replace(why=f"{hold.why}, and no other agent can take {phase.name}"), choice

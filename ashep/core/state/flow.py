@@ -16,7 +16,7 @@ from ashep.core.policy.agents import Sandbox
 from ashep.core.state.authors import NOBODY, Authors
 from ashep.core.state.delivery import NO_WORK, Work
 from ashep.core.state.frozen import replace
-from ashep.core.state.holds import NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
+from ashep.core.state.holds import CAPS, NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
 from ashep.core.state.run import Report, Run
 from ashep.core.state.spending import Mark
 
@@ -211,7 +211,7 @@ class Flow:
         return (
             (self.stage == "finishing" and not lands)
             or self.stage == "giving_back"
-            or (self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling"))
+            or (self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling", *CAPS))
         )
 
     @property

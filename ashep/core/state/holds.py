@@ -10,7 +10,7 @@ class Hold(NamedTuple):
     """Stable (docs/codes.md)."""
     why: str
     of: str = ""
-    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider."""
+    """What stands in the way, where a hold of this code may be of several: a pause's key, a provider, whose cap."""
 
 
 PAUSED = ("paused_by_hand", "quiet_hours")
@@ -38,6 +38,9 @@ NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
 
 NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")
 """Holds because a provider takes nothing: as those for want of budget."""
+
+CAPS = ("cap_phase", "cap_runner", "cap_agent", "cap_provider")
+"""Holds because as many runs are under way as may be at one time of a phase, a runner, an agent or a provider."""
 
 WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER)
 """Holds of a wanted phase that are nobody's fault: no working time of a cycle."""
