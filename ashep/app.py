@@ -108,8 +108,8 @@ async def _work(
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
     means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
     pulls = partial(connect.pulls_of, project, redaction=redaction)
-    wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)} - {None, "none"}
-    found = await try_out() if settings.isolated and wished else ""
+    wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)}
+    found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed)
     systemd = Systemd.of(os.environ)

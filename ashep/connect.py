@@ -116,13 +116,6 @@ def worktrees_of(
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 
-def places_made(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> Places:
-    """Make what looks into places while agents are at work there."""
-    return Places(
-        project, places_of(project, settings), redaction=redaction, disk_floor=settings.worker.disk_floor or 0
-    )
-
-
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
     """Give what runs a program where the agents of a place run."""
     inside = await enter(_server(project, settings, place), project)

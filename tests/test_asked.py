@@ -78,7 +78,7 @@ class Project(PlacesWorld):
         made = [{"description": "d", "id": f"c{number}", **check} for number, check in enumerate(checks)]
         criteria = Checks.model_validate_json(json.dumps({"checks": made}))
         blob = await journal.blobs.keep(canonical(criteria)) if checks else ""
-        work = Work(own=OwnTree(ONE, 0, base=self.base()), criteria=Criteria("h", blob))
+        work = Work(own=OwnTree(ONE, 0, path=str(self.place / ONE), base=self.base()), criteria=Criteria("h", blob))
         flow = Flow(Issue("t-1", "make it", "in_progress", "task", 2, clock.now()), "work", work=work, run=running())
         shepherd.world = put(replace(World(), settings=SETTINGS), "t-1", flow)
         yield shepherd
@@ -204,7 +204,7 @@ async def test_whatever_goes_wrong_is_an_answer_and_the_next_one_is_right(
 async def test_who_is_answered_is_who_works_alone_in_a_place_now(project: Project) -> None:
     async with project.shepherd() as shepherd:
         world = shepherd.world
-        assert under_way(world) == {RUN: ("t-1", ONE)}
+        assert under_way(world) == {RUN: ("t-1", str(project.place / ONE))}
         for other in ({"state": "succeeded"}, {"access": "read"}, {"session": None}, {"branch": None}):
             flow = replace(world.flows["t-1"], run=running(**other))
             assert under_way(put(world, "t-1", flow)) == {}

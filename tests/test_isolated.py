@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ashep import connect
 from ashep.adapters import processes, programs
 from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
+from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import LEFT, Record, folder_of
 from ashep.cli.place import servers_of
 from ashep.core.policy.agents import Sandbox
@@ -376,6 +377,21 @@ async def test_what_settings_of_opencode_include_is_there_or_no_server_would_sta
         assert {"mine", "role", "other"} <= set((await runner.catalog()).agents)
 
 
+async def test_ten_thousand_files_that_a_base_includes_keep_no_judge_from_starting(tmp_path: Path) -> None:
+    asked = list[list[str]]()
+    listed = ["x" * 10_000, "../up", "/etc/passwd", "~/key", *(f"./{n}" for n in range(10_000))]
+    text = json.dumps({"instructions": [f"{{file:{one}}}" for one in listed]}).encode()
+
+    async def base(names: Sequence[str]) -> dict[str, bytes]:
+        asked.append([*names])
+        return {} if asked[1:] else {"opencode.json": text}
+
+    made = Profiles(tmp_path, tmp_path / "places", tmp_path / "ground", (), AgentsSettings(), {}, base)
+    await made.judge(tmp_path / "server")
+    assert len(asked[1]) == 100
+    assert all(one.isdigit() for one in asked[1])
+
+
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:
     """Not what stands in the user's folder, nor what a candidate has; and no page of the web."""
     base = {
@@ -458,6 +474,7 @@ async def test_who_opens_a_session_tries_again_whatever_came_of_others_tries(wor
                 await runner.turn(first, asking(first, "").message_id)
         database.write_bytes(good)
         assert await runner.has_session(await runner.open_session(write(world)))
+        assert await runner.asked(first) == (), "whoever reads is not kept from it any more"
 
 
 async def test_killed_server_of_a_place(world: World) -> None:

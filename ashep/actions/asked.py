@@ -15,12 +15,12 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from ashep import connect
 from ashep.actions.verify import CODES, NoChecks, Outputs, verify
 from ashep.adapters.git.remotes import Candidate
+from ashep.adapters.git.trees.places import place_at
 from ashep.adapters.opencode.asks import ANSWERS, ASKS, answer, stirring, take
 from ashep.adapters.opencode.isolated import folder_for
 from ashep.adapters.opencode.profiles import STUBS
 from ashep.adapters.verifier.checkout import Place as Scratch
 from ashep.core.delivery.trees import speaks_for_itself
-from ashep.core.state.branches import folder_of
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects.work import to_check
@@ -60,8 +60,10 @@ class Asked:
                 served = {*found}
                 await self._shepherd.changed()
 
-    async def _serve(self, run: str, issue: str, branch: str) -> None:
-        place = connect.places_of(self._project, self._shepherd.world.settings) / folder_of(branch)
+    async def _serve(self, run: str, issue: str, path: str) -> None:
+        places = connect.places_of(self._project, self._shepherd.world.settings)
+        if (place := await anyio.to_thread.run_sync(place_at, places, path)) is None:
+            return
         folder = await anyio.to_thread.run_sync(folder_for, self._state, place)
         asks, tell = folder / ASKS, partial(self._tell, folder / STUBS / ANSWERS)
         if not await anyio.Path(asks).is_dir():  # there is no sandbox
@@ -118,21 +120,22 @@ class Asked:
         criteria, strangers = to_check(world.policy(flow), run.phase, text)
         if not criteria.checks:
             raise NoChecks(f"neither {issue} nor its phase {run.phase} has checks")
-        places = connect.places_made(self._project, world.settings, redaction=self._redaction)
+        trees = connect.worktrees_of(self._project, world.settings, redaction=self._redaction)
         async with Scratch(self._state / "checks") as scratch:
             repository = scratch / "repository"
             await anyio.Path(repository).mkdir()
-            commit = await places.copy(own.branch, own.base, repository)
+            commit = await trees.copy(own.branch, own.base, repository)
             candidate = Candidate(repository, commit, own.base, "HEAD")
             found = await verify(verifier, issue, criteria, candidate, strangers)
         return CODES[found.status], found.as_text(outputs)
 
 
 def under_way(world: World) -> dict[str, tuple[str, str]]:
-    """Give the runs at work alone in a place, with their issues and branches."""
+    """Give the runs at work alone in a place, with their issues and where they work."""
     flows = [world.flows[issue] for issue in world.indexes.live]
     return {
-        run.id: (flow.issue.id, run.branch)
+        run.id: (flow.issue.id, own.path)
         for flow in flows
-        if (run := flow.run) and run.branch and run.session and not run.ended and speaks_for_itself(world, run)
+        if (run := flow.run) and (own := flow.work.own) and own.path
+        if run.session and not run.ended and speaks_for_itself(world, run)
     }

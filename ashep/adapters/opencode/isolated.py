@@ -70,7 +70,7 @@ async def leave(state: Path, place: Path) -> None:
     server = ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place))
 
     def mark() -> None:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it has no folder, or the disk is full: then a read may begin it in vain
             (server.folder / LEFT).touch()
 
     await anyio.to_thread.run_sync(mark)
@@ -244,48 +244,54 @@ class IsolatedRunner:
         if place is None:
             return await call(self._judges)
         maker = self._makers.setdefault(place, _Maker(self._make(place)))
-        maker.used, opens = anyio.current_time(), patience == math.inf
-        if maker.used < maker.until and not opens:  # each try may take long, and others wait for it
+        maker.used, tries = anyio.current_time(), _TRIES if patience == math.inf else 1
+        if maker.used < maker.until and tries == 1:  # each try may take long, and others wait for it
             raise RunnerRefused(f"the agent server of {place.name} does not answer")
-        for last in (*(False,) * (_TRIES - 1 if opens else 0), True):
-            life = maker.life
+        while True:
             try:
-                for again in (True, False):
-                    if not (opens or maker.up) and await anyio.to_thread.run_sync(self._is_left, place):
-                        raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
-                    await self._up(maker, patience)
-                    life = maker.life
-                    with suppress(*((RunnerUnavailable,) if again else ())):
-                        answer = await call(maker.runner)
-                        maker.failed = 0
-                        return answer
-                    if maker.life == life:
-                        maker.up = False
+                await self._up(maker, place, patience)
+                with suppress(RunnerUnavailable):
+                    return await self._once(maker, call)
+                await self._up(maker, place, patience)
+                return await self._once(maker, call)
             except (RunnerUnavailable, RunnerUnauthorized) as error:
                 if self._attaches:
                     raise
                 await maker.runner.ask_for_room()  # a full disk is everybody's
-                await self._failed(maker, life, error)
-                if last:
+                await self._failed(maker, error)
+                tries -= 1
+                if not tries:
                     raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
-                await anyio.sleep(_PAUSE)
-        raise AssertionError
+            await anyio.sleep(_PAUSE)
 
-    def _is_left(self, place: Path) -> bool:
-        return (folder_for(self._state, place) / LEFT).exists()
+    async def _once(self, maker: _Maker, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
+        life = maker.life
+        try:
+            answer = await call(maker.runner)
+        except (RunnerUnavailable, RunnerUnauthorized):
+            if maker.life == life:  # else somebody began it anew meanwhile
+                maker.up = False
+            raise
+        maker.failed, maker.until = 0, 0.0
+        return answer
 
-    async def _failed(self, maker: _Maker, life: int, error: RunnerError) -> None:
-        """Leave a server alone for a while that failed in this life of its; another may have been begun meanwhile."""
+    async def _failed(self, maker: _Maker, error: RunnerError) -> None:
+        """Leave a server alone for a while that failed, unless somebody began it anew, or does."""
+        if maker.up or maker.starting.locked():
+            return
         async with maker.starting:
-            if maker.life != life:
-                return
-            maker.up, maker.failed = False, maker.failed + 1
+            maker.failed += 1
             maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
             if not isinstance(error, _Slow) or maker.failed % _SLOW == 0:
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
-    async def _up(self, maker: _Maker, patience: float) -> None:
+    async def _up(self, maker: _Maker, place: Path, patience: float) -> None:
+        def is_left() -> bool:
+            return (folder_for(self._state, place) / LEFT).exists()
+
+        if patience != math.inf and not maker.up and await anyio.to_thread.run_sync(is_left):
+            raise RunnerRefused(f"the agent server of {place.name} was ended with its run")
         with anyio.move_on_after(patience) as waited:
             await self._start(maker)
         if waited.cancelled_caught:

@@ -220,6 +220,7 @@ def _named(folder: Path, place: Path) -> None:
         (folder / PLACE).symlink_to(place)
 
 
+_MOST, _LONGEST = 100, 1000  # files that settings of a repository include, and characters of the path of one
 _INCLUDED = re.compile(r"\{file:([^}]+)\}")
 """How a text stands in OpenCode's settings for what is in a file; where there is none it does not start."""
 
@@ -231,7 +232,8 @@ def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) ->
     said = [(environ.get("OPENCODE_CONFIG_CONTENT", ""), at)]
     said += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
     included = [(one, folder) for text, folder in said for one in _INCLUDED.findall(text)]
-    return [*files, *(home / one[2:] if one.startswith("~/") else folder / one for one, folder in included)]
+    named_files = [home / one[2:] if one.startswith("~/") else folder / one for one, folder in included]
+    return [*files, *(path for path in named_files if path.is_file())]
 
 
 def _in_repository(held: Mapping[str, bytes]) -> list[str]:
@@ -242,7 +244,8 @@ def _in_repository(held: Mapping[str, bytes]) -> list[str]:
         for name, text in said
         for one in _INCLUDED.findall(text)
     )
-    return sorted({path for path in found if not path.startswith(("/", "~", ".."))} - held.keys())
+    inner = {path for path in found if not path.startswith(("/", "~", "..")) and len(path) <= _LONGEST}
+    return sorted(inner - held.keys())[:_MOST]
 
 
 def _homely(named: Sequence[str]) -> list[Path]:

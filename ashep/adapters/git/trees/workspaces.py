@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 
+from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.core.facts.delivery import Ground
 from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
@@ -11,7 +13,7 @@ from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standi
 class GitWorkspaces:
     """What stands for a branch goes on where it is, whatever is made for new ones, which is what `anew` makes."""
 
-    def __init__(self, linked: Worktrees, places: Worktrees, *, anew: Worktrees) -> None:
+    def __init__(self, linked: Worktrees, places: Places, *, anew: Worktrees) -> None:
         self._linked, self._places, self._anew = linked, places, anew
 
     async def _of(self, branch: str) -> Worktrees:
@@ -31,6 +33,10 @@ class GitWorkspaces:
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
         return await (await self._of(branch)).changes(branch, base)
+
+    async def copy(self, branch: str, begun: str, folder: Path) -> str:
+        """Make a repository with what a place has committed (`Places.copy`)."""
+        return await self._places.copy(branch, begun, folder)
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
         """Set branch and tree to a commit; everything else is saved first."""
