@@ -110,7 +110,9 @@ def watch_files(points: Points, *folders: Path) -> None:
         if not path.startswith(roots):
             return None
         parts = Path(path).parts
-        name = next((part for part in ("journal", "blobs", "snapshots") if part in parts), Path(path).name)
+        # what a place keeps beside it is named by its issue, and an issue of an agent's has another id in each life
+        named = ("journal", "blobs", "snapshots", ".notes", ".making")
+        name = next((part for part in named if part in parts), Path(path).name)
         return "server" if _FOLDER_OF_A_SERVER.fullmatch(name) else name  # its name is a hash of the project's place
 
     def of(place: int | str | bytes | os.PathLike[str]) -> str | None:
