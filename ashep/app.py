@@ -25,7 +25,7 @@ from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.impact.secrets import is_random
 from ashep.core.policy.apart import AS_YOU
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import OPENCODE, Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
@@ -103,7 +103,7 @@ async def _work(
     journal.blobs.redact = redaction.text
     settings = configuration.settings
     tracker = connect.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
-    runner = connect.runner_of(project, settings, redaction=redaction, clock=clock)
+    runner = connect.runners_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
     means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
@@ -118,7 +118,7 @@ async def _work(
         info = await _reach_tracker(tracker, say, systemd)
         program = tracker_settings.type if tracker_settings.own else "bd"
         say(f"working on {info.location} as {actor}; {program} {info.version}")
-        if not settings.runners.own and "agents" not in settings.model_fields_set:
+        if "agents" not in settings.model_fields_set:
             say(AS_YOU)
         if "auto" in wished and why:
             say(f"agents run as you and reach all that you can: `sandbox` is auto, and {why}")
@@ -223,14 +223,14 @@ def stop_server(project: Path) -> bool:
 
 async def _stop_server(project: Path) -> bool:
     settings = load(project / FOLDER).settings
-    opencode = settings.runners.opencode
-    if not settings.runners.own and (opencode.url is not None or not opencode.managed):
-        return False
-    runner = connect.runner_of(project, settings)
+    runners, opencode, ended = connect.runners_of(project, settings), settings.runners.opencode, False
+    kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
     try:
-        return await runner.stop_server()
+        for name in (one for one in runners.names if one not in kept):
+            ended = await runners[name].stop_server() or ended
     finally:
-        await runner.aclose()
+        await runners.aclose()
+    return ended
 
 
 def notify_test(project: Path) -> list[tuple[str, str]]:

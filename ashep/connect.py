@@ -27,11 +27,12 @@ from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.runners import Runners
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.disk import LOW_DISK
-from ashep.core.policy.settings import OPENCODE, ForgeSettings, OwnCheckType, Settings
+from ashep.core.policy.settings import OPENCODE, ForgeSettings, OtherRunner, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import ConfigError, UsageError
@@ -65,7 +66,7 @@ def _classes(settings: Settings) -> list[tuple[KeyPath, str, type]]:
     found: list[tuple[KeyPath, str, type]] = []
     if settings.tracker.own:
         found.append((("tracker", "type"), settings.tracker.type, Tracker))
-    found += [(("runners", name, "type"), one.type, Runner) for name, one in settings.runners.own.items()]
+    found += [(("runners", name, "type"), one.type or "", Runner) for name, one in settings.runners.own.items()]
     types = settings.verification.types
     return found + [(("verification", "types", name, "type"), one.type, CheckType) for name, one in types.items()]
 
@@ -138,18 +139,29 @@ def places_of(project: Path, settings: Settings) -> Path:
     return project / (Path(own).expanduser() if own else Path(FOLDER, "places"))
 
 
-def runner_of(
+def runners_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, clock: Clock | None = None
+) -> Runners:
+    """Make what makes the project's runners, each when it is asked for; that raises `ConfigError`."""
+    own: dict[str, Any] = {"redaction": redaction, "clock": clock}
+    others = {
+        name: partial(_other, project, settings, name, one, **own) for name, one in settings.runners.others.items()
+    }
+    opencode = isolated_of if settings.isolated else opencode_of
+    return Runners({OPENCODE: partial(opencode, project, settings, redaction=redaction), **others})
+
+
+def _other(
+    project: Path,
+    settings: Settings,
+    name: str,
+    chosen: OtherRunner,
+    *,
+    redaction: Redaction | None,
+    clock: Clock | None,
 ) -> Runner:
-    """Make the project's runner. Raises `ConfigError`."""
-    name = settings.runners.name
-    if name == OPENCODE and not settings.isolated:
-        return opencode_of(project, settings, redaction=redaction)
-    if name == OPENCODE:
-        return isolated_of(project, settings, redaction=redaction)
-    own = settings.runners.own[name]
-    context = _context(project, name, own.options, redaction, clock, "", settings.tracker.timeout)
-    return cast(Runner, _made(project, ("runners", name, "type"), own.type, Runner, context))
+    context = _context(project, name, chosen.options, redaction, clock, "", settings.tracker.timeout)
+    return cast(Runner, _made(project, ("runners", name, "type"), chosen.type or "", Runner, context))
 
 
 def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:

@@ -188,7 +188,11 @@ class ForgeRefused(ForgeError):
 
 
 class RunnerError(AshepError):
-    """The agent server failed."""
+    """The agent server failed, or another runner of the project's: `runner` is its name."""
+
+    def __init__(self, *words: object, runner: str = "opencode") -> None:
+        super().__init__(*words)
+        self.runner = runner
 
 
 class RunnerUnavailable(RunnerError):

@@ -371,7 +371,9 @@ class World:
         lines = [f"{account(self.world, name)}" for name in self.world.flows]
         lines += [repr(issue) for issue in self.issues().values()]
         lines += [f"{entry.seq} {entry.at:%H:%M:%S} {entry.body}"[:260] for entry in self.entries[-40:]]
-        lines += [f"runner {self.world.runner} tracker {self.world.tracker_error!r} ready {self.world.ready} "]
+        lines += [
+            f"runners {[*self.world.seen.values()]} tracker {self.world.tracker_error!r} ready {self.world.ready} "
+        ]
         return "\n".join(lines)
 
     def bodies(self, kind: type[T]) -> list[T]:

@@ -18,18 +18,19 @@ from anyio import to_thread
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner
-from ashep.connect import runner_of, tracker_of
+from ashep.adapters.runners import Runners
+from ashep.connect import runners_of, tracker_of
 from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.resources import DaemonStarted, Finding
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.flow import Flow
+from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
 from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal import files, lock, snapshots
 from ashep.journal.files import Told, nobody
 from ashep.ports.clock import Clock
-from ashep.ports.runner import Runner
 from ashep.ports.tracker import Tracker
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row
@@ -178,19 +179,21 @@ async def _look(
 
 
 class Found:
-    """The agent server that runs, asked only where there is something to ask; none is started."""
+    """The runners as they are, asked only where there is something to ask; no agent server is started."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner, self._attached = runner, False
+    def __init__(self, runners: Runners, settings: Settings) -> None:
+        self._runners, self._settings, self._reached = runners, settings, set[str]()
 
     async def has_session(self, session: str) -> bool:
-        """Whether the server still has this session; raises what the runner raises."""
-        if not isinstance(self._runner, OpencodeRunner | IsolatedRunner):
+        """Whether its runner still has this session; raises what the runner raises."""
+        name = runner_of(session)
+        if name in self._settings.runners.own:
             raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
-        if not self._attached:
-            await self._runner.attach()
-            self._attached = True
-        return await self._runner.has_session(session)
+        runner = self._runners.of(session)
+        if name not in self._reached:
+            await (runner.attach() if isinstance(runner, OpencodeRunner | IsolatedRunner) else runner.start())
+            self._reached.add(name)
+        return await runner.has_session(session)
 
 
 def audit(project: Path, state: Path, settings: Settings, told: Told = nobody) -> Account:
@@ -201,10 +204,10 @@ def audit(project: Path, state: Path, settings: Settings, told: Told = nobody) -
 async def _audit(project: Path, state: Path, settings: Settings, told: Told) -> Account:
     clock = RealClock()
     tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
-    runner = runner_of(project, settings, clock=clock)
+    runners = runners_of(project, settings, clock=clock)
     try:
-        return await examine(state, tracker, Found(runner), clock, told)
+        return await examine(state, tracker, Found(runners, settings), clock, told)
     finally:
         await tracker.aclose()
-        await runner.aclose()
+        await runners.aclose()
         clock.close()

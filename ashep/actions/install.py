@@ -28,11 +28,11 @@ from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import FOLDER, opencode_of, runner_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, opencode_of, runners_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
-from ashep.core.policy.settings import OpencodeSettings, Settings
+from ashep.core.policy.settings import OPENCODE, OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
@@ -69,8 +69,11 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
-    if settings.runners.own:
-        tried["opencode"] = lambda: to_thread.run_sync(own_runner, project, settings)
+    used = await to_thread.run_sync(_used, project)
+    if OPENCODE not in used:
+        del tried["opencode"]
+    if not settings.runners.own.keys().isdisjoint(used):
+        tried["runners"] = lambda: to_thread.run_sync(own_runners, project, settings)
 
     async def keep(name: str) -> None:
         found[name] = await tried[name]()
@@ -78,11 +81,19 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     async with anyio.create_task_group() as group:
         for name in tried:
             group.start_soon(keep, name)
-    if server and not settings.runners.own and all(line.level != "error" for line in found["opencode"]):
-        found["opencode"] += await providers(project, settings)
-    bun = Line("ok", "bun", "bun is not needed: OpenCode brings its own")
+    of_server = found.get("opencode", [])
+    if server and of_server and all(line.level != "error" for line in of_server):
+        of_server += await providers(project, settings)
+    if of_server:
+        of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
-    return [*lines, *found["bd"], *found["opencode"], bun, *rest]
+    return [*lines, *found["bd"], *of_server, *found.get("runners", ()), *rest]
+
+
+def _used(project: Path) -> set[str]:
+    """Name the runners that agents are of; where agents.yaml cannot be used, OpenCode."""
+    registry = _written(Agents, project / FOLDER / "agents.yaml")
+    return {one.runner.type for one in registry.agents if not one.is_human} if registry is not None else {OPENCODE}
 
 
 def settings_of(project: Path) -> Settings:
@@ -170,14 +181,17 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
 
 
-def own_runner(project: Path, settings: Settings) -> list[Line]:
-    """Look at a runner of the user's own: whether its class can be used. It is not started."""
-    name = settings.runners.name
-    try:
-        runner_of(project, settings)
-    except ConfigError as error:
-        return [Line("error", "runner", str(error), "docs/extending.md says what a runner is")]
-    return [Line("ok", "runner", f"{name} is {settings.runners.own[name].type}, which is a runner; it was not started")]
+def own_runners(project: Path, settings: Settings) -> list[Line]:
+    """Look at runners of the user's own: whether their classes can be used. None is started."""
+    lines, runners = list[Line](), runners_of(project, settings)
+    for name, one in settings.runners.own.items():
+        try:
+            runners[name]
+        except ConfigError as error:
+            lines.append(Line("error", "runner", str(error), "docs/extending.md says what a runner is"))
+        else:
+            lines.append(Line("ok", "runner", f"{name} is {one.type}, which is a runner; it was not started"))
+    return lines
 
 
 def _unusable(project: Path, program: Path, why: str) -> Line:
@@ -234,9 +248,9 @@ class Offer:
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
     server = settings.runners.opencode
-    if settings.runners.own:
-        name = settings.runners.name
-        raise UsageError(f"only OpenCode is asked, and the runner of this project is {name}: write agents.yaml by hand")
+    if settings.runners.own and OPENCODE not in await to_thread.run_sync(_used, project):
+        names = ", ".join(settings.runners.own)
+        raise UsageError(f"only OpenCode is asked, and the agents of this project are of {names}: write them by hand")
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)
     try:

@@ -90,7 +90,10 @@ def _begun(
         resources.Adopted("agents", configuration.agents.model_dump_json(), "", RULES),
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
-        resources.RunnerSeen("up", "not asked", agents=slugs, models=models),
+        *(
+            resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
+            for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
+        ),
     ]
     for fact in facts:
         world = evolve(world, records.Entry(world.seq + 1, world.now, fact))

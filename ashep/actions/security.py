@@ -52,8 +52,6 @@ class Line:
 
 async def agents(project: Path, settings: Settings) -> list[Line]:
     """Say where agents run that may change files, what weakens it, and what they lack there."""
-    if settings.runners.own:
-        return [Line("ok", "agents", f"where agents run is the business of the runner {settings.runners.name}")]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):
         return [Line("ok", "agents", AS_YOU), *otherwise]

@@ -22,6 +22,7 @@ from ashep.core.policy.settings import Notify, People, QuietHours, Settings
 from ashep.core.resources.notices import names
 from ashep.core.runs.choice import unfit
 from ashep.core.runs.takeover import reviewed_by
+from ashep.core.state.server import NOT_SEEN
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
@@ -227,7 +228,7 @@ def _reuse(policy: Policy, phase: Phase, name: str, place: KeyPath) -> Iterator[
 
 def _registry(agents: Agents, settings: Settings | None) -> Iterator[Problem]:
     seen: set[str] = set()
-    runners = [settings.runners.name] if settings is not None else None
+    runners = settings.runners.names if settings is not None else None
     for index, agent in enumerate(agents.agents):
         path: KeyPath = ("agents", index)
         if agent.id in seen:
@@ -295,7 +296,7 @@ def _misfit(agent: Agent, phase: Phase) -> str | None:
     """Say why an agent can never run a phase. By the files alone an agent without a model may be of any."""
     if agent.runner.model is None:
         phase = phase.model_copy(update={"provider": None, "model": None})
-    return unfit(agent, phase, None)
+    return unfit(agent, phase, NOT_SEEN)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------
@@ -342,7 +343,7 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
         return
     if settings.worker.workspace != "place":
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
-    elif settings.runners.own or opencode.url is not None:
+    elif settings.runners.others or opencode.url is not None:
         yield "no-place", where, "takes an OpenCode server that ashep starts: it can isolate no other"
     elif opencode.isolation == "shared":
         yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
@@ -394,7 +395,8 @@ def _needless_caps(
 def _caps(
     policies: Policies | None, agents: Agents | None, settings: Settings
 ) -> Iterator[tuple[FileName, KeyPath, int | None]]:
-    yield "config", ("runners", settings.runners.name), settings.runners.max_runs
+    for runner in settings.runners.names:
+        yield "config", ("runners", runner), settings.runners.max_runs(runner)
     for provider, budget in settings.budgets.providers.items():
         yield "config", ("budgets", "providers", provider), budget.max_runs
     for index, agent in enumerate(agents.agents if agents else ()):

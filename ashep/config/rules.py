@@ -15,10 +15,15 @@ from ashep.core.policy.checks import KINDS
 from ashep.core.policy.language import is_name
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
 from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.settings import ACP, CLAUDE, Settings
+from ashep.core.policy.settings import KINDS as RUNNERS
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""
+
+
+_OF_OTHERS = {CLAUDE: {"modes", "options"}, ACP: {"options"}, "": {"command", "environment", "modes"}}
+"""What of a runner's settings means nothing to its kind; the last are those of a class of the user's."""
 
 
 def own_classes(settings: Settings) -> Iterator[Problem]:
@@ -28,15 +33,17 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
         yield "pointless-key", ("tracker", "command"), f"has no effect with {tracker.type}; give it in `options`"
     if not tracker.own and tracker.options:
         yield "pointless-key", ("tracker", "options"), "only a class of your own takes options; remove them"
-    for place, name in enumerate(runners.own):
+    for name, runner in runners.others.items():
+        path: KeyPath = ("runners", name)
         if not is_name(name):
-            yield "bad-name", ("runners", name), "not a name: a letter, then letters, digits, _ or - (64 at most)"
-        if place:
-            message = f"a project has one runner, and {runners.name} is one already; remove one of them"
-            yield "several-runners", ("runners", name), message
-    if runners.own and OPENCODE in runners.model_fields_set:
-        message = f"a project has one runner, and {runners.name} takes the place of opencode; remove one of them"
-        yield "several-runners", ("runners", OPENCODE), message
+            yield "bad-name", path, "not a name: a letter, then letters, digits, _ or - (64 at most)"
+        kind = runners.kind(name)
+        if runner.type is None and kind not in RUNNERS:
+            yield "no-type", path, "needs a `type`: claude, acp, or a class as package.module:Class"
+        if kind == ACP and runner.command is None:
+            yield "no-command", path, "an agent that speaks ACP takes a `command`, as `[opencode, acp]`"
+        for key in sorted(_OF_OTHERS[kind if kind in RUNNERS else ""] & runner.model_fields_set):
+            yield "pointless-key", (*path, key), f"has no effect with {kind}; remove it"
     for name in settings.verification.types:
         if name in KINDS:
             message = f"{name} is built in; give your type another name"

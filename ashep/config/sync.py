@@ -23,6 +23,7 @@ from ashep.config.findings import ConfigErrors
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.language import name_of
+from ashep.core.policy.settings import OPENCODE
 from ashep.errors import ConfigError
 
 GUESSED = "guessed from the server's agent; edit as you like"
@@ -98,7 +99,7 @@ def sync(
 
 
 def _new_entries(registry: Agents, agents: Sequence[ServerAgent]) -> list[Agent]:
-    named = {agent.runner.agent_slug for agent in registry.agents}
+    named = {agent.runner.agent_slug for agent in registry.agents if agent.runner.type == OPENCODE}
     taken = {agent.id for agent in registry.agents}
     entries: list[Agent] = []
     for agent in sorted(agents, key=lambda agent: agent.name):
@@ -148,7 +149,7 @@ def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[M
     gone: list[Vanished] = []
     for agent in registry.agents:
         runner = agent.runner
-        if agent.is_human:
+        if agent.is_human or runner.type != OPENCODE:
             continue
         if runner.agent_slug is not None and runner.agent_slug not in slugs:
             gone.append(Vanished(agent.id, "agent_slug", runner.agent_slug))

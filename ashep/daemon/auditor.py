@@ -5,12 +5,14 @@ found: then it waits for another look, and asks the agent server for sessions ag
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
 import anyio
 import anyio.lowlevel
 
+from ashep.adapters.runners import Runners
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts import commands, records, resources, tracker
 from ashep.core.facts.vocabulary import Fact
@@ -18,7 +20,6 @@ from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.clock import Clock
-from ashep.ports.runner import Runner
 
 EVERY = 3600.0
 """Seconds between audits."""
@@ -45,10 +46,10 @@ class Auditor:
     """A source of facts about the account as a whole."""
 
     def __init__(
-        self, shepherd: Shepherd, runner: Runner, clock: Clock, look: Callable[[bool], Awaitable[Looked]]
+        self, shepherd: Shepherd, runners: Runners, clock: Clock, look: Callable[[bool], Awaitable[Looked]]
     ) -> None:
         """`look` gives the next look, and makes one at once where it is told to."""
-        self._shepherd, self._runner, self._clock, self._next = shepherd, runner, clock, look
+        self._shepherd, self._runners, self._clock, self._next = shepherd, runners, clock, look
         self._asked: dict[str, datetime] = {}
 
     def note(self, entries: Sequence[records.Entry], world: World) -> None:
@@ -95,12 +96,10 @@ class Auditor:
 
     async def _of_sessions(self) -> tuple[resources.Finding, ...]:
         world, gone = self._shepherd.world, set[str]()
-        try:
-            for _, _, session in in_sessions(world):
-                if not await self._runner.has_session(session):
+        for _, _, session in in_sessions(world):
+            with suppress(RunnerError):  # its runner is away, which the monitor tells: nobody can say what that holds
+                if not await self._runners.has_session(session):
                     gone.add(session)
-        except RunnerError:
-            return ()  # it is away, which the monitor tells: nobody can say what it holds
         return tuple(of_sessions(world, gone))
 
     def _tell(self, found: Sequence[resources.Finding]) -> None:

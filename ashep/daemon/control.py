@@ -10,12 +10,14 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ashep.adapters.runners import Runners, runners_of
 from ashep.core.analysis.audit import in_sessions
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import cancellation, is_person, unnamed
 from ashep.core.runs.choice import model_of
 from ashep.core.state.pauses import hold
+from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.shepherd import Shepherd
@@ -161,7 +163,7 @@ def _pause(world: World, request: Pause) -> Judged:
 def _unknown_provider(world: World, provider: str | None) -> str:
     if provider is None or world.agents is None:
         return ""
-    models = (model_of(agent, world.runner) for agent in world.agents.agents)
+    models = (model_of(agent, world.seen) for agent in world.agents.agents)
     known = sorted({model.provider for model in models if model is not None})
     return "" if provider in known else f"no agent runs on {provider}; there are {', '.join(known) or 'none'}"
 
@@ -188,8 +190,8 @@ Signs = dict[str, dict[str, Any]]
 class LiveSigns:
     """Reads signs of life."""
 
-    def __init__(self, shepherd: Shepherd, runner: Runner, clock: Clock) -> None:
-        self._shepherd, self._runner, self._clock = shepherd, runner, clock
+    def __init__(self, shepherd: Shepherd, runner: Runner | Runners, clock: Clock) -> None:
+        self._shepherd, self._runners, self._clock = shepherd, runners_of(runner), clock
         self._known: Signs = {}
         self._read_at: float | None = None
         self._reading = anyio.Lock()
@@ -204,14 +206,14 @@ class LiveSigns:
 
     async def _anew(self) -> Signs:
         world, found = self._shepherd.world, Signs()
-        if world.runner is None or world.runner.state != "up":
-            return found
         with anyio.move_on_after(BOUND):
             for _, run, session in in_sessions(world):
+                if not world.is_up(runner_of(session)):
+                    continue
                 try:
-                    life = await self._runner.life(session)
+                    life = await self._runners.of(session).life(session)
                 except RunnerError:
-                    break
+                    continue
                 found[run.id] = {
                     "quiet": life.quiet.total_seconds(),
                     "tool": life.tool,

@@ -18,12 +18,13 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.adapters.runners import Runners, runners_of
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
-from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.policy.settings import ForgeSettings, Settings, spoken
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -70,7 +71,7 @@ class Parts:
     """What touches the world."""
 
     tracker: Tracker
-    runner: Runner
+    runner: Runner | Runners
     tree: WorkTree
     clock: Clock
     notifier: Notifier | None = None
@@ -137,11 +138,11 @@ def _told(body: Fact | commands.Command) -> str | None:
         case issues.IssueCancelled():
             return f"{body.run or body.issue} cancelled by {body.by}"
         case resources.RunnerSeen() if body.state != "up":
-            return f"the agent server is {body.state}: {body.detail}"
+            return f"{spoken(body.runner)} is {body.state}: {body.detail}"
         case resources.RunnerSeen() if body.replaced:
-            return f"the agent server was replaced: {body.replaced}; sessions go on"
+            return f"{spoken(body.runner)} was replaced: {body.replaced}; sessions go on"
         case resources.RunnerSeen() if body.times > 1:
-            return f"the agent server comes and goes: it came back {body.times} times, each for less than a minute"
+            return f"{spoken(body.runner)} comes and goes: it came back {body.times} times, each for less than a minute"
         case resources.ServerRestartPlanned() if body.failures > 1:
             when = f"{body.due.astimezone():%H:%M:%S}"
             return f"the agent server failed {body.failures} times in a row; it waits until {when}: {body.why}"
@@ -173,8 +174,8 @@ def _told(body: Fact | commands.Command) -> str | None:
 class Running:
     """A daemon that runs."""
 
-    def __init__(self, shepherd: Shepherd, worker: Worker, monitor: Monitor, auditor: Auditor) -> None:
-        self.shepherd, self.worker, self.monitor, self.auditor = shepherd, worker, monitor, auditor
+    def __init__(self, shepherd: Shepherd, worker: Worker, monitors: Sequence[Monitor], auditor: Auditor) -> None:
+        self.shepherd, self.worker, self.monitors, self.auditor = shepherd, worker, monitors, auditor
 
     async def until(
         self, info: TrackerInfo, options: WorkOptions, say: Say, stopping: Callable[[], None] = lambda: None
@@ -183,7 +184,8 @@ class Running:
         code, why = 0, "a signal"
         async with anyio.create_task_group() as group:
             group.start_soon(self.worker.run, info)
-            group.start_soon(self.monitor.run)
+            for monitor in self.monitors:
+                group.start_soon(monitor.run)
             group.start_soon(self.auditor.run)
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 async with anyio.create_task_group() as waiting:
@@ -195,7 +197,9 @@ class Running:
             await self.auditor.last()
             await self.shepherd.stop(why)
             group.cancel_scope.cancel()
-        await self.monitor.let_go()
+        async with anyio.create_task_group() as group:
+            for monitor in self.monitors:
+                group.start_soon(monitor.let_go)
         if options.until_idle:
             say(summary(self.shepherd.world))
             return max(code, self._all_there(options, say))
@@ -220,7 +224,7 @@ class Running:
             while not is_idle(self.shepherd.world, grace):
                 await self.shepherd.changed()
             if is_held_up(self.shepherd.world):
-                while self.shepherd.world.runner is None:  # its start is no absence
+                while not {*self.shepherd.world.runners} <= {*self.shepherd.world.seen}:  # its start is no absence
                     await self.shepherd.changed()
                 with anyio.move_on_after(grace.total_seconds()) as waited:
                     while is_held_up(self.shepherd.world):
@@ -265,10 +269,11 @@ async def daemon(
     """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
     keeper = Keeper(journal, report)
     pictures = [*pictures, keeper.offer]
+    runners = runners_of(parts.runner)
     leases = Leases(parts.tracker, parts.clock)
     effects = Effects(
         tracker=parts.tracker,
-        runner=parts.runner,
+        runner=runners,
         trees=TreeEffects(parts.tree, parts.workspaces),
         blobs=journal.blobs,
         leases=leases,
@@ -281,8 +286,10 @@ async def daemon(
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     await to_thread.run_sync(shepherd.recover)
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
-    monitor = Monitor(shepherd, parts.runner, journal.blobs, parts.clock, configuration.settings)
-    auditor = Auditor(shepherd, parts.runner, parts.clock, partial(_look, worker))
+    monitors = [
+        Monitor(shepherd, runners, name, journal.blobs, parts.clock, configuration.settings) for name in runners.names
+    ]
+    auditor = Auditor(shepherd, runners, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)
     first = await _first(shepherd.world, configuration, journal.blobs, options, parts)
     prompts = await adopted_templates(templates, journal.blobs)
@@ -299,7 +306,7 @@ async def daemon(
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
-            yield Running(shepherd, worker, monitor, auditor)
+            yield Running(shepherd, worker, monitors, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()

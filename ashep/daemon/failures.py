@@ -24,9 +24,9 @@ NO_AGENTS = (
 
 
 def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
-    """Say that the agent server is away, or wants another password."""
+    """Say that a runner is away, or wants another password."""
     state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else "away"
-    return resources.RunnerSeen(state, str(error)[:300])
+    return resources.RunnerSeen(state, str(error)[:300], runner=error.runner)
 
 
 def tracker_lost(error: errors.TrackerError) -> tracker.TrackerLost:
@@ -54,9 +54,15 @@ def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
         case _, errors.TrackerUnavailable():
             return [tracker.TrackerLost(why), tracker.EffectFailed(issue, key, why, infra=True)]
         case _, errors.RunnerUnauthorized():
-            return [resources.RunnerSeen("unauthorized", why), tracker.EffectFailed(issue, key, why, infra=True)]
+            return [
+                resources.RunnerSeen("unauthorized", why, runner=error.runner),
+                tracker.EffectFailed(issue, key, why, infra=True),
+            ]
         case _, errors.RunnerUnavailable():
-            return [resources.RunnerSeen("away", why), tracker.EffectFailed(issue, key, why, infra=True)]
+            return [
+                resources.RunnerSeen("away", why, runner=error.runner),
+                tracker.EffectFailed(issue, key, why, infra=True),
+            ]
         case _, errors.RunnerRefused():
             return [tracker.EffectFailed(issue, key, why, infra=False)]
         case _, errors.GuardTripped():

@@ -1,4 +1,4 @@
-"""Monitor of the agent server: looks at it and at live sessions, and tells the shepherd. It decides nothing.
+"""Monitor of a runner: looks at its server and at live sessions, and tells the shepherd. It decides nothing.
 
 Events wake it; only a read is believed (facts/opencode.md 4, 10). While no run is under way it reads nothing but, now
 and then, the server's catalogue.
@@ -13,15 +13,18 @@ from functools import partial
 
 import anyio
 
+from ashep.adapters.runners import Runners
 from ashep.core.facts import outcome, requests, runs
 from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import OPENCODE, Settings
 from ashep.core.reconcile import observe
 from ashep.core.resources.server import is_due, memory_read
 from ashep.core.runs.prompting import message_id
-from ashep.core.state.flow import Flow
-from ashep.core.state.run import Run
+from ashep.core.state.flow import Flow, Takeover
+from ashep.core.state.run import Run, runner_of
+from ashep.core.state.server import Server
+from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
 from ashep.daemon.failures import server_lost
@@ -48,10 +51,12 @@ PEOPLE_EVERY = 10.0
 
 
 class Monitor:
-    """A source of facts about the agent server and its sessions."""
+    """A source of facts about one of the project's runners, by its name, and its sessions."""
 
-    def __init__(self, shepherd: Shepherd, runner: Runner, blobs: Blobs, clock: Clock, settings: Settings) -> None:
-        self._shepherd, self._runner, self._blobs, self._clock = shepherd, runner, blobs, clock
+    def __init__(
+        self, shepherd: Shepherd, runners: Runners, name: str, blobs: Blobs, clock: Clock, settings: Settings
+    ) -> None:
+        self._shepherd, self._runners, self._name, self._blobs, self._clock = shepherd, runners, name, blobs, clock
         self._every = settings.monitor.check_every.total_seconds()
         self._idle_stop = settings.runners.opencode.idle_stop.total_seconds()
         self._signed: set[str] = set()
@@ -66,8 +71,22 @@ class Monitor:
         self._ended: list[Fact] = []
         """What is to be told with the next look at the server: that it was ended so that another one begins."""
 
+    @property
+    def _runner(self) -> Runner:
+        return self._runners[self._name]
+
+    @property
+    def _server(self) -> Server:
+        return server_of(self._shepherd.world.servers, self._name)
+
+    def _in_use(self) -> bool:
+        return self._shepherd.world.in_use(self._name)
+
     async def run(self) -> None:
-        """Watch for ever."""
+        """Watch for ever, from the moment on in which an agent is of this runner."""
+        while self._name not in self._shepherd.world.runners and not self._in_use():
+            await self._shepherd.changed()
+        self._last_live = self._clock.monotonic()
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch_server)
             group.start_soon(self._watch_turns)
@@ -75,7 +94,7 @@ class Monitor:
 
     async def let_go(self) -> None:
         """End a managed server on which nothing runs, and nobody works: without a daemon nobody would end it."""
-        if not self._shepherd.world.in_use:
+        if self._name in self._shepherd.world.seen and not self._in_use():
             with anyio.move_on_after(SERVER_STOP):
                 await self._runner.stop_server()
 
@@ -84,7 +103,7 @@ class Monitor:
     async def _watch_server(self) -> None:
         failures = 0
         while True:
-            while self._shepherd.world.server.start_after is not None:
+            while self._server.start_after is not None:
                 await self._shepherd.changed()
             if await self._look_at_server():
                 failures = 0
@@ -92,7 +111,7 @@ class Monitor:
                     group.start_soon(self._follow_signs)
                     await self._while_it_answers()
                     group.cancel_scope.cancel()
-                if is_due(self._shepherd.world):
+                if is_due(self._shepherd.world, self._name):
                     await self._recycle()
             else:
                 failures += 1
@@ -106,26 +125,28 @@ class Monitor:
             await self._runner.start()
             catalog = await self._runner.catalog()
         except RunnerError as error:
-            seen = server_lost(error)
+            seen = self._lost_by(error)
             if isinstance(error, ServerNotStarted):
-                failed.append(ServerFailed("", seen.detail))
+                failed.append(ServerFailed("", seen.detail, self._name))
         else:
             self._asleep = False
-            seen = RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
+            listed = catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default
+            seen = RunnerSeen("up", *listed, exhaustive=catalog.exhaustive, runner=self._name)
             used, tried = catalog.memory, catalog.tried
         ended, self._ended = self._ended, []
         now = self._shepherd.now()
         # what follows from it may be a time to wait for
         await self._shepherd.ask(lambda world: _news(world, _versioned(world, seen, tried), [*ended, *failed], now))
-        self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
+        if self._name == OPENCODE:
+            self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up" and not self._away()
 
     async def _recycle(self) -> None:
         """End the server; the next look begins another."""
-        instance = self._shepherd.world.server.instance
+        instance = self._server.instance
         with suppress(RunnerError):  # one that does not end does not answer either, or is at its limit again soon
             await self._runner.stop_server()
-            self._ended = [ServerEnded(instance, "recycled")]
+            self._ended = [ServerEnded(instance, "recycled", self._name)]
 
     async def _while_it_answers(self) -> None:
         """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was
@@ -137,19 +158,19 @@ class Monitor:
             with anyio.move_on_after(CATALOGUE) as waited:
                 while not self._is_over() and not self._asleep:
                     await self._shepherd.changed()
-            if self._shepherd.world.server.start_after is not None:
+            if self._server.start_after is not None:
                 continue  # where it is gone again, a look would start another one
             if waited.cancelled_caught and not self._asleep and not await self._look_at_server():
                 return
-        while self._asleep and not self._away() and not self._shepherd.world.in_use:
+        while self._asleep and not self._away() and not self._in_use():
             await self._shepherd.changed()
 
     def _is_over(self) -> bool:
-        return self._away() or is_due(self._shepherd.world)
+        return self._away() or is_due(self._shepherd.world, self._name)
 
     def _away(self) -> bool:
-        runner = self._shepherd.world.runner
-        return runner is not None and runner.state != "up"
+        seen = self._shepherd.world.seen.get(self._name)
+        return seen is not None and seen.state != "up"
 
     async def _follow_signs(self) -> None:
         async for sign in self._runner.signs():
@@ -179,23 +200,24 @@ class Monitor:
 
     async def _rest(self) -> None:
         """Wait until a prompt is out; end a managed server that had nothing to do for long."""
-        if self._shepherd.world.in_use:  # a run is being prepared, or brought to its end; or a person is there
+        if self._in_use():  # a run is being prepared, or brought to its end; or a person is there
             await self._shepherd.changed()
             self._last_live = self._clock.monotonic()
             return
         left = self._idle_stop - (self._clock.monotonic() - self._last_live)
         with anyio.move_on_after(max(left, 0.0) if not self._asleep else None) as waited:
             await self._shepherd.changed()
-        if waited.cancelled_caught and not self._shepherd.world.in_use:
+        if waited.cancelled_caught and not self._in_use():
             self._asleep = True
-            instance = self._shepherd.world.server.instance
+            instance = self._server.instance
             with suppress(RunnerError):  # one that does not end is found again when it is needed
                 await self._runner.stop_server()
-                self._shepherd.tell(lambda world: _slept(world, instance))
+                self._shepherd.tell(lambda world: _slept(world, self._name, instance))
 
     def _flows(self) -> list[Flow]:
         world = self._shepherd.world
-        return [world.flows[issue] for issue in sorted(world.indexes.live)]  # in an order that another process repeats
+        flows = (world.flows[issue] for issue in sorted(world.indexes.live))  # in an order that another process repeats
+        return [flow for flow in flows if flow.run is not None and flow.run.on == self._name]
 
     def _live(self) -> list[tuple[Flow, Run]]:
         flows = self._flows()
@@ -251,10 +273,13 @@ class Monitor:
         return now - max(age, 0.0) if age < self._every else -math.inf
 
     def _lost(self, error: RunnerError) -> None:
-        seen, at = server_lost(error), self._clock.monotonic()
+        seen, at = self._lost_by(error), self._clock.monotonic()
         self._looked, self._due = dict.fromkeys(self._looked, at), at + self._every
         now = self._shepherd.now()
         self._shepherd.tell(lambda world: observe.runner_read(world, seen, now))
+
+    def _lost_by(self, error: RunnerError) -> RunnerSeen:
+        return replace(server_lost(error), runner=self._name)
 
     def _to_be_read(self, run: Run, busy: frozenset[str]) -> bool:
         if run.session not in busy or run.turn != "running" or run.watch.fresh_after or run.watch.doubted:
@@ -295,7 +320,7 @@ class Monitor:
     async def _watch_people(self) -> None:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
-            if not self._shepherd.world.indexes.takeovers or self._away():
+            if not self._takeovers() or self._away():
                 await self._shepherd.changed()
                 continue
             await self._look_at_people()
@@ -304,17 +329,21 @@ class Monitor:
                 while not self._waited_for():
                     await self._shepherd.changed()
 
-    def _waited_for(self) -> bool:
+    def _takeovers(self) -> list[tuple[Flow, Takeover]]:
+        """Those in sessions of this runner."""
         world = self._shepherd.world
-        takeovers = (world.flows[issue].takeover for issue in world.indexes.takeovers)
-        return any(one is not None and one.session and one.fresh_after for one in takeovers)
+        flows = (world.flows[issue] for issue in sorted(world.indexes.takeovers))
+        taken = ((flow, flow.takeover) for flow in flows if flow.takeover is not None and flow.takeover.session)
+        return [(flow, one) for flow, one in taken if runner_of(one.session or "") == self._name]
+
+    def _waited_for(self) -> bool:
+        return any(one.fresh_after for _, one in self._takeovers())
 
     async def _look_at_people(self) -> None:
         world = self._shepherd.world
         try:
-            for issue in sorted(world.indexes.takeovers):
-                flow = world.flows[issue]
-                seen = await look(self._runner, world, flow, flow.takeover) if flow.takeover else None
+            for flow, takeover in self._takeovers():
+                seen = await look(self._runner, world, flow, takeover)
                 if seen is not None:
                     self._shepherd.tell(partial(observe.session_read, seen=seen))
         except RunnerError as error:
@@ -344,19 +373,20 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
 def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> list[Fact]:
     """What a look at the server tells; `known`: why it is not the one that it was, where that is known."""
     if known:
-        return known if observe.is_known(world.runner, seen) else [*known, seen]
+        return known if observe.is_known(world.seen.get(seen.runner), seen) else [*known, seen]
     return observe.runner_read(world, seen, now)
 
 
 def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
     """Say of a server that answers whether it is of another version than the one before."""
-    up = seen.state == "up"
-    return replace(seen, replaced=observe.replaced_by(world.server.version, seen.detail, tried)) if up else seen
+    before = server_of(world.servers, seen.runner).version
+    return replace(seen, replaced=observe.replaced_by(before, seen.detail, tried)) if seen.state == "up" else seen
 
 
-def _slept(world: World, instance: str) -> list[Fact]:
+def _slept(world: World, name: str, instance: str) -> list[Fact]:
     """An idle managed server was ended; who was ended already is nothing to tell of."""
-    return [ServerEnded(instance, "idle")] if instance and instance == world.server.instance else []
+    is_known = instance and instance == server_of(world.servers, name).instance
+    return [ServerEnded(instance, "idle", name)] if is_known else []
 
 
 def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str | None) -> runs.TurnSeen:

@@ -193,7 +193,7 @@ async def _play(project: Path, say: Say) -> _Stage:
             anyio.create_task_group() as group,
         ):
             group.start_soon(running.worker.run, info)
-            group.start_soon(running.monitor.run)
+            group.start_soon(running.monitors[0].run)
             group.start_soon(stage.person, timed)
             with anyio.move_on_after(BOUND):
                 while not await _over(stage):

@@ -31,6 +31,8 @@ class Catalog:
     """Bytes that a managed server, and what it keeps running, hold; None: not ours, or not known."""
     tried: str = ""
     """The version that the adapter was tried with."""
+    exhaustive: bool = True
+    """Whether it has no other agents and models than those that are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from ashep.store.tables import (
     notices_json,
     outages_json,
     run_row,
-    server_json,
+    runners_json,
 )
 
 DRAFT = NAME + ".new"
@@ -258,7 +258,7 @@ class Store:
         values["findings"] = len(world.findings)
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
-        values["notices"], values["server"] = notices_json(world), server_json(world)
+        values["notices"], values["server"] = notices_json(world), runners_json(world)
         values["begins"] = self._begins
         values["edit"], values["workspace"] = edit_json(world), mode(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]

@@ -13,6 +13,7 @@ from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPull
 from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.vocabulary import DECISIONS
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.resources.notices import targets
 from ashep.core.runs.record import RunRecord, run_of
 from ashep.core.runs.requests import asked_now, question_of
@@ -193,21 +194,22 @@ def edit_json(world: World) -> str:
     return _json({"since": format_time(refused.since), "problems": refused.problems, "more": refused.more})
 
 
-def server_json(world: World) -> str:
-    """Give what is known of the agent server; null before it was looked at."""
-    known, runner = world.server, world.runner
-    if runner is None:
-        return "null"
-    recycling, since = known.recycling, known.since if runner.state == "up" else known.away
-    return _json(
-        {
-            "state": runner.state, "detail": runner.detail if runner.state != "up" else "",
-            "since": format_time(since) if since else None, "failures": known.failures,
-            "start_after": format_time(known.start_after) if known.start_after else None,
-            "recycling": recycling.why if recycling else None, "replaced": runner.replaced,
-            "tracker_replaced": world.tracker.replaced if world.tracker else "",
-        }
-    )  # fmt: skip
+def runners_json(world: World) -> str:
+    """Give what is known of each runner that was looked at, OpenCode's first; null before one was."""
+    names = sorted(world.seen, key=lambda name: (name != OPENCODE, name))
+    return _json([_of_runner(world, name) for name in names]) if names else "null"
+
+
+def _of_runner(world: World, name: str) -> dict[str, Any]:
+    known, seen = world.servers[name], world.seen[name]
+    recycling, since = known.recycling, known.since if seen.state == "up" else known.away
+    return {
+        "runner": name, "state": seen.state, "detail": seen.detail if seen.state != "up" else "",
+        "since": format_time(since) if since else None, "failures": known.failures,
+        "start_after": format_time(known.start_after) if known.start_after else None,
+        "recycling": recycling.why if recycling else None, "replaced": seen.replaced,
+        "tracker_replaced": world.tracker.replaced if world.tracker else "",
+    }  # fmt: skip
 
 
 def outages_json(world: World) -> str:

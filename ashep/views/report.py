@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
+from ashep.core.policy.settings import OPENCODE, spoken
 from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
 from ashep.views.usage import money
@@ -174,25 +175,26 @@ def _provider(body: Data) -> str:
 
 def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
     first = rows[0]["seq"] if rows else 0
-    instance, started = _server_before(database, first), _daemon_before(database, first)
+    instances, started = _lives_before(database, first), _daemon_before(database, first)
     for row in rows:
         body, seq, at = row["body"], row["seq"], row["at"]
         match row["type"]:
             case "RunnerSeen" if body["state"] != "up":
-                word = "refuses our password" if body["state"] == "unauthorized" else "is away"
-                yield _line(f"the agent server {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
+                word = "takes none of our credentials" if body["state"] == "unauthorized" else "is away"
+                yield _line(f"{_runner(body)} {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
             case "TrackerSeen" if body.get("replaced"):
                 yield _line(f"the tracker's program was replaced: {body['replaced']}", seq, at=at)
             case "RunnerSeen":
                 if body.get("replaced"):
-                    yield _line(f"the agent server was replaced: {body['replaced']}; sessions went on", seq, at=at)
-                if instance and body.get("instance") and body["instance"] != instance:
-                    yield _line(f"another life of the agent server answers: {body['instance']}", seq, at=at)
-                instance = body.get("instance") or instance
+                    yield _line(f"{_runner(body)} was replaced: {body['replaced']}; sessions went on", seq, at=at)
+                before = instances.get(_runner(body), "")
+                if before and body.get("instance") and body["instance"] != before:
+                    yield _line(f"another life of {_runner(body)} answers: {body['instance']}", seq, at=at)
+                instances[_runner(body)] = body.get("instance") or before
             case "RecycleWanted":
-                yield _line(f"the agent server is to be begun anew: {body['why']}", seq, at=at)
+                yield _line(f"{_runner(body)} is to be begun anew: {body['why']}", seq, at=at)
             case "ServerRestartPlanned" if body["failures"] > 1:
-                yield _line(f"the agent server failed {body['failures']} times in a row: {body['why']}", seq, at=at)
+                yield _line(f"{_runner(body)} failed {body['failures']} times in a row: {body['why']}", seq, at=at)
             case "TurnDied":
                 yield _line(f"{row['run']}: {body['why']}; it was begun again", seq, issue=row["issue"], at=at)
             case "DaemonStarted":
@@ -206,10 +208,15 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
                 pass
 
 
-def _server_before(database: Database, seq: int) -> str:
-    query = "SELECT body FROM facts WHERE type = 'RunnerSeen' AND seq < ? ORDER BY seq DESC"
+def _runner(body: Data) -> str:
+    return spoken(body.get("runner", OPENCODE))
+
+
+def _lives_before(database: Database, seq: int) -> dict[str, str]:
+    """Which life of each runner answered last, by its name for people."""
+    query = "SELECT body FROM facts WHERE type = 'RunnerSeen' AND seq < ? ORDER BY seq"
     bodies = (json.loads(row["body"]) for row in database.execute(query, [seq]))
-    return next((body["instance"] for body in bodies if body.get("instance")), "")
+    return {_runner(body): body["instance"] for body in bodies if body.get("instance")}
 
 
 def _daemon_before(database: Database, seq: int) -> str:

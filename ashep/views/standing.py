@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from ashep.core.policy.settings import spoken
 from ashep.views import Data, Database, proof
 from ashep.views.names import Names
 from ashep.views.times import distance, local, span
@@ -55,7 +56,7 @@ def status(database: Database | None, daemon: Data) -> Data:
         "pauses": [pause | {"why": names.hide(pause["why"])} for pause in paused],
         "budgets": of_daemon(database, "budgets") or [],
         "notices": [one | {"error": names.hide(one["error"])} for one in of_daemon(database, "notices") or ()],
-        "server": of_daemon(running, "server"),
+        "runners": of_daemon(running, "server") or [],
         "workspace": _meta(running, "workspace"),
         "edit": refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]},
         "providers": [one | {"why": names.hide(one["why"])} for one in of_daemon(database, "providers") or ()],
@@ -215,24 +216,24 @@ def untold(seen: Data, now: datetime) -> list[str]:
     return lines
 
 
-def server(seen: Data, now: datetime) -> list[str]:
-    """Say what is wrong with the agent server, and what was replaced."""
-    known: Data | None = seen["daemon"].get("server")
-    if known is None:
-        return []
+def runners(seen: Data, now: datetime) -> list[str]:
+    """Say what is wrong with the agent server and other runners, and what was replaced."""
     lines: list[str] = []
-    if known["start_after"] and _ahead(known["start_after"], now):
-        when = distance(known["start_after"], now)
-        lines.append(f"the agent server failed {known['failures']} times in a row; it is started again in {when}")
-    if known["state"] != "up":
-        since = f" for {distance(known['since'], now)}" if known["since"] else ""
-        lines.append(f"the agent server is {known['state']}{since}: {known['detail']}")
-    if known["recycling"]:
-        lines.append(f"the agent server is begun anew once it is at rest: {known['recycling']}")
-    if known.get("replaced"):
-        lines.append(f"the agent server was replaced: {known['replaced']}; sessions go on")
-    if known.get("tracker_replaced"):
-        lines.append(f"the tracker's program was replaced: {known['tracker_replaced']}")
+    known: list[Data] = seen["daemon"].get("runners") or []
+    for one in known:
+        name = spoken(one["runner"])
+        if one["start_after"] and _ahead(one["start_after"], now):
+            when = distance(one["start_after"], now)
+            lines.append(f"{name} failed {one['failures']} times in a row; it is started again in {when}")
+        if one["state"] != "up":
+            since = f" for {distance(one['since'], now)}" if one["since"] else ""
+            lines.append(f"{name} is {one['state']}{since}: {one['detail']}")
+        if one["recycling"]:
+            lines.append(f"{name} is begun anew once it is at rest: {one['recycling']}")
+        if one["replaced"]:
+            lines.append(f"{name} was replaced: {one['replaced']}; sessions go on")
+    if known and known[0]["tracker_replaced"]:
+        lines.append(f"the tracker's program was replaced: {known[0]['tracker_replaced']}")
     return lines
 
 

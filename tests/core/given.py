@@ -12,6 +12,7 @@ from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Prefer, Retry
 from ashep.core.policy.settings import OpencodeSettings, Runners, Settings, WorkerSettings
 from ashep.core.reconcile.step import RULES
+from ashep.core.state.server import NOT_SEEN, Seen
 from ashep.core.state.world import World
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)
@@ -100,6 +101,11 @@ def up(instance: str = "server-1", **more: Any) -> resources.RunnerSeen:
     """See the agent server up."""
     values: dict[str, Any] = {"agents": ("build", "plan"), "models": (LARGE, SMALL), "default": LARGE}
     return resources.RunnerSeen("up", instance=instance, **(values | more))
+
+
+def seen(server: resources.RunnerSeen | None = None) -> Seen:
+    """What is seen where one runner is."""
+    return NOT_SEEN if server is None else NOT_SEEN.insert(server.runner, server)
 
 
 def start(

@@ -17,6 +17,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import CLOSE
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.reconcile.dispatch import capacity_of
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources import notices as telling
@@ -27,6 +28,7 @@ from ashep.core.state.holds import NO_BUDGET, PAUSED
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import dues, hold
 from ashep.core.state.run import Run, provider_of
+from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
@@ -127,7 +129,7 @@ class Laws:
                 assert hold(world.pauses, None) is None, f"{issue} is taken in a pause"
             case facts_runs.RunPlanned(issue=issue, run=run):
                 assert hold(world.pauses, fact.model.provider if fact.model else None) is None, f"{run} in a pause"
-                self._drained(world, run)
+                self._drained(world, run, fact.runner)
                 assert run not in self.runs, f"{run} is planned twice"
                 self.runs.add(run)
                 self.cycle_runs[issue] += 1
@@ -162,9 +164,9 @@ class Laws:
             case _:
                 pass
 
-    def _drained(self, world: World, run: str) -> None:
-        recycling = world.server.recycling
-        here = recycling is not None and world.runner is not None and recycling.instance == world.runner.instance
+    def _drained(self, world: World, run: str, runner: str) -> None:
+        recycling, seen = server.of(world.servers, runner).recycling, world.seen.get(runner)
+        here = recycling is not None and seen is not None and recycling.instance == seen.instance
         assert not here, f"{run} begins on a server that is to be begun anew"
 
     def _along_an_edge(self, world: World, issue: str, target: str) -> None:
@@ -219,7 +221,7 @@ def the_wait_is_over(world: World, fact: resources.TimerDue) -> None:
     assert (fact.key, fact.due) not in telling.dues(world), f"{fact} is due for ever"
     assert (fact.key, fact.due) not in providers.dues(world.outages), f"{fact} is due for ever"
     assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
-    assert (fact.key, fact.due) not in server.dues(world.server), f"{fact} is due for ever"
+    assert (fact.key, fact.due) not in [*server.dues(world.servers)], f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
 
@@ -282,7 +284,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         return
     run = flow.run
     if run is not None and not run.settled:
-        away = world.runner is None or world.runner.state != "up"
+        away = not world.is_up(OPENCODE)
         assert run.prompt.sent or away, f"nobody works on {run}"
         return
     if flow.stage == "person":
@@ -313,7 +315,9 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"no run, none wanted: {flow}"
         assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
         assert flow.code not in PAUSED or world.pauses or flow.not_before, f"held by a pause that is over: {flow}"
-        assert flow.code != "recycling" or world.server.recycling, f"held for a recycling that is over: {flow}"
+        assert flow.code != "recycling" or server.of(world.servers, OPENCODE).recycling, (
+            f"held for a recycling that is over: {flow}"
+        )
 
 
 def no_request_is_forgotten(world: World, flow: Flow) -> None:
@@ -393,7 +397,9 @@ def providers_are_left_alone(made: MadeUp, entries: Sequence[Entry]) -> None:
         tried = outage.tried_since
         under_way = (made.world.flows[name].run for name in made.world.indexes.live)
         runs = [run for run in under_way if run is not None and not run.ended]
-        late = [run.id for run in runs if tried and run.planned > tried and provider_of(run, None) == outage.provider]
+        late = [
+            run.id for run in runs if tried and run.planned > tried and provider_of(run, NOT_SEEN) == outage.provider
+        ]
         assert len(late) <= 1, f"{late} try {outage}"
 
 
@@ -401,7 +407,7 @@ def caps_are_kept(world: World, entries: Sequence[Entry]) -> None:
     """What has just started is none too many of its agent's, its provider's, its phase's or its runner's."""
     flows = [world.flows[name] for name in world.indexes.live]
     turns = [(flow, flow.run) for flow in flows if flow.run is not None and (not flow.run.ended or flow.run.stop)]
-    default = world.runner.default if world.runner else None
+    default = seen.default if (seen := world.seen.get(OPENCODE)) else None
     for planned in (entry.body for entry in entries if isinstance(entry.body, facts_runs.RunPlanned)):
         flow, name = world.flows[planned.issue], (planned.model or default or given.LARGE).provider
         policy, budget = world.policy(flow), world.settings.budgets.providers.get(name)
@@ -413,7 +419,7 @@ def caps_are_kept(world: World, entries: Sequence[Entry]) -> None:
             "agent": (agent.max_runs, [run.id for _, run in turns if run.agent == agent.id]),
             "provider": (budget and budget.max_runs, [run.id for _, run in turns if model_of(run, default) == name]),
             "phase": (phase.max_runs, [r.id for f, r in turns if (f.policy, r.phase) == (flow.policy, phase.name)]),
-            "runner": (world.settings.runners.max_runs, [run.id for _, run in turns]),
+            "runner": (world.settings.runners.max_runs(OPENCODE), [run.id for _, run in turns]),
         }
         beyond = {what: (most, found) for what, (most, found) in many.items() if most and len(found) > most}
         assert not beyond, f"{planned.run} is one too many: {beyond}"

@@ -6,7 +6,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents, Performance, RunnerChoice
 from ashep.core.policy.policies import Phase, Prefer
 from ashep.core.runs.choice import choose, model_of
-from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, TEAM, up
+from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, TEAM, seen, up
 
 
 def agent(id: str, *capabilities: str, model: Model | None = None, **more: object) -> Agent:
@@ -20,7 +20,7 @@ def team(*agents: Agent) -> Agents:
 
 @pytest.mark.promise("D2")
 def test_every_agent_that_is_not_chosen_has_a_reason() -> None:
-    choice = choose(TEAM, Phase(name="review"), up(), {})
+    choice = choose(TEAM, Phase(name="review"), seen(up()), {})
     assert choice.agent is not None
     assert choice.agent.id == "critic"
     assert choice.why
@@ -37,7 +37,7 @@ def test_every_agent_that_is_not_chosen_has_a_reason() -> None:
     (Phase(name="review", model="large"), "is not of model large"),
 ])  # fmt: skip
 def test_hard_filters_exclude(phase: Phase, against: str) -> None:
-    choice = choose(team(agent("one", model=SMALL)), phase, up(), {})
+    choice = choose(team(agent("one", model=SMALL)), phase, seen(up()), {})
     assert (choice.agent, choice.others) == (None, (("one", against),))
     assert phase.name in choice.why
 
@@ -46,12 +46,12 @@ def test_hard_filters_exclude(phase: Phase, against: str) -> None:
 def test_what_the_server_does_not_list_is_excluded() -> None:
     gone = Agent(id="gone", capabilities=("review",), runner=RunnerChoice(agent_slug="gone"))
     odd = agent("odd", model=Model("acme", "odd"))
-    choice = choose(team(gone, odd), Phase(name="review"), up(), {})
+    choice = choose(team(gone, odd), Phase(name="review"), seen(up()), {})
     assert dict(choice.others) == {
         "gone": "the server lists no agent gone",
         "odd": "the server lists no model acme/odd",
     }
-    assert choose(team(gone), Phase(name="review"), None, {}).agent == gone
+    assert choose(team(gone), Phase(name="review"), seen(), {}).agent == gone
 
 
 @pytest.mark.promise("D2")
@@ -59,10 +59,10 @@ def test_preferences_go_before_priority_and_priority_before_id() -> None:
     phase = Phase(name="review", prefer=Prefer(tags=("python",)))
     low = agent("z", tags=("python",), priority=0)
     high, twin = agent("b", priority=5), agent("a", priority=5)
-    choice = choose(team(high, low, twin), phase, up(), {})
+    choice = choose(team(high, low, twin), phase, seen(up()), {})
     assert choice.agent == low
     assert dict(choice.others) == {"a": "meets fewer preferences than z", "b": "meets fewer preferences than z"}
-    choice = choose(team(high, low, twin), Phase(name="review"), up(), {})
+    choice = choose(team(high, low, twin), Phase(name="review"), seen(up()), {})
     assert choice.agent == twin
     assert dict(choice.others) == {"b": "comes after a by id", "z": "has a lower priority than a"}
 
@@ -71,32 +71,32 @@ def test_another_model_or_provider_than_an_earlier_phases_is_preferred() -> None
     same, other = agent("a", model=LARGE), agent("b", model=SMALL)
     for prefer in (Prefer(different_model_from="implement"), Prefer(different_provider_from="implement")):
         phase = Phase(name="review", prefer=prefer)
-        assert choose(team(same, other), phase, up(), {"implement": LARGE}).agent == other
-        assert choose(team(same, other), phase, up(), {"implement": SMALL}).agent == same
-        assert choose(team(same, other), phase, up(), {}).agent == same
+        assert choose(team(same, other), phase, seen(up()), {"implement": LARGE}).agent == other
+        assert choose(team(same, other), phase, seen(up()), {"implement": SMALL}).agent == same
+        assert choose(team(same, other), phase, seen(up()), {}).agent == same
 
 
 def test_the_servers_default_model_counts_for_agents_without_one() -> None:
     plain, other = agent("a"), agent("b", model=SMALL)
     phase = Phase(name="review", prefer=Prefer(different_model_from="implement"))
-    assert choose(team(plain, other), phase, up(), {"implement": LARGE}).agent == other
-    assert model_of(plain, up()) == LARGE
-    assert model_of(plain, None) is None
+    assert choose(team(plain, other), phase, seen(up()), {"implement": LARGE}).agent == other
+    assert model_of(plain, seen(up())) == LARGE
+    assert model_of(plain, seen()) is None
 
 
 def test_speed_is_a_wish() -> None:
     fast = agent("z", performance=Performance(speed="fast"))
     phase = Phase(name="review", prefer=Prefer(speed="fast"))
-    assert choose(team(agent("a"), fast), phase, up(), {}).agent == fast
-    assert choose(team(agent("a")), phase, up(), {}).agent is not None
+    assert choose(team(agent("a"), fast), phase, seen(up()), {}).agent == fast
+    assert choose(team(agent("a")), phase, seen(up()), {}).agent is not None
 
 
 def test_a_person_needs_no_server() -> None:
     ann = agent("ann", is_human=True)
-    assert choose(team(ann), Phase(name="review", provider="acme"), up(agents=()), {}).agent == ann
+    assert choose(team(ann), Phase(name="review", provider="acme"), seen(up(agents=())), {}).agent == ann
 
 
 def test_an_agent_that_may_only_read_gets_no_write_phase_by_default() -> None:
     reader = agent("r", "implement")
-    assert choose(team(reader), Phase(name="implement"), up(), {}).agent is None
-    assert choose(team(BUILDER, CRITIC), Phase(name="implement"), up(), {}).agent == BUILDER
+    assert choose(team(reader), Phase(name="implement"), seen(up()), {}).agent is None
+    assert choose(team(BUILDER, CRITIC), Phase(name="implement"), seen(up()), {}).agent == BUILDER

@@ -225,7 +225,7 @@ MUTANTS = mutants([
     ("the clock never jumps", Dispatcher, "note", " | ClockJumped()", ""),
     ("rules never change", Dispatcher, "note", " | Adopted()", ""),
     ("another World is taken for the last one", Dispatcher, "begin", "is not world", "is None"),
-    ("the server never changes", Dispatcher, "_due", "world.runner, ", ""),
+    ("the server never changes", Dispatcher, "_due", "world.seen, ", ""),
     ("pauses change nothing", Dispatcher, "_due", "world.pauses, ", ""),
     ("the tracker is never away", Dispatcher, "_due", ", world.tracker_error,", ","),
     ("providers always have budget", Dispatcher, "_due", " spent_providers(world),", ""),

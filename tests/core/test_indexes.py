@@ -15,7 +15,7 @@ from ashep.core.state import ordered, pauses, providers, server
 from ashep.core.state.indexes import indexed
 from ashep.core.state.notices import NOTHING_TOLD
 from ashep.core.state.ordered import Ordered
-from ashep.core.state.server import NO_SERVER
+from ashep.core.state.server import NO_SERVERS
 from ashep.core.state.spending import TIMER, Spending, next_budget
 from ashep.core.state.timers import flow_dues
 from tests.core.lives import live
@@ -37,13 +37,13 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     assert {flow.issue.id for flow in flows if flow.run and not flow.run.settled} == {*world.indexes.live}
     dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
     assert dues == dict(world.indexes.dues.items())
-    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *server.dues(world.server)]
+    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *server.dues(world.servers)]
     ends = [due for _, due in (*shared, *telling.dues(world))]
     budget = next_budget(world.spending)
-    others = [*(due for _, due in server.dues(world.server)), *(due for _, due in telling.dues(world))]
+    others = [*(due for _, due in server.dues(world.servers)), *(due for _, due in telling.dues(world))]
     assert next_due(world) == min([*dues.values(), *ends, *others, *([budget] if budget else [])], default=None)
     assert not budget or TimerDue(f"{TIMER}:", budget) in list(due_timers(world, budget))
-    bare = replace(world, pauses=(), spending=Spending(), outages=(), server=NO_SERVER, notices=NOTHING_TOLD)
+    bare = replace(world, pauses=(), spending=Spending(), outages=(), servers=NO_SERVERS, notices=NOTHING_TOLD)
     for due in dues.values():
         passed = {(timer.key.partition(":")[2], timer.due) for timer in due_timers(bare, due)}
         assert passed == {(flow.issue.id, at) for flow in flows for _, at in flow_dues(flow) if at <= due}

@@ -11,7 +11,7 @@ from ashep.core.facts import issues, resources, runs
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.budgets import Budgets, ProviderBudget
 from ashep.core.policy.policies import Phase, Policies
-from ashep.core.policy.settings import OpencodeSettings, OwnRunner, Runners, Settings
+from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
 from ashep.core.state.holds import CAPS
 from tests.core.given import CRITIC, JUDGE, adopted, policies, policy_of, settings
 from tests.core.playbook import Playbook, like
@@ -118,13 +118,17 @@ def test_a_phase_at_its_cap_waits_and_keeps_no_other_waiting() -> None:
 @pytest.mark.promise("D10")
 def test_a_runner_at_its_cap_waits() -> None:
     book = book_of(files=config(runner=2))
-    assert told(book, "t-3") == ("time", "cap_runner", "the runner opencode has 2 runs under way, of 2 at most")
+    assert told(book, "t-3") == (
+        "time",
+        "cap_runner",
+        "the runner opencode has 2 runs under way, of 2 at most, and no other agent can take review",
+    )
     ends(book, "t-1") << runs.RunEnded << issues.IssueFinished << like(issues.IssueTaken, issue="t-3")
 
 
 def test_a_runner_of_the_users_own_has_its_own_cap() -> None:
-    mine = Runners.model_validate({"opencode": {"max_runs": 5}, "mine": OwnRunner(type="a:B", max_runs=2)})
-    assert (mine.max_runs, Runners().max_runs) == (2, None)
+    mine = Runners.model_validate({"opencode": {"max_runs": 5}, "mine": {"type": "a:B", "max_runs": 2}})
+    assert (mine.max_runs("opencode"), mine.max_runs("mine"), Runners().max_runs("opencode")) == (5, 2, None)
 
 
 @pytest.mark.promise("D10", "D3")

@@ -11,11 +11,12 @@ from ashep.core.facts import issues, resources, runs
 from ashep.core.facts import vocabulary as e
 from ashep.core.policy.language import Bytes
 from ashep.core.policy.policies import Phase, Retry
-from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
+from ashep.core.policy.settings import OPENCODE, OpencodeSettings, Runners, Settings
 from ashep.core.reconcile.observe import replaced_by, runner_read
 from ashep.core.resources.dues import next_due
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
 from ashep.core.state.flow import wall_time
+from ashep.core.state.server import of as server_of
 from tests.core import given
 from tests.core.given import policy_of, up
 from tests.core.playbook import Playbook, like
@@ -34,8 +35,7 @@ def seen(book: Playbook, now: resources.RunnerSeen) -> list[e.Fact]:
 
 def big(book: Playbook, gib: float = 5) -> list[e.Fact]:
     """What a look at the server's memory says."""
-    assert book.world.runner is not None
-    return memory_read(book.world, book.world.runner.instance, int(gib * GIB), book.now)
+    return memory_read(book.world, book.world.seen[OPENCODE].instance, int(gib * GIB), book.now)
 
 
 def limited(limit: Bytes | None, *, managed: bool = True) -> Settings:
@@ -156,13 +156,17 @@ def test_another_version_of_a_server_is_told_once_and_everything_goes_on() -> No
     old = replace(up(), detail="1.18.33")
     book >> old >> AWAY
     book.made.now += timedelta(minutes=2)
-    new = replace(up("server-2"), detail="1.19.0", replaced=replaced_by(book.world.server.version, "1.19.0", "1.18.33"))
+    new = replace(
+        up("server-2"),
+        detail="1.19.0",
+        replaced=replaced_by(server_of(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33"),
+    )
     assert new.replaced == "1.19.0 answers where 1.18.33 did; ashep is tried with 1.18.33"
     run = book.run().id
     for fact in seen(book, new):
         book >> fact
     assert book.run().id == run, "what ran goes on"
-    assert replaced_by(book.world.server.version, "1.19.0", "1.18.33") == ""
+    assert replaced_by(server_of(book.world.servers, OPENCODE).version, "1.19.0", "1.18.33") == ""
     assert seen(book, replace(new, replaced="")) == [], "and it is told once"
     assert replaced_by("1.19.0", "1.18.33", "1.18.33") == "1.18.33 answers where 1.19.0 did"
     assert replaced_by("", "1.18.33", "1.18.33") == "", "the first one replaces nothing"
@@ -181,9 +185,9 @@ def test_a_server_that_dies_at_once_each_time_is_started_at_growing_intervals() 
         waited.append((book.left[0].due - book.now).total_seconds())
         book.left = []
         if waited[-1]:
-            assert book.world.server.start_after == next_due(book.world)
+            assert server_of(book.world.servers, OPENCODE).start_after == next_due(book.world)
             assert book >> book.later(waited[-1])
-        assert book.world.server.start_after is None
+        assert server_of(book.world.servers, OPENCODE).start_after is None
     assert waited == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]
     assert max(waited) == LONGEST_DELAY.total_seconds()
 
@@ -211,9 +215,12 @@ def test_a_new_daemon_knows_nothing_of_earlier_failures() -> None:
     book = Playbook(READ)
     for _ in range(5):
         book >> resources.ServerFailed("", "did not start") << ...
-    assert book.world.server.start_after is not None
+    assert server_of(book.world.servers, OPENCODE).start_after is not None
     book.made.crash()
-    assert (book.world.server.failures, book.world.server.start_after) == (0, None)
+    assert (server_of(book.world.servers, OPENCODE).failures, server_of(book.world.servers, OPENCODE).start_after) == (
+        0,
+        None,
+    )
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
@@ -227,17 +234,17 @@ def test_a_server_that_grew_is_drained_and_begun_anew_and_everything_goes_on() -
         resources.RecycleWanted, at_once=False, until=book.now + DRAIN, why="it holds 5.00 GiB, and its limit is 4GiB"
     )
     assert big(book) == [], "it is told once"
-    assert not is_due(book.world)
+    assert not is_due(book.world, OPENCODE)
     for name in ("t-1", "t-2"):
         book >> book.reports(name=name) << like(runs.RunEnded) << issues.PhaseEntered
         assert book << like(issues.IssueHeld, issue=name, code="recycling") << c.WriteIssue
         book.answered()
-    assert is_due(book.world)
+    assert is_due(book.world, OPENCODE)
     assert account(book.world, "t-1").state == "time"
     assert not is_idle(book.world)
     book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     book << like(runs.RunPlanned, issue="t-1") << like(runs.RunPlanned, issue="t-2")
-    assert book.world.server.recycling is None
+    assert server_of(book.world.servers, OPENCODE).recycling is None
 
 
 def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() -> None:
@@ -245,7 +252,7 @@ def test_no_issue_is_taken_while_the_server_is_drained_and_that_is_not_idle() ->
     book >> [*big(book)]
     book.looked()
     assert account(book.world, "t-1").code == "recycling"
-    assert is_due(book.world)
+    assert is_due(book.world, OPENCODE)
     assert not is_idle(book.world)
 
 
@@ -254,7 +261,7 @@ def test_a_turn_that_outlasts_the_drain_is_left_alone_and_others_begin_again() -
     book = Playbook(READ, issues=("t-1", "t-2")).until("review", "t-1")
     book >> big(book) << resources.RecycleWanted
     book >> book.later(DRAIN.total_seconds()) << ...
-    assert book.world.server.recycling is None
+    assert server_of(book.world.servers, OPENCODE).recycling is None
     book.looked()
     assert not book.run("t-1").ended
     assert big(book) == []
@@ -268,7 +275,7 @@ def test_at_twice_the_limit_it_is_begun_anew_at_once_and_turns_begin_once_more()
     book = Playbook(READ).until("review")
     book >> big(book) << like(resources.RecycleWanted, at_once=False)
     book >> big(book, 8) << like(resources.RecycleWanted, at_once=True)
-    assert is_due(book.world)
+    assert is_due(book.world, OPENCODE)
     book.made.instance = 2
     assert book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     book >> book.turn("incomplete") << runs.TurnDied << like(c.SendPrompt, again=True)
@@ -282,7 +289,7 @@ def test_a_server_that_needs_more_than_its_limit_does_not_keep_work_from_going_o
     book >> [resources.ServerEnded("server-1", "recycled"), up("server-2")]
     assert big(book, 9) == [resources.ServerMemorySeen("server-2", 9 * GIB, LIMIT)]
     assert book >> big(book, 9)
-    assert not is_due(book.world)
+    assert not is_due(book.world, OPENCODE)
     book.made.now += SPACING
     assert book >> big(book, 9) << resources.RecycleWanted
 
@@ -291,15 +298,15 @@ def test_a_server_that_dies_while_it_is_drained_is_not_ended_once_more() -> None
     book = Playbook(READ).until("review")
     book >> big(book) << resources.RecycleWanted
     book >> [AWAY, *seen(book, up("server-2"))]
-    assert not is_due(book.world)
-    assert not book.later(DRAIN.total_seconds() + 1) or book.world.server.recycling is None
+    assert not is_due(book.world, OPENCODE)
+    assert not book.later(DRAIN.total_seconds() + 1) or server_of(book.world.servers, OPENCODE).recycling is None
 
 
 def test_a_drain_survives_a_restart_of_the_daemon() -> None:
     book = Playbook(READ).until("review")
     book >> big(book) << resources.RecycleWanted
     book.made.crash()
-    assert book.world.server.recycling is not None
+    assert server_of(book.world.servers, OPENCODE).recycling is not None
     book >> book.reports() << runs.RunEnded << issues.PhaseEntered << like(issues.IssueHeld, code="recycling")
 
 
@@ -312,4 +319,4 @@ def test_old_timers_of_the_server_are_ignored() -> None:
     book = Playbook(READ)
     book >> big(book) << resources.RecycleWanted
     assert book >> [resources.TimerDue("recycle:", given.T0), resources.TimerDue("server:", given.T0)]
-    assert book.world.server.recycling is not None
+    assert server_of(book.world.servers, OPENCODE).recycling is not None

@@ -267,11 +267,11 @@ def test_a_session_that_is_used_again_may_be_a_persons_by_then() -> None:
 def test_no_server_is_begun_anew_in_which_a_person_works() -> None:
     book = taken(working())
     assert not list(book.world.indexes.live)
-    assert book.world.in_use
+    assert book.world.in_use("opencode")
     book >> watched(book, *ANN)
     book >> book.seen(drop=[PAUSED]) << ...
     book >> watched(book, *ANN) << runs.SessionReleased << c.ReadTree
-    assert not book.world.in_use
+    assert not book.world.in_use("opencode")
 
 
 @pytest.mark.promise("P12")

@@ -21,6 +21,7 @@ from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources.dues import due_timers, next_due
@@ -400,7 +401,7 @@ class MadeUp:
 
     def recycle(self) -> None:
         """End the agent server and begin another one, where that is wanted now."""
-        if not self.up or not is_due(self.world):
+        if not self.up or not is_due(self.world, "opencode"):
             return
         ended = resources.ServerEnded(f"server-{self.instance}", "recycled")
         self._new_server()
@@ -516,7 +517,8 @@ class MadeUp:
         match command:
             case c.OpenSession():
                 reused = command.reuse is not None and command.reuse in self.sessions
-                session = command.reuse if reused and command.reuse else f"ses_{len(self.keys)}"
+                name = "" if command.runner == OPENCODE else f"{command.runner}:"
+                session = command.reuse if reused and command.reuse else f"{name}ses_{len(self.keys)}"
                 session = self.keys.setdefault(command.session_key, session)
                 self.sessions.setdefault(session, {})
                 return runs.SessionOpened(command.issue, command.run, command.key, session, reused)

@@ -497,8 +497,6 @@ def how_to_open(settings: Settings, project: Path, folder: Path, session: str, *
     `project`: the folder that it works in; `folder`: that of its server; `alone`: nobody else works on that one.
     """
     opencode = settings.runners.opencode
-    if settings.runners.own:
-        return f"Its session is {session}, of the runner {settings.runners.name}."
     if opencode.url is not None:
         secret = "" if opencode.password_env == _VARIABLE else f'{_VARIABLE}="${opencode.password_env}" '
         return _told(secret, opencode.command, opencode.url, project, session)

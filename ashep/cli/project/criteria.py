@@ -24,10 +24,10 @@ from ashep.config.checks.block import Reading
 from ashep.config.checks.lint import lint as look
 from ashep.config.checks.put import Given, read_given
 from ashep.config.nodes import MAX_BYTES, Unreadable, decode
-from ashep.connect import READER, annotations_of, runner_of, tracker_of
+from ashep.connect import READER, annotations_of, runners_of, tracker_of
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.checks import Check, Criteria, hash_of
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import OPENCODE, Settings
 from ashep.errors import UsageError
 from ashep.ports.tracker import Seen
 
@@ -37,7 +37,7 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
     agent = adviser(load(configured(project)).agents)
 
     async def ask() -> Proposal:
-        runner, clock = runner_of(project, settings), RealClock()
+        runner, clock = runners_of(project, settings)[agent.runner.type if agent else OPENCODE], RealClock()
         as_found = await to_thread.run_sync(runs, configured(project) / "state")
         screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
         try:

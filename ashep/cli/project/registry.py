@@ -12,8 +12,10 @@ from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.place import configured
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.config.explain import nearest
+from ashep.core.facts.resources import RunnerSeen
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import spoken
 from ashep.core.runs.choice import held_providers, provider_of
 from ashep.core.runs.registry import Explained, places, weaknesses
 from ashep.core.runs.registry import explain as explained
@@ -46,13 +48,14 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
     take. What the agent server was last seen to list counts, too. Exit codes: 0, or 2 where a file cannot be read.
     """
     registry = _registry(context)
-    rows = [_entry(agent, places(registry.policies, agent, registry.world.runner)) for agent in registry.agents.agents]
+    rows = [_entry(agent, places(registry.policies, agent, registry.world.seen)) for agent in registry.agents.agents]
     if as_json:
-        screen.data({"agents": rows, "server": _server(registry.world)})
+        screen.data({"agents": rows, "runners": _listed(registry.world)})
         return
     columns = ("AGENT", "CAPABILITIES", "ACCESS", "RUNS ON", "PRIORITY", "CAN TAKE")
     screen.table(columns, [_row(entry) for entry in rows])
-    screen.say(_seen(registry.world))
+    for line in _seen(registry.world, registry.agents):
+        screen.say(line)
 
 
 def _entry(agent: Agent, takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def explain(
         _unknown(f"policy {policy}", policy, list(known))
     found = [
         one
-        for one in explained(registry.policies, registry.agents, phase, registry.world.runner)
+        for one in explained(registry.policies, registry.agents, phase, registry.world.seen)
         if policy in (None, one.policy)
     ]
     if not found:
@@ -107,11 +110,12 @@ def explain(
         names = dict.fromkeys(other.name for one in searched for other in one.phases)
         _unknown(f"phase {phase}{f' in policy {policy}' if policy else ''}", phase, list(names))
     if as_json:
-        screen.data({"choices": [_choice(registry, one) for one in found], "server": _server(registry.world)})
+        screen.data({"choices": [_choice(registry, one) for one in found], "runners": _listed(registry.world)})
     else:
         for one in found:
             _tell(registry, one)
-        screen.say(_seen(registry.world))
+        for line in _seen(registry.world, registry.agents):
+            screen.say(line)
     nobody = any(one.choice is not None and one.choice.agent is None for one in found)
     raise typer.Exit(int(nobody))
 
@@ -156,19 +160,26 @@ def _tell(registry: Registry, one: Explained) -> None:
         screen.say(f"  taken for granted: {other} ran on {model}")
 
 
-def _server(world: World) -> dict[str, Any] | None:
-    """Give what was last seen of the agent server; None: it was never seen."""
-    seen = world.runner
-    return None if seen is None else {"state": seen.state, "agents": seen.agents, "models": [*map(asdict, seen.models)]}
+def _listed(world: World) -> dict[str, dict[str, Any]]:
+    """Give what each runner was seen to list, by name."""
+    return {
+        name: {"state": seen.state, "agents": seen.agents, "models": [*map(asdict, seen.models)]}
+        for name, seen in sorted(world.seen.items())
+    }
 
 
-def _seen(world: World) -> str:
-    if world.runner is None:
-        return "the agent server was never seen: whether it has these agents and models is not known"
-    if world.runner.state != "up":
-        return f"the agent server is {world.runner.state}: whether it has these agents and models is not known"
-    counts = f"{len(world.runner.agents)} agents and {len(world.runner.models)} models"
-    return f"the agent server listed {counts} when it was last seen"
+def _seen(world: World, agents: Agents) -> list[str]:
+    """Say of each runner that agents are of what is known of it."""
+    names = sorted({agent.runner.type for agent in agents.agents if not agent.is_human})
+    return [_of_runner(spoken(name), world.seen.get(name)) for name in names]
+
+
+def _of_runner(name: str, seen: RunnerSeen | None) -> str:
+    if seen is None:
+        return f"{name} was never seen: whether it has these agents and models is not known"
+    if seen.state != "up":
+        return f"{name} is {seen.state}: whether it has these agents and models is not known"
+    return f"{name} listed {len(seen.agents)} agents and {len(seen.models)} models when it was last seen"
 
 
 @agents.command(epilog=example("ashep agents check", "ashep agents check --json"))
@@ -181,7 +192,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     findings = [one for one in found.findings if Path(one.file).name == "agents.yaml" or one.code in OF_AGENTS]
     if found.agents is not None and found.policies is not None:
         places = {agent.id: index for index, agent in enumerate(found.agents.agents)}
-        for weak in weaknesses(found.policies, found.agents, recorded(folder / "state").runner):
+        for weak in weaknesses(found.policies, found.agents, recorded(folder / "state").seen):
             path = ("agents", places[weak.agent], "id") if weak.agent else ("agents",)
             findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
     elif found.policies is None:

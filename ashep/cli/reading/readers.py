@@ -67,7 +67,7 @@ def status(
         screen.say(how)
     outages = (
         *standing.edits(told, now()),
-        *standing.server(told, now()),
+        *standing.runners(told, now()),
         *standing.servers(told),
         *standing.outages(told, now()),
         *standing.trees(told, now()),

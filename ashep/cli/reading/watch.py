@@ -116,7 +116,7 @@ def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
         lines.append(_line(paused, "bold yellow"))
     wrong = (
         *standing.edits(told, at),
-        *standing.server(told, at),
+        *standing.runners(told, at),
         *standing.limits(told, at),
         *standing.untold(told, at),
     )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.delivery.trees import waits_for_person
+from ashep.core.policy.settings import spoken
 from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers
@@ -43,9 +44,10 @@ def account(world: World, issue: str) -> Account:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
     state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(world, flow)
-    if state == "running" and flow.run and not flow.run.ended and world.runner and world.runner.state != "up":
-        state, code = "time", f"runner_{world.runner.state}"
-        reason = f"{flow.run.id} waits for the agent server: {world.runner.detail or 'it does not answer'}"
+    seen = world.seen.get(flow.run.on) if flow.run and not flow.run.ended else None
+    if state == "running" and flow.run and seen and seen.state != "up":
+        state, code = "time", f"runner_{seen.state}"
+        reason = f"{flow.run.id} waits for {spoken(seen.runner)}: {seen.detail or 'it does not answer'}"
     run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
     due = (_shared_due(world, flow, code) if state == "time" else None) or world.indexes.dues.get(issue)

@@ -11,6 +11,7 @@ from ashep.core.issues.verification import is_looked_into
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Human, Phase, Policy, Verify
 from ashep.core.runs.registry import can
+from ashep.core.state.server import NOT_SEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _longest(phase: Phase, agents: Agents) -> timedelta:
 
 def fitting(phase: Phase, agents: Agents) -> list[Agent]:
     """The agents that may run a phase, as far as the files say."""
-    return [agent for agent in agents.agents if not agent.is_human and can(agent, phase, None)]
+    return [agent for agent in agents.agents if not agent.is_human and can(agent, phase, NOT_SEEN)]
 
 
 def _asks(state: State) -> bool:

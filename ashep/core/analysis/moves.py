@@ -29,6 +29,7 @@ from ashep.core.state.delivery import OwnTree, Work
 from ashep.core.state.flow import Counters, Flow, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.run import Report
+from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.timers import flow_dues
 from ashep.core.state.world import World, put
 
@@ -278,11 +279,12 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
+    seen = NOT_SEEN.update({one.type: replace(up, runner=one.type) for one in runners})
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})
     settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings(), "people": None})
     world = replace(World(), now=NOW, policies=policies, agents=agents, settings=settings, instance="instance")
-    return replace(world, daemon=DaemonStarted(1, ""), tracker=tracker.TrackerSeen("ashep", "x", ""), runner=up)
+    return replace(world, daemon=DaemonStarted(1, ""), tracker=tracker.TrackerSeen("ashep", "x", ""), seen=seen)
 
 
 def _issue(*labels: str) -> tracker.Issue:

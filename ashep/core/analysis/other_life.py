@@ -19,6 +19,7 @@ from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import CAPS
+from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import World
 
 MOST_STEPS = 10
@@ -134,7 +135,7 @@ def _for_good(world: World, flow: Flow, held: issues.IssueHeld) -> bool:
         return False
     names = (flow.phase,) if flow.stage == "work" else phase_labels(world, flow.issue)
     phase = policy.phase(names[0]) if names and names[0] else policy.phases[0]
-    return phase is not None and choose(world.agents, phase, None, {}).agent is None
+    return phase is not None and choose(world.agents, phase, NOT_SEEN, {}).agent is None
 
 
 def _policy(world: World, flow: Flow) -> Policy | None:

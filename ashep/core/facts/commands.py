@@ -12,6 +12,7 @@ from ashep.core.facts import requests, resources, runs, tracker
 from ashep.core.facts.delivery import Ground
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.settings import OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class OpenSession(OfRun):
     """The issue's own work tree; None: the project's folder."""
     sandbox: Sandbox | None = None
     """Where its agent runs; None: as config.yaml says."""
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)

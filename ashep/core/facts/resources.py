@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts import Decision, OfIssue, runs
-from ashep.core.policy.settings import NoticeKind
+from ashep.core.policy.settings import OPENCODE, NoticeKind
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------
 
@@ -170,6 +170,10 @@ class RunnerSeen:
     """How often it has come back in a row, each time but this one for less than a minute."""
     replaced: str = ""
     """Which version answers where another one did before; empty: the same does."""
+    exhaustive: bool = True
+    """Whether it has no other agents and models than those that it lists."""
+    runner: str = OPENCODE
+    """Which of the project's runners it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,7 @@ class ServerFailed:
     instance: str
     """The life that is over; empty: none began."""
     why: str
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,7 @@ class ServerEnded:
 
     instance: str
     why: Literal["idle", "recycled"]
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +203,7 @@ class ServerMemorySeen:
     used: int
     """Bytes."""
     limit: int
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +327,7 @@ class ServerRestartPlanned(Decision):
     failures: int
     due: datetime
     why: str
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +339,7 @@ class RecycleWanted(Decision):
     """Until then no run starts on it; then this is given up for a while."""
     at_once: bool
     why: str
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)

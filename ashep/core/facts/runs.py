@@ -7,6 +7,7 @@ from typing import Literal
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer, requests
 from ashep.core.facts.outcome import Outcome
 from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.settings import OPENCODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,8 @@ class OutcomeRejected(OfRun, Decision):
     extractor: str | None = None
     slug: str | None = None
     model: Model | None = None
+    runner: str = OPENCODE
+    """That of the extractor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ class DiagnosisWanted(OfRun, Decision):
     agent: str
     slug: str | None = None
     model: Model | None = None
+    runner: str = OPENCODE
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,13 @@ def parse_tracker(value: str) -> str:
     return value
 
 
+def parse_runner(value: str) -> str:
+    """Read `claude`, `acp` or `package.module:Class`; anything else is a ValueError that says so."""
+    if value not in ("claude", "acp") and not re.fullmatch(_PATTERN, value):
+        raise ValueError("expected claude, acp, or a class as package.module:Class")
+    return value
+
+
 Dotted = Annotated[str, AfterValidator(parse_dotted), WithJsonSchema({"type": "string", "pattern": _PATTERN})]
 """A class of the user's."""
 
@@ -163,6 +170,13 @@ TrackerType = Annotated[
     WithJsonSchema({"anyOf": [{"const": BEADS, "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
 ]
 """The built-in tracker, or a class of the user's."""
+
+RunnerType = Annotated[
+    str,
+    AfterValidator(parse_runner),
+    WithJsonSchema({"anyOf": [{"enum": ["claude", "acp"], "type": "string"}, {"type": "string", "pattern": _PATTERN}]}),
+]
+"""A kind of runner that is built in, or a class of the user's."""
 
 Options = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
 """What a class of the user's is given."""

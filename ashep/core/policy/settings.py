@@ -23,6 +23,7 @@ from ashep.core.policy.language import (
     Kept,
     Name,
     Options,
+    RunnerType,
     Size,
     Span,
     TrackerType,
@@ -224,44 +225,77 @@ class AgentsSettings(Document):
     you, or root, on this machine; with `ssh-agent` they log in wherever you can; with `gpg-agent` they sign as you."""
 
 
-class OwnRunner(Document):
-    """A runner of your own, under a name of your own, in the place of OpenCode: a project has one runner."""
+OPENCODE, CLAUDE, ACP = "opencode", "claude", "acp"
+"""The runners that are built in; the first is one by this name alone."""
 
-    type: Dotted
-    """Its class, as `package.module:Class` (docs/extending.md)."""
+KINDS = (CLAUDE, ACP)
+
+
+def spoken(runner: str) -> str:
+    """Name a runner as people say it."""
+    return "the agent server" if runner == OPENCODE else f"the runner {runner}"
+
+
+class Modes(Document):
+    """What an agent that speaks ACP calls its modes."""
+
+    read: Word | None = None
+    """In phases with read access; `null`: one of its that changes nothing, by its name, as `plan`."""
+    write: Word | None = None
+    """In phases with write access; `null`: one of its that asks, by its name, as `default`."""
+
+
+class OtherRunner(Document):
+    """A runner beside OpenCode, under a name of your own; agents are of it where their `runner.type` names it."""
+
+    type: RunnerType | None = None
+    """`claude` (Claude Code), `acp` (an agent that speaks the Agent Client Protocol), or a class of your own, as
+    `package.module:Class` (docs/extending.md). `null`: its name, which then is `claude` or `acp`."""
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """The program and its first arguments; `null`: `claude`. One of `acp` has none by itself."""
+    environment: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)], ...] = ()
+    """Environment variables that it gets beside the usual ones and the keys of providers."""
+    modes: Modes = Modes()
+    """What an agent of `acp` calls its modes."""
     options: Options = {}
-    """What the class is given. They are kept in the journal: for a secret, name an environment variable."""
+    """What a class of your own is given. They are kept in the journal: for a secret, name an environment variable."""
     max_runs: AtOnce | None = None
     """So many runs on it at one time; `null`: no cap but `worker.max_concurrent_runs`."""
-
-
-OPENCODE = "opencode"
-"""The runner that is built in."""
 
 
 class Runners(Document):
     """What executes runs."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, OwnRunner] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride] - how pydantic types them
+    __pydantic_extra__: dict[str, OtherRunner] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride] - how pydantic types them
 
     opencode: OpencodeSettings = OpencodeSettings()
     """The OpenCode server."""
 
     @property
-    def own(self) -> Mapping[str, OwnRunner]:
-        """The user's own, by name."""
+    def others(self) -> Mapping[str, OtherRunner]:
+        """Those beside OpenCode, by name."""
         return self.__pydantic_extra__ or {}
 
     @property
-    def name(self) -> str:
-        """The project's runner."""
-        return next(iter(self.own), OPENCODE)
+    def own(self) -> Mapping[str, OtherRunner]:
+        """The user's own classes, by name."""
+        return {name: one for name, one in self.others.items() if self.kind(name) not in KINDS}
 
     @property
-    def max_runs(self) -> int | None:
-        """The cap of the project's runner."""
-        return self.own.get(self.name, self.opencode).max_runs
+    def names(self) -> tuple[str, ...]:
+        """All of them; those that no agent is of are not used."""
+        return (OPENCODE, *sorted(self.others))
+
+    def kind(self, name: str) -> str:
+        """What a runner is: `opencode`, `claude`, `acp`, or a class of the user's; empty: none is called so."""
+        if name == OPENCODE:
+            return OPENCODE
+        return (self.others[name].type or name) if name in self.others else ""
+
+    def max_runs(self, name: str) -> int | None:
+        """The cap of a runner."""
+        return self.others[name].max_runs if name in self.others else self.opencode.max_runs
 
 
 class QuestionSettings(Document):
@@ -549,7 +583,9 @@ class Settings(Document):
         """Whether who changes files has an agent server of its own, and who judges stands on what was committed."""
         opencode = self.runners.opencode
         wanted = opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
-        return wanted == "place" and self.worker.workspace == "place" and not self.runners.own and opencode.url is None
+        return (
+            wanted == "place" and self.worker.workspace == "place" and not self.runners.others and opencode.url is None
+        )
 
     @property
     def forge(self) -> ForgeSettings | None:

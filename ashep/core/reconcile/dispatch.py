@@ -20,6 +20,7 @@ from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
 from ashep.core.policy.agents import Agent, Sandbox
 from ashep.core.policy.policies import Human, Phase, ReuseFrom
+from ashep.core.policy.settings import OPENCODE, spoken
 from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
 from ashep.core.resources import budgets, server
 from ashep.core.resources.providers import is_tried
@@ -30,6 +31,8 @@ from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.holds import PAUSED, Hold
 from ashep.core.state.pauses import hold as hold_of
+from ashep.core.state.run import runner_of
+from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import World
 
 
@@ -52,7 +55,7 @@ class Capacity:
     branches: frozenset[tuple[str, str]] = frozenset()
     """Shared branches on which this dispatch begins or adopts issues or starts runs, and those."""
     used_up: Hold | None = None
-    """The hold that stands for every run: want of budget, or a server that is to be begun anew."""
+    """The hold that stands for every run: want of budget."""
     tried: frozenset[str] = frozenset()
     """Providers on which a run that tries them has just started."""
     runs: tuple[caps.Kind, ...] = ()
@@ -156,7 +159,7 @@ def capacity_of(world: World) -> Capacity:
         takes,
         budgets.starts_left(world),
         frozenset(world.indexes.slots.items()),
-        used_up=server.hold(world) or budgets.used_up(world),
+        used_up=budgets.used_up(world),
         runs=caps.under_way(world, taken),
     )
 
@@ -244,7 +247,7 @@ def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
     agent = choose_for(world, flow, phase)[1].agent
     if agent is not None and agent.is_human:
         return None
-    model = model_of(agent, world.runner) if agent else None
+    model = model_of(agent, world.seen) if agent else None
     return hold_of(world.pauses, model.provider if model else None)
 
 
@@ -263,6 +266,8 @@ def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold
     kind = _kind(world, flow, phase)
     if kind == "own" and (taken := branch_taken(world, flow, room.branches)) is not None:
         return taken, None, "change"
+    if (anew := server.hold(world, choice.agent.runner.type)) is not None:
+        return anew, None, "change"
     way = in_the_way(world, flow.issue.id, room, kind)
     ways: list[tuple[Hold, ForRoom]] = [] if way is None else [(way, ForRoom(kind, way.code))]
     full, choice = caps.in_the_way(world, flow, phase, choice, room.runs)
@@ -284,10 +289,11 @@ def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice 
         return Hold("no_agent", f"no agent can take {phase.name} ({against})"), None
     if choice.agent.is_human:
         return None, choice
-    if world.runner is None or world.runner.state != "up":
-        state = world.runner.state if world.runner else "away"
-        why = {"unauthorized": "the agent server refuses our password"}.get(state, "the agent server does not answer")
-        return Hold(f"runner_{state}", why), None
+    if not world.is_up(name := choice.agent.runner.type):
+        seen = world.seen.get(name)
+        state = seen.state if seen else "away"
+        why = {"unauthorized": "takes none of our credentials"}.get(state, "does not answer")
+        return Hold(f"runner_{state}", f"{spoken(name)} {why}", "" if name == OPENCODE else name), None
     if flow.work.own is None and (none := NO_TREES.get(mode(world))) is not None:
         return none, None
     if flow.work.own is None and mode(world) == "worktree" and not has_base(world):
@@ -333,7 +339,7 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
         agent=agent.id,
         runner=agent.runner.type,
         slug=agent.runner.agent_slug,
-        model=model_of(agent, None),
+        model=model_of(agent, NOT_SEEN),
         capabilities=phase.needs,
         access="write" if phase.writes else "read",
         timeout=phase.timeout * agent.performance.timeout_multiplier,
@@ -352,14 +358,16 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
 
 
 def _session(flow: Flow, phase: Phase, agent: Agent, sandbox: Sandbox | None) -> str | None:
-    """Give the session to go on in, which is never one that was in another sandbox."""
+    """Give the session to go on in, which is never one of another runner, or that was in another sandbox."""
     wish: Literal["new", "reuse"] | ReuseFrom = phase.session or agent.runner.session_strategy
     last, here = flow.run, (agent.id, phase.name, flow.visit)
     stopped = last is not None and last.refused > 0 and (last.agent, last.phase, last.visit) == here  # by its provider
     found = dict(flow.sessions).get(phase.name) if wish == "reuse" or flow.resume is not None or stopped else None
     if isinstance(wish, ReuseFrom) and flow.resume is None and not stopped:
         found = dict(flow.sessions).get(wish.reuse_from)
-    return found if found is None or dict(flow.sandboxes).get(found) == sandbox else None
+    if found is None or runner_of(found) != agent.runner.type:
+        return None
+    return found if dict(flow.sandboxes).get(found) == sandbox else None
 
 
 # --- issues that may be taken -------------------------------------------------------------------------------------

@@ -151,8 +151,9 @@ class Dispatcher:
     def _due(self, world: World, room: Capacity) -> dict[str, list[Rank]]:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
-            world.runner, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
+            world.seen, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
             shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs,
+            *(world.servers[name].recycling for name in sorted(world.servers)),
         )  # fmt: skip
         if self._all or inputs != self._inputs:
             self._queues = {queue: Waiting() for queue, _ in QUEUES}

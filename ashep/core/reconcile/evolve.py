@@ -91,14 +91,13 @@ def _planned(world: World, flow: Flow, fact: run_facts.RunPlanned) -> World:
 
 
 def _used(world: World, flow: Flow, fact: run_facts.TurnSeen) -> World:
-    default = world.runner.default if world.runner else None
-    return replace(world, spending=runs.spent(world.spending, flow, fact, default, world.now))
+    return replace(world, spending=runs.spent(world.spending, flow, fact, world.seen, world.now))
 
 
 def _prompted(world: World, flow: Flow, fact: run_facts.PromptSent) -> World:
     if not world.outages or flow.run is None:
         return world
-    provider = provider_of(flow.run, world.runner.default if world.runner else None)
+    provider = provider_of(flow.run, world.seen)
     return replace(world, outages=providers.asked(world.outages, provider, world.now))
 
 
@@ -152,9 +151,9 @@ def _begun(world: World, fact: resources.JournalBegun) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(world, taken=0, tracker_error=UNSEEN, runner=None, ready_fresh=False, tree=None)
+    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, tree=None)
     files = edits.happened(world.files, fact, world.now)
-    return replace(world, daemon=fact, outages=outages, server=server.begun(world.server), files=files)
+    return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 
 
 def _adopt(world: World, fact: resources.Adopted) -> World:
@@ -178,8 +177,8 @@ def _timer(world: World, fact: resources.TimerDue) -> World:
         return replace(world, outages=providers.proven(world.outages, issue, fact.due, world.seq))
     if name == spending.TIMER:
         return replace(world, spending=spending.passed(world.spending, world.now))
-    if name in (server.RESTART, server.RECYCLE) and not issue:
-        return replace(world, server=server.over(world.server, name, fact.due, world.now))
+    if name in (server.RESTART, server.RECYCLE):
+        return replace(world, servers=server.over(world.servers, name, issue, fact.due, world.now))
     flow = world.flows.get(issue)
     if flow is None or (name, fact.due) not in flow_dues(flow):
         return world
@@ -188,16 +187,24 @@ def _timer(world: World, fact: resources.TimerDue) -> World:
 
 def _clock_jumped(world: World, fact: resources.ClockJumped) -> World:
     moved = trees.slept(_moved(world, lambda flow: shifted(flow, fact.gap)), fact.gap)
-    return replace(moved, server=server.jumped(world.server, fact.gap))
+    return replace(moved, servers=server.jumped(world.servers, fact.gap))
 
 
-def _moved(world: World, move: Callable[[Flow], Flow]) -> World:
-    """Move the times of what is under way."""
+def _moved(world: World, move: Callable[[Flow], Flow], runner: str | None = None) -> World:
+    """Move the times of what is under way; `runner`: of what waited for this one, where there are others."""
+    alone = runner is None or len(world.servers) == 1
     for issue in {*world.indexes.unclosed, *world.indexes.live}:
         flow = world.flows[issue]
-        if flow.stage == "work" or issue in world.indexes.live:
+        if (flow.stage == "work" or issue in world.indexes.live) and (alone or _waited_for(flow) == runner):
             world = put(world, issue, move(flow))
     return world
+
+
+def _waited_for(flow: Flow) -> str:
+    """Name the runner that a flow could not go on without; empty: none."""
+    if flow.run is not None and not flow.run.ended:
+        return flow.run.on
+    return flow.held_by if flow.code.startswith("runner_") else ""
 
 
 def _audited(world: World, fact: resources.AccountAudited) -> World:
@@ -231,11 +238,13 @@ def _tracker_lost(world: World, fact: tracker.TrackerLost) -> World:
 
 
 def _runner(world: World, fact: resources.RunnerSeen) -> World:
-    gap = server.absence(world.server, fact, world.now)
-    other = fact.state == "up" and world.runner is not None and fact.instance != world.runner.instance
+    name, known = fact.runner, server.of(world.servers, fact.runner)
+    gap, before = server.absence(known, fact, world.now), world.seen.get(name)
+    other = fact.state == "up" and before is not None and fact.instance != before.instance
     outages = providers.with_other_credentials(world.outages, world.now) if other else world.outages
-    world = replace(world, runner=fact, outages=outages, server=server.seen(world.server, fact, world.now))
-    return _moved(world, lambda flow: server.returned(flow, gap, world.now)) if gap else world
+    servers = world.servers.insert(name, server.seen(known, fact, world.now))
+    world = replace(world, seen=world.seen.insert(name, fact), outages=outages, servers=servers)
+    return _moved(world, lambda flow: server.returned(flow, gap, world.now), name) if gap else world
 
 
 def _hinted(world: World, fact: tracker.ChangeHinted) -> World:
@@ -304,7 +313,7 @@ PARTS: Mapping[type, tuple[str, Callable[[Any, Any, datetime], Any]]] = {
     for name, folds in (
         ("pauses", pauses.FOLDS),
         ("outages", providers.FOLDS),
-        ("server", server.FOLDS),
+        ("servers", server.FOLDS),
         ("files", edits.FOLDS),
     )
     for kind, fold in folds.items()

@@ -22,6 +22,7 @@ from ashep.core.resources.budgets import is_worth_telling
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import stale
 from ashep.core.state.server import flapped, steadied
+from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World
 
 NO_CHECKS = Criteria()
@@ -138,22 +139,24 @@ def replaced_by(before: str, now: str, tried: str) -> str:
 
 
 def runner_read(world: World, seen: RunnerSeen, now: datetime) -> list[Fact]:
-    """Compare the agent server's state with what is known of it.
+    """Compare a runner's state with what is known of it.
 
     One that comes and goes is away, until it has answered for longer than it does: that is one fact with a count.
     """
-    last, known = world.runner, world.server.instance
+    server = server_of(world.servers, seen.runner)
+    last, known = world.seen.get(seen.runner), server.instance
     if is_known(last, seen):
         return []
     if seen.state == "up" and last is not None and last.state != "up":
-        other = world.managed and seen.instance != known  # its starts have pauses of their own
-        times = 0 if other else flapped(world.server)
-        since = world.server.away
+        other = world.dies(seen.runner) and seen.instance != known  # its starts have pauses of their own
+        times = 0 if other else flapped(server)
+        since = server.away
         if since is not None and since <= now < since + steadied(times):  # a clock that was set back tells nothing
             return []
         seen = replace(seen, times=times + 1)
-    if seen.state == "up" and world.managed and known not in ("", seen.instance):
-        return [ServerFailed(known, "it ended by itself, or did not answer any more and was ended"), seen]
+    if seen.state == "up" and world.dies(seen.runner) and known not in ("", seen.instance):
+        why = "it ended by itself, or did not answer any more and was ended"
+        return [ServerFailed(known, why, seen.runner), seen]
     return [seen]
 
 

@@ -93,7 +93,7 @@ def step(
         if adopted:  # what was taken in wants a run now
             batch.follow_all(start(batch.world))
     issues = batch.touched | _timers(batch)
-    if everything or world.runner is not batch.world.runner:  # what is closed, and has come to rest, lacks nothing
+    if everything or world.seen is not batch.world.seen:  # what is closed, and has come to rest, lacks nothing
         issues |= {*batch.world.indexes.unclosed, *batch.world.indexes.busy}
     if (next_to_land := turn(batch.world.indexes)) is not None:
         issues.add(next_to_land)  # whoever was before it in the queue may be gone, or wait

@@ -155,17 +155,13 @@ def reached(before: World, world: World, fact: BudgetReached) -> list[Fact]:
         run = flow.run
         if run is None or run.ended or flow.stage != "work" or flow.phase is None:
             continue
-        if fact.scope == "provider" and fact.name != f"{provider_of(run, _default(world))} on {day_of(world.now)}":
+        if fact.scope == "provider" and fact.name != f"{provider_of(run, world.seen)} on {day_of(world.now)}":
             continue
         code = {"provider": "budget_provider", "total": "budget_total"}.get(fact.scope, "budget")
         facts += abort(flow, fact.why)
         # wanted at once, so that it starts as soon as there is budget, however that comes about: it is held until then
         facts.append(issues.RetryScheduled(issue, flow.phase, flow.failures, world.now, f"stopped; {fact.why}", code))
     return facts
-
-
-def _default(world: World) -> runs.Model | None:
-    return world.runner.default if world.runner else None
 
 
 # --- what does not start --------------------------------------------------------------------------------------------
@@ -218,7 +214,7 @@ def is_worth_telling(world: World, flow: Flow, run: Run, seen: runs.TurnSeen) ->
     tokens, cost = growth(run.turns, seen)
     if not tokens and not cost:
         return False
-    provider = f"{seen.provider or provider_of(run, _default(world))} on {day_of(world.now)}"
+    provider = f"{seen.provider or provider_of(run, world.seen)} on {day_of(world.now)}"
     for gauge in (*of_flow(world, flow), *of_all(world)):
         more = tokens if gauge.unit == "tokens" else cost
         steps = (gauge.limit, world.settings.budgets.warn_at * gauge.limit)

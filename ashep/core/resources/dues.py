@@ -33,4 +33,4 @@ def _of_all(world: World) -> list[tuple[str, datetime]]:
     budget = spending.next_budget(world.spending)
     budgets = [(f"{spending.TIMER}:", budget)] if budget else []
     shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *budgets]
-    return [*shared, *server.dues(world.server), *notices.dues(world)]
+    return [*shared, *server.dues(world.servers), *notices.dues(world)]

@@ -121,8 +121,7 @@ def trying(world: World, provider: str) -> bool:
 
 
 def _provider(world: World, run: Run, fact: TurnSeen | None = None) -> str:
-    default = world.runner.default if world.runner else None
-    return (fact.provider if fact else None) or provider_of(run, default)
+    return (fact.provider if fact else None) or provider_of(run, world.seen)
 
 
 def _took(outage: Outage, fact: TurnSeen) -> bool:

@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from ashep.core.facts.resources import RecycleWanted, ServerFailed, ServerMemorySeen, ServerRestartPlanned
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.language import Bytes
+from ashep.core.policy.settings import OPENCODE, spoken
 from ashep.core.state.holds import Hold
 from ashep.core.state.server import MOST, Server, times_over
+from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World, WorldRules
 
 STABLE = timedelta(minutes=10)
@@ -30,10 +32,10 @@ SPACING = timedelta(minutes=30)
 
 def failed(before: World, world: World, fact: ServerFailed) -> list[Fact]:
     """Say when a managed server that failed is started again."""
-    server, at = before.server, world.now
+    server, at = server_of(before.servers, fact.runner), world.now
     stable = bool(fact.instance) and server.since is not None and at - server.since >= STABLE
     failures = 1 if stable else server.failures + 1
-    return [ServerRestartPlanned(failures, at + _delay(failures), fact.why)]
+    return [ServerRestartPlanned(failures, at + _delay(failures), fact.why, fact.runner)]
 
 
 def _delay(failures: int) -> timedelta:
@@ -44,15 +46,16 @@ def _delay(failures: int) -> timedelta:
 
 def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fact]:
     """Say whether a server that has grown so large is to be begun anew."""
-    server, times = world.server, times_over(fact.used, fact.limit)
+    server, times = server_of(world.servers, fact.runner), times_over(fact.used, fact.limit)
     if times < 1 or fact.instance != server.instance:
         return []
     at_once = times >= MOST
     why = f"it holds {_size(fact.used)}, and its limit is {Bytes(fact.limit)}"
     if server.recycling is not None:
         worse = at_once and not server.recycling.at_once
-        return [RecycleWanted(fact.instance, server.recycling.until, True, why)] if worse else []
-    return [RecycleWanted(fact.instance, world.now + DRAIN, at_once, why)] if is_spaced(server, world.now) else []
+        return [RecycleWanted(fact.instance, server.recycling.until, True, why, fact.runner)] if worse else []
+    until = world.now + DRAIN
+    return [RecycleWanted(fact.instance, until, at_once, why, fact.runner)] if is_spaced(server, world.now) else []
 
 
 def is_spaced(server: Server, now: datetime) -> bool:
@@ -60,24 +63,24 @@ def is_spaced(server: Server, now: datetime) -> bool:
     return server.recycled is None or now - server.recycled >= SPACING
 
 
-def hold(world: World) -> Hold | None:
-    """The hold that stands for every run while the server is to be begun anew; None: it is not."""
-    recycling, runner = world.server.recycling, world.runner
-    if recycling is None or runner is None or runner.instance != recycling.instance:
+def hold(world: World, runner: str) -> Hold | None:
+    """The hold that stands for every run on a runner while its server is to be begun anew; None: it is not."""
+    recycling, seen = server_of(world.servers, runner).recycling, world.seen.get(runner)
+    if recycling is None or seen is None or seen.instance != recycling.instance:
         return None
-    return Hold("recycling", f"the agent server is begun anew once it is at rest: {recycling.why}")
+    return Hold("recycling", f"{spoken(runner)} is begun anew once it is at rest: {recycling.why}")
 
 
-def is_due(world: World) -> bool:
-    """Whether the server is to be ended and begun anew now."""
-    recycling = world.server.recycling
-    return recycling is not None and hold(world) is not None and (recycling.at_once or not world.in_use)
+def is_due(world: World, runner: str) -> bool:
+    """Whether a runner's server is to be ended and begun anew now."""
+    recycling = server_of(world.servers, runner).recycling
+    return recycling is not None and hold(world, runner) is not None and (recycling.at_once or not world.in_use(runner))
 
 
 def memory_read(world: World, instance: str, used: int | None, now: datetime) -> list[Fact]:
     """Compare the server's memory with what is known of it: told where it matters, and again where it still does."""
-    limit, server = world.settings.runners.opencode.memory_limit, world.server
-    if used is None or limit is None or not world.managed or not instance or instance != server.instance:
+    limit, server = world.settings.runners.opencode.memory_limit, server_of(world.servers, OPENCODE)
+    if used is None or limit is None or not world.dies(OPENCODE) or not instance or instance != server.instance:
         return []
     times = times_over(used, limit)
     again = times > 0 and server.recycling is None and is_spaced(server, now)

@@ -1,7 +1,7 @@
 """Caps on runs at one time, beside that on all of them: of a phase, a runner, an agent, a provider.
 
 A run counts for as long as it has a slot, for its own agent also while another one reads its session for it. An agent
-at its cap, or at that of its provider, is passed over for the next one that fits; a phase or a runner at its own waits.
+at its cap, or at that of its runner or provider, is passed over for the next one that fits; a phase at its own waits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,11 +35,11 @@ def kinds(policy: str | None, phase: str, runner: str, agent: str, provider: str
 
 def under_way(world: World, issues: Iterable[str]) -> tuple[Kind, ...]:
     """Give what the runs of these issues count as, all together."""
-    default = world.runner.default if world.runner else None
     found: list[Kind] = []
     for flow in (world.flows[issue] for issue in issues):
         if (run := flow.run) is not None:
-            model = run.model or default
+            seen = world.seen.get(run.runner)
+            model = run.model or (seen.default if seen else None)
             found += kinds(flow.policy, run.phase, run.runner, run.agent, model.provider if model else "")
     return tuple(found)
 
@@ -65,7 +65,7 @@ def in_the_way(
     agents, shut = world.agents.agents, held_providers(world)
     full = {agent.id: caps[0] for agent in agents if (caps := _full(world, agent, runs))}
     out = {a.id for a in agents if (on := provider_of(world, a)) in shut or pauses.hold(world.pauses, on)}
-    able = {agent.id for agent in agents if agent.id in full and unfit(agent, phase, world.runner) is None}
+    able = {agent.id for agent in agents if agent.id in full and unfit(agent, phase, world.seen) is None}
     rest = {full[agent] for agent in able - {choice.agent.id}}
     for cap in own:
         hold, other = pass_over(world, flow, phase, choice, _hold(cap, runs), out | full.keys())
@@ -76,11 +76,8 @@ def in_the_way(
 
 
 def _of_phase(world: World, flow: Flow, phase: Phase) -> Iterator[Cap]:
-    runners = world.settings.runners
     if phase.max_runs is not None:
         yield Cap("cap_phase", f"{flow.policy}/{phase.name}", phase.max_runs)
-    if runners.max_runs is not None:
-        yield Cap("cap_runner", runners.name, runners.max_runs)
 
 
 def _full(world: World, agent: Agent, runs: tuple[Kind, ...]) -> list[Cap]:
@@ -88,9 +85,11 @@ def _full(world: World, agent: Agent, runs: tuple[Kind, ...]) -> list[Cap]:
 
 
 def _of_agent(world: World, agent: Agent) -> Iterator[Cap]:
-    """Its own, then that of its provider; a person has none."""
+    """Its own, then that of its runner and of its provider; a person has none."""
     if agent.max_runs is not None and not agent.is_human:
         yield Cap("cap_agent", agent.id, agent.max_runs)
+    if not agent.is_human and (most := world.settings.runners.max_runs(agent.runner.type)) is not None:
+        yield Cap("cap_runner", agent.runner.type, most)
     provider = provider_of(world, agent) or ""
     budget = world.settings.budgets.providers.get(provider)
     if budget is not None and budget.max_runs is not None:

@@ -8,10 +8,12 @@ from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.resources import budgets
 from ashep.core.resources.providers import hold_of
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_PROVIDER, Hold
+from ashep.core.state.server import NOT_SEEN, Seen
 from ashep.core.state.world import World
 
 
@@ -34,23 +36,23 @@ NO_FAILURES: Mapping[str, int] = {}
 def choose(
     agents: Agents,
     phase: Phase,
-    runner: RunnerSeen | None,
+    seen: Seen,
     models: Mapping[str, Model],
     failures: Mapping[str, int] = NO_FAILURES,
 ) -> Choice:
     """Choose for a phase.
 
-    `models` names the model that last ran each phase; `runner` None: ask nothing of a server; `failures`: what puts an
-    agent behind others, whatever else speaks for it.
+    `models` names the model that last ran each phase; `seen`: what runners list, where they were seen; `failures`: what
+    puts an agent behind others, whatever else speaks for it.
     """
     fit: list[tuple[Rank, Agent]] = []
     others: list[tuple[str, str]] = []
     for agent in agents.agents:
-        against = unfit(agent, phase, runner)
+        against = unfit(agent, phase, seen)
         if against:
             others.append((agent.id, against))
         else:
-            wishes = _preferred(agent, phase, runner, models)
+            wishes = _preferred(agent, phase, seen, models)
             fit.append(((failures.get(agent.id, 0), -wishes, -agent.priority, agent.id), agent))
     fit.sort(key=lambda item: item[0])
     if not fit:
@@ -60,7 +62,7 @@ def choose(
     return Choice(chosen, _reason(phase, best, chosen), tuple(others))
 
 
-def unfit(agent: Agent, phase: Phase, runner: RunnerSeen | None) -> str | None:
+def unfit(agent: Agent, phase: Phase, seen: Seen) -> str | None:
     """Say what speaks against an agent for a phase; None where nothing does."""
     missing = [word for word in phase.needs if word not in agent.capabilities]
     if missing:
@@ -73,41 +75,45 @@ def unfit(agent: Agent, phase: Phase, runner: RunnerSeen | None) -> str | None:
         return f"lacks the tag {', '.join(without)}"
     if agent.is_human:
         return None
-    model = model_of(agent, runner)
+    model = model_of(agent, seen)
     if phase.provider is not None and (model is None or model.provider != phase.provider):
         return f"is not of provider {phase.provider}"
     if phase.model is not None and (model is None or model.model != phase.model):
         return f"is not of model {phase.model}"
-    return _unlisted(agent, runner)
+    return _unlisted(agent, seen.get(agent.runner.type))
 
 
 def _unlisted(agent: Agent, runner: RunnerSeen | None) -> str | None:
-    if runner is None or runner.state != "up":
+    if runner is None or runner.state != "up" or not runner.exhaustive:
         return None
     if agent.runner.agent_slug is not None and agent.runner.agent_slug not in runner.agents:
-        return f"the server lists no agent {agent.runner.agent_slug}"
-    wanted = model_of(agent, None)
+        return f"{_spoken(runner)} lists no agent {agent.runner.agent_slug}"
+    wanted = model_of(agent, NOT_SEEN)
     if wanted is not None and wanted not in runner.models:
-        return f"the server lists no model {wanted.provider}/{wanted.model}"
+        return f"{_spoken(runner)} lists no model {wanted.provider}/{wanted.model}"
     return None
 
 
-def model_of(agent: Agent, runner: RunnerSeen | None) -> Model | None:
-    """The model that an agent runs on: its own, or else the server's default where that is known."""
+def _spoken(runner: RunnerSeen) -> str:
+    return "the server" if runner.runner == OPENCODE else runner.runner
+
+
+def model_of(agent: Agent, seen: Seen) -> Model | None:
+    """The model that an agent runs on: its own, or else the default of its runner where that is known."""
     if agent.runner.provider is not None and agent.runner.model is not None:
         return Model(agent.runner.provider, agent.runner.model)
-    return runner.default if runner else None
+    return listed.default if (listed := seen.get(agent.runner.type)) else None
 
 
 def named_in(agents: Agents) -> tuple[tuple[str, ...], tuple[Model, ...]]:
     """The server's agents and the models that a registry names, in order."""
     slugs = {agent.runner.agent_slug for agent in agents.agents if agent.runner.agent_slug}
-    models = {model for agent in agents.agents if (model := model_of(agent, None)) is not None}
+    models = {model for agent in agents.agents if (model := model_of(agent, NOT_SEEN)) is not None}
     return tuple(sorted(slugs)), tuple(sorted(models, key=lambda model: (model.provider, model.model)))
 
 
-def _preferred(agent: Agent, phase: Phase, runner: RunnerSeen | None, models: Mapping[str, Model]) -> int:
-    wish, model = phase.prefer, model_of(agent, runner)
+def _preferred(agent: Agent, phase: Phase, seen: Seen, models: Mapping[str, Model]) -> int:
+    wish, model = phase.prefer, model_of(agent, seen)
     score = sum(tag in agent.tags for tag in wish.tags)
     if wish.different_model_from and model is not None:
         score += model != models.get(wish.different_model_from, model)
@@ -141,7 +147,7 @@ def choose_for(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Cho
     No person falls in for an agent that cannot.
     """
     assert world.agents is not None
-    choice = choose(world.agents, phase, world.runner, dict(flow.models), _failures(world, flow, phase))
+    choice = choose(world.agents, phase, world.seen, dict(flow.models), _failures(world, flow, phase))
     held = held_providers(world)
     if not held or choice.agent is None or (hold := held.get(provider_of(world, choice.agent))) is None:
         return None, choice
@@ -162,7 +168,7 @@ def pass_over(
     assert world.agents is not None
     left = tuple(a for a in world.agents.agents if a.id not in out and not a.is_human)
     models, failures = dict(flow.models), _failures(world, flow, phase)
-    second = choose(Agents.model_construct(version=1, agents=left), phase, world.runner, models, failures)
+    second = choose(Agents.model_construct(version=1, agents=left), phase, world.seen, models, failures)
     if second.agent is None:
         return hold._replace(why=f"{hold.why}, and no other agent can take {phase.name}"), choice
     told, before = {agent.id for agent in left}, dict(choice.others)
@@ -176,7 +182,7 @@ def choose_beside(world: World, wish: Phase, behind: Mapping[str, int] = NO_FAIL
     shut = {*spent, *(one.provider or None for one in world.outages if one.tried_since is None)}
     known = world.agents.agents if world.agents else ()
     left = tuple(agent for agent in known if not agent.is_human and provider_of(world, agent) not in shut)
-    return choose(Agents.model_construct(version=1, agents=left), wish, world.runner, {}, behind).agent
+    return choose(Agents.model_construct(version=1, agents=left), wish, world.seen, {}, behind).agent
 
 
 def held_providers(world: World) -> dict[str | None, Hold]:
@@ -192,7 +198,7 @@ def held_providers(world: World) -> dict[str | None, Hold]:
 
 def provider_of(world: World, agent: Agent) -> str | None:
     """The provider that an agent runs on, where that is known; a person has none."""
-    model = None if agent.is_human else model_of(agent, world.runner)
+    model = None if agent.is_human else model_of(agent, world.seen)
     return model.provider if model else None
 
 

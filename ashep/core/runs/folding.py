@@ -13,6 +13,7 @@ from ashep.core.state.flow import Flow, Folds, Posture, ended_with, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import NO_SIGN, Report, Run, Sent, Watch, due_after, growth, provider_of, used
+from ashep.core.state.server import Seen
 from ashep.core.state.spending import Spending, add, marked
 
 DIAGNOSIS = timedelta(minutes=5)
@@ -95,17 +96,15 @@ def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen) -> tuple[Flow, Run]
     return replace(flow, counters=replace(flow.counters, spent=spent)), replace(run, turns=turns)
 
 
-def spent(
-    spending: Spending, flow: Flow, fact: run_facts.TurnSeen, default: run_facts.Model | None, at: datetime
-) -> Spending:
-    """What a turn used, in the account of the day and of all; `default`: the server's model. Before it is folded."""
+def spent(spending: Spending, flow: Flow, fact: run_facts.TurnSeen, seen: Seen, at: datetime) -> Spending:
+    """What a turn used, in the account of the day and of all; `seen` knows runners' models. Before it is folded."""
     run = flow.run
     if run is None or run.id != fact.run or run.ended:
         return spending
     tokens, cost = growth(run.turns, fact)
     if not tokens and not cost:
         return spending
-    return add(spending, fact.provider or provider_of(run, default), tokens, cost, at)
+    return add(spending, fact.provider or provider_of(run, seen), tokens, cost, at)
 
 
 def budget(flow: Flow, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Flow:
@@ -192,12 +191,20 @@ def _again(
     run = replace(run, turn="", watch=watch)
     match fact:
         case run_facts.OutcomeRejected() if fact.then == "extract":
-            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why)
+            prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why, runner=fact.runner)
             return replace(run, prompt=prompt, extract="wanted")
         case run_facts.OutcomeRejected():
             return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
         case run_facts.DiagnosisWanted():
-            prompt = Sent(fact.n + 1, "diagnose", slug=fact.slug, model=fact.model, wrong=fact.why, by=fact.agent)
+            prompt = Sent(
+                fact.n + 1,
+                "diagnose",
+                slug=fact.slug,
+                model=fact.model,
+                wrong=fact.why,
+                by=fact.agent,
+                runner=fact.runner,
+            )
             watch = replace(watch, overdue=False)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():

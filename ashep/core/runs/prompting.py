@@ -22,7 +22,7 @@ from ashep.core.facts.commands import (
 from ashep.core.facts.delivery import Ground
 from ashep.core.runs.requests import rules_of, to_answer
 from ashep.core.state.flow import Flow
-from ashep.core.state.run import Run
+from ashep.core.state.run import Run, runner_of
 from ashep.core.state.world import World, phase_of
 
 RUN_EFFECTS = (
@@ -51,16 +51,17 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
     if (removal := going(world, flow)) is not None:
         yield removal
         return
-    up = world.runner is not None and world.runner.state == "up"
+    up = flow.run is not None and world.is_up(flow.run.on)
     if flow.orphan is not None and flow.active:
-        if up and flow.takeover is None and not flow.authors.doubts:  # a person may be in it
+        on_all = bool(world.runners) and all(map(world.is_up, world.runners))  # it may be on any of them
+        if on_all and flow.takeover is None and not flow.authors.doubts:  # a person may be in it
             branch = branch_for(flow.issue, world.settings.labels) if own_trees(world) else None
             yield StopOrphan(f"{flow.issue.id}/orphan/{flow.orphan}", flow.issue.id, flow.orphan, branch=branch)
         return
     if run is None:
         return
     if run.stop and run.session is not None:
-        if up:
+        if world.is_up(runner_of(run.session)):
             yield StopTurn(
                 f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}",
                 flow.issue.id,
@@ -152,6 +153,7 @@ def _open_session(world: World, flow: Flow, run: Run) -> Command:
         rules_of(world, phase, writes=access == "write"),
         directory=own.ground or own.path if run.branch is not None and own is not None else None,
         sandbox=run.sandbox,
+        runner=prompt.runner or run.runner,
     )
 
 

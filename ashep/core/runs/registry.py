@@ -6,11 +6,11 @@ Pure functions over the users' files, and over what was last seen of the agent s
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.runs.choice import Choice, choose, model_of, unfit
+from ashep.core.state.server import NOT_SEEN, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Weakness:
     agent: str | None = None
 
 
-def explain(policies: Policies, agents: Agents, phase: str, runner: RunnerSeen | None) -> Iterator[Explained]:
+def explain(policies: Policies, agents: Agents, phase: str, seen: Seen) -> Iterator[Explained]:
     """Choose for the phase of this name in each policy that has one, as for an issue that begins the phase.
 
     Where a wish of the phase names another phase, that is taken to have run on what would be chosen for it.
@@ -46,43 +46,43 @@ def explain(policies: Policies, agents: Agents, phase: str, runner: RunnerSeen |
         if found.human is not None:
             yield Explained(name, found, None, ())
             continue
-        models = _models(policy, agents, found, runner)
+        models = _models(policy, agents, found, seen)
         granted = tuple((other, f"{model.provider}/{model.model}") for other, model in models.items())
-        yield Explained(name, found, choose(agents, found, runner, models), granted)
+        yield Explained(name, found, choose(agents, found, seen, models), granted)
 
 
-def _models(policy: Policy, agents: Agents, phase: Phase, runner: RunnerSeen | None) -> Mapping[str, Model]:
+def _models(policy: Policy, agents: Agents, phase: Phase, seen: Seen) -> Mapping[str, Model]:
     models = dict[str, Model]()
     for wished in (phase.prefer.different_model_from, phase.prefer.different_provider_from):
         other = policy.phase(wished) if wished else None
-        chosen = choose(agents, other, runner, {}).agent if other is not None and other.human is None else None
-        if other is not None and chosen is not None and (model := model_of(chosen, runner)) is not None:
+        chosen = choose(agents, other, seen, {}).agent if other is not None and other.human is None else None
+        if other is not None and chosen is not None and (model := model_of(chosen, seen)) is not None:
             models[other.name] = model
     return models
 
 
-def places(policies: Policies, agent: Agent, runner: RunnerSeen | None) -> dict[str, tuple[str, ...]]:
+def places(policies: Policies, agent: Agent, seen: Seen) -> dict[str, tuple[str, ...]]:
     """Give the phases of each policy that an agent can take."""
     found = {
-        name: tuple(phase.name for phase in policy.phases if phase.human is None and can(agent, phase, runner))
+        name: tuple(phase.name for phase in policy.phases if phase.human is None and can(agent, phase, seen))
         for name, policy in policies.policies.items()
     }
     return {name: phases for name, phases in found.items() if phases}
 
 
-def can(agent: Agent, phase: Phase, runner: RunnerSeen | None) -> bool:
+def can(agent: Agent, phase: Phase, seen: Seen) -> bool:
     """Whether an agent can take a phase. An agent without a model may be of any, until the server names its default."""
-    if agent.runner.model is None and (runner is None or runner.default is None):
+    if agent.runner.model is None and model_of(agent, seen) is None:
         phase = phase.model_copy(update={"provider": None, "model": None})
-    return unfit(agent, phase, runner) is None
+    return unfit(agent, phase, seen) is None
 
 
-def weaknesses(policies: Policies, agents: Agents, runner: RunnerSeen | None) -> Iterator[Weakness]:
+def weaknesses(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """Say what is doubtful: agents without use, those the server does not list, and what only one can do."""
     yield from _unused(policies, agents)
-    yield from _unlisted(agents, runner)
-    yield from _single_agents(policies, agents, runner)
-    yield from _single_providers(policies, agents, runner)
+    yield from _unlisted(agents, seen)
+    yield from _single_agents(policies, agents, seen)
+    yield from _single_providers(policies, agents, seen)
 
 
 def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
@@ -91,25 +91,25 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
     beside = {"extract", "debug"} if stalls else {"extract"}
     for agent in agents.agents:
         serves = not agent.is_human and not beside.isdisjoint(agent.capabilities)
-        if not serves and not places(policies, agent, None):
+        if not serves and not places(policies, agent, NOT_SEEN):
             reason = "no phase of any policy can take it"
             if "debug" in agent.capabilities:
                 reason += ", and no stall is looked into (`stall.action: diagnose`)"
             yield Weakness("unused-agent", f"{agent.id} is never used: {reason}", agent.id)
 
 
-def _unlisted(agents: Agents, runner: RunnerSeen | None) -> Iterator[Weakness]:
+def _unlisted(agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """An agent that fits whatever it is asked for, but whose agent or model the server did not list."""
     for agent in agents.agents:
-        against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), runner)
+        against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), seen)
         if against is not None:
             yield Weakness("not-listed", f"{agent.id} cannot be used: {against}, when it was last seen", agent.id)
 
 
-def _single_agents(policies: Policies, agents: Agents, runner: RunnerSeen | None) -> Iterator[Weakness]:
+def _single_agents(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     alone = dict[str, list[str]]()
     for phase, name in _phases(policies):
-        takers = [agent for agent in agents.agents if can(agent, phase, runner)]
+        takers = [agent for agent in agents.agents if can(agent, phase, seen)]
         if len(takers) == 1:
             alone.setdefault(takers[0].id, []).append(name)
     for agent, names in alone.items():
@@ -117,12 +117,12 @@ def _single_agents(policies: Policies, agents: Agents, runner: RunnerSeen | None
         yield Weakness("one-agent", message, agent)
 
 
-def _single_providers(policies: Policies, agents: Agents, runner: RunnerSeen | None) -> Iterator[Weakness]:
+def _single_providers(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
     """Phases with several agents, all of one provider; what one agent alone can take is told as that."""
     alone = dict[str, list[str]]()
     for phase, name in _phases(policies):
-        takers = [agent for agent in agents.agents if can(agent, phase, runner)]
-        providers = {_provider(agent, runner) for agent in takers}
+        takers = [agent for agent in agents.agents if can(agent, phase, seen)]
+        providers = {_provider(agent, seen) for agent in takers}
         if len(takers) > 1 and len(providers) == 1 and not any(agent.is_human for agent in takers):
             alone.setdefault(providers.pop(), []).append(name)
     for provider, names in alone.items():
@@ -130,8 +130,8 @@ def _single_providers(policies: Policies, agents: Agents, runner: RunnerSeen | N
         yield Weakness("one-provider", message)
 
 
-def _provider(agent: Agent, runner: RunnerSeen | None) -> str:
-    model = model_of(agent, runner)
+def _provider(agent: Agent, seen: Seen) -> str:
+    model = model_of(agent, seen)
     return f"the provider {model.provider}" if model else "the server's default provider"
 
 

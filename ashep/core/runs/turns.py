@@ -18,6 +18,7 @@ from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import unfounded
 from ashep.core.state.run import Probation, Run, Watch, due_after
+from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10
@@ -90,7 +91,7 @@ def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: runs.TurnSee
 def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: str) -> list[Fact]:
     issue = flow.issue.id
     given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
-    died = world.managed and bool(fact.instance) and bool(given) and fact.instance != given
+    died = world.dies(run.on) and bool(fact.instance) and bool(given) and fact.instance != given
     if died or (fact.state == "incomplete" and suspicion == "suspect"):
         if run.restarts >= MAX_RESTARTS:
             return [
@@ -150,8 +151,8 @@ def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
         return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
     extractor = choose_beside(world, EXTRACT)
     if run.prompt.kind == "recover" and extractor is not None and phase is not None:
-        slug, model = extractor.runner.agent_slug, model_of(extractor, None)
-        return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model)]
+        slug, model, on = extractor.runner.agent_slug, model_of(extractor, NOT_SEEN), extractor.runner.type
+        return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "extract", extractor.id, slug, model, on)]
     return [runs.RunEnded(issue, run.id, "failed", f"no_outcome: {why}", error="no_outcome")]
 
 
@@ -177,8 +178,8 @@ def after_stall(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     if agent is None:
         why = f"{why}; no agent with the capability debug can look into it now"
         return [runs.RunEnded(issue, run.id, "stalled", why, abort=True)]
-    slug, model = agent.runner.agent_slug, model_of(agent, None)
-    return [runs.DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model)]
+    slug, model = agent.runner.agent_slug, model_of(agent, NOT_SEEN)
+    return [runs.DiagnosisWanted(issue, run.id, run.prompt.n, why, agent.id, slug, model, agent.runner.type)]
 
 
 def is_diagnosis(run: Run) -> bool:

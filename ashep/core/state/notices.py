@@ -28,6 +28,7 @@ from ashep.core.facts.resources import (
 )
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.settings import spoken
 from ashep.core.state.frozen import replace
 
 RECORDS = (
@@ -102,7 +103,7 @@ NOTHING_TOLD = Notices()
 
 def _runner(fact: RunnerSeen) -> tuple[str, str | None]:
     words = "it refuses our password" if fact.state == "unauthorized" else "it does not answer"
-    return "the agent server", None if fact.state == "up" else fact.detail or words
+    return spoken(fact.runner), None if fact.state == "up" else fact.detail or words
 
 
 def _provider(fact: ProviderRefused) -> tuple[str, str]:

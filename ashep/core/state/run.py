@@ -1,5 +1,6 @@
 """An attempt as it is known: what was planned, sent, asked and seen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -7,9 +8,11 @@ from typing import Any, Literal
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Life, Model, TurnSeen
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import Phase
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.state.frozen import replace
 
 NO_SIGN = timedelta(seconds=30)
@@ -59,6 +62,8 @@ class Sent:
     """What was wrong with the outcome before, or how the turn before stalled."""
     by: str = ""
     """The agent that a diagnosis is asked of."""
+    runner: str = ""
+    """The runner of who reads the session for the run's agent; empty: that of the run."""
 
 
 Turns = tuple[tuple[int, int, float], ...]
@@ -146,6 +151,13 @@ class Run:
     asks: Asks = Asks()
 
     @property
+    def on(self) -> str:
+        """The runner that has its session, or is to open it."""
+        if self.session is None or self.extract == "wanted":
+            return self.prompt.runner or self.runner
+        return runner_of(self.session)
+
+    @property
     def spent(self) -> tuple[int, float]:
         """Tokens and cost of all its turns."""
         return sum(turn[1] for turn in self.turns), round(sum(turn[2] for turn in self.turns), 9)
@@ -176,9 +188,16 @@ def with_asks(run: Run, **changes: Any) -> Run:
     return replace(run, asks=replace(run.asks, **changes))
 
 
-def provider_of(run: Run, default: Model | None) -> str:
-    """The provider that a run uses: its agent's, else the server's default; empty where nobody knows."""
-    model = run.prompt.model or run.model or default
+def runner_of(session: str) -> str:
+    """The runner that has a session: its name stands before the id, but for OpenCode's."""
+    name, sign, _ = session.partition(":")
+    return name if sign else OPENCODE
+
+
+def provider_of(run: Run, seen: Mapping[str, RunnerSeen]) -> str:
+    """The provider that a run uses: its agent's, else the default of its runner; empty where nobody knows."""
+    server = seen.get(run.prompt.runner or run.runner)
+    model = run.prompt.model or run.model or (server.default if server else None)
     return model.provider if model else ""
 
 

@@ -1,11 +1,14 @@
-"""What is kept in mind of the agent server: its life, absence, failures and memory. Values and folds, no rules.
+"""What is kept in mind of each runner: its life, absence, failures and memory. Values and folds, no rules.
 
 The rules that come of it are in `ashep.core.resources.server`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import TypeAlias, get_args
+
+from rpds import HashTrieMap
 
 from ashep.core.facts.resources import (
     RecycleWanted,
@@ -15,13 +18,14 @@ from ashep.core.facts.resources import (
     ServerMemorySeen,
     ServerRestartPlanned,
 )
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.run import NO_SIGN, with_watch
 from ashep.core.state.timers import shifted
 
 RESTART, RECYCLE = "server", "recycle"
-"""The timers of no issue: a failed server may be started again; it is waited no longer for it to be at rest."""
+"""The timers of runners: a failed server may be started again; it is waited no longer for it to be at rest."""
 
 STEADY = timedelta(minutes=1)
 """A server that went away sooner after it came back comes and goes; and the longest that one is left alone."""
@@ -44,7 +48,7 @@ class Recycling:
 
 @dataclass(frozen=True)
 class Server:
-    """What the World keeps of the agent server."""
+    """What the World keeps of a runner: of its server, if it has one."""
 
     instance: str = ""
     """The last life that answered this daemon, if it was not ended by ashep."""
@@ -73,12 +77,30 @@ class Server:
 
 NO_SERVER = Server()
 
+Servers: TypeAlias = "HashTrieMap[str, Server]"
+"""By the names of runners."""
+
+NO_SERVERS: Servers = HashTrieMap()
+
+Seen: TypeAlias = "HashTrieMap[str, RunnerSeen]"
+"""What each runner showed last since the daemon started, by name."""
+
+NOT_SEEN: Seen = HashTrieMap()
+
 ServerFact = ServerFailed | ServerEnded | ServerMemorySeen | ServerRestartPlanned | RecycleWanted
 
 
-def begun(server: Server) -> Server:
-    """A daemon starts: it knows nothing of the life that runs, if one does, and makes a start of its own at once."""
-    return replace(server, instance="", since=None, failures=0, start_after=None)
+def of(servers: Servers, runner: str) -> Server:
+    """Give what is kept of a runner."""
+    return servers.get(runner, NO_SERVER)
+
+
+def begun(servers: Servers) -> Servers:
+    """A daemon starts: it knows nothing of the lives that run, if any do, and makes a start of its own at once."""
+    for name in sorted(servers):
+        begin = replace(servers[name], instance="", since=None, failures=0, start_after=None)
+        servers = servers.insert(name, begin)
+    return servers
 
 
 def seen(server: Server, fact: RunnerSeen, at: datetime) -> Server:
@@ -107,8 +129,12 @@ def steadied(times: int) -> timedelta:
     return min(timedelta(seconds=2 ** min(times - 1, 10)), STEADY) if times else timedelta()
 
 
-def happened(server: Server, fact: ServerFact, at: datetime) -> Server:
-    """Fold a fact about the server."""
+def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
+    """Fold a fact about a server."""
+    return servers.insert(fact.runner, _happened(of(servers, fact.runner), fact, at))
+
+
+def _happened(server: Server, fact: ServerFact, at: datetime) -> Server:
     match fact:
         case ServerFailed():
             return replace(server, instance="")
@@ -130,26 +156,36 @@ def times_over(used: int, limit: int) -> int:
     return min(used // max(limit, 1), MOST)
 
 
-def over(server: Server, name: str, due: datetime, at: datetime) -> Server:
-    """One of its times has come."""
+def over(servers: Servers, name: str, runner: str, due: datetime, at: datetime) -> Servers:
+    """One of a runner's times has come."""
+    runner = runner or OPENCODE
+    server = of(servers, runner)
     if name == RESTART:
-        return replace(server, start_after=None) if server.start_after == due else server
-    return _rested(server, at) if server.recycling is not None and server.recycling.until == due else server
+        return servers.insert(runner, replace(server, start_after=None)) if server.start_after == due else servers
+    rests = server.recycling is not None and server.recycling.until == due
+    return servers.insert(runner, _rested(server, at)) if rests else servers
 
 
 def _rested(server: Server, at: datetime) -> Server:
     return replace(server, recycling=None, recycled=at)
 
 
-def dues(server: Server) -> list[tuple[str, datetime]]:
-    """The times that are waited for, by their timers' keys."""
-    found = [(f"{RESTART}:", server.start_after)] if server.start_after is not None else []
-    return [*found, *([(f"{RECYCLE}:", server.recycling.until)] if server.recycling is not None else [])]
+def dues(servers: Servers) -> Iterator[tuple[str, datetime]]:
+    """The times that are waited for, by their timers' keys; those of OpenCode name no runner."""
+    for name in sorted(servers):
+        server, whose = servers[name], "" if name == OPENCODE else name
+        if server.start_after is not None:
+            yield f"{RESTART}:{whose}", server.start_after
+        if server.recycling is not None:
+            yield f"{RECYCLE}:{whose}", server.recycling.until
 
 
-def jumped(server: Server, gap: timedelta) -> Server:
-    """The machine slept: its absence did not grow by that, for what waits for it was moved by the gap already."""
-    return replace(server, away=server.away + gap) if server.away is not None else server
+def jumped(servers: Servers, gap: timedelta) -> Servers:
+    """The machine slept: no absence grew by that, for what waits for its end was moved by the gap already."""
+    for name in sorted(servers):
+        if (away := servers[name].away) is not None:
+            servers = servers.insert(name, replace(servers[name], away=away + gap))
+    return servers
 
 
 def absence(server: Server, fact: RunnerSeen, at: datetime) -> timedelta:

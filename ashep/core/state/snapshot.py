@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.state.delivery import Work
 from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.indexes import indexed
@@ -29,6 +30,9 @@ PIECE = 50
 
 RENAMED = {"held": "takeover"}
 """Fields of a flow that an earlier version kept by another name, and their present one."""
+
+ALONE = {"runner": "seen", "server": "servers"}
+"""Parts of a World that had one runner, and those that they are now of each."""
 
 PARTS: dict[type, dict[str, type]] = {Flow: {"counters": Counters, "work": Work}, Run: {"asks": Asks, "watch": Watch}}
 """What was once in a flow or run itself, by the part that it is in now."""
@@ -74,6 +78,8 @@ def load(parts: Iterable[Part]) -> World:
 def of_now(parts: Iterable[Part]) -> Iterator[Part]:
     """Give parts that may be an earlier version's in the present form (docs/decisions/0018-parts.md)."""
     for name, data in parts:
+        if name in ALONE:
+            name, data = ALONE[name], b"{}" if data == b"null" else b'{"%b": %b}' % (OPENCODE.encode(), data)
         if name == "flows":
             data = json.dumps({issue: _now(flow) for issue, flow in json.loads(data).items()}).encode()
         yield name, data

@@ -19,13 +19,14 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import KINDS, OPENCODE, Settings
 from ashep.core.state import files as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import NO_INDEXES, NO_ISSUES, Indexes, following
-from ashep.core.state.server import NO_SERVER, Server
+from ashep.core.state.run import runner_of
+from ashep.core.state.server import NO_SERVERS, NOT_SEEN, Server
 from ashep.core.state.spending import NOTHING_SPENT, Spending
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,7 +67,8 @@ class World:
     """The number of the core's rules under which decisions are made since the last start; 0: none is on record."""
     tracker: TrackerSeen | None = None
     tracker_error: str = ""
-    runner: RunnerSeen | None = None
+    seen: HashTrieMap[str, RunnerSeen] = NOT_SEEN
+    """What each runner showed last since the daemon started, by name."""
     ready: HashTrieSet[str] = NO_ISSUES
     """The issues that the tracker lists as ready."""
     ready_fresh: bool = False
@@ -93,24 +95,38 @@ class World:
     """What was used, for budgets."""
     notices: notices.Notices = notices.NOTHING_TOLD
     """What people are to be told."""
-    server: Server = NO_SERVER
-    """What is kept in mind of the agent server."""
+    servers: HashTrieMap[str, Server] = NO_SERVERS
+    """What is kept in mind of each runner."""
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
         return self.policies.policies.get(flow.policy) if self.policies and flow.policy else None
 
     @property
-    def managed(self) -> bool:
-        """Whether the agent server is ours, so that a new instance proves the old one dead."""
-        runners = self.settings.runners
-        return not runners.own and runners.opencode.managed and runners.opencode.url is None
+    def runners(self) -> tuple[str, ...]:
+        """The runners that agents are of."""
+        agents = self.agents.agents if self.agents else ()
+        return tuple(sorted({agent.runner.type for agent in agents if not agent.is_human}))
 
-    @property
-    def in_use(self) -> bool:
-        """Whether a run is under way on the agent server, or a person has a session there."""
+    def is_up(self, runner: str) -> bool:
+        """Whether a runner answered when it was looked at last."""
+        seen = self.seen.get(runner)
+        return seen is not None and seen.state == "up"
+
+    def dies(self, runner: str) -> bool:
+        """Whether another instance than the one that was given a prompt proves that its turn is dead."""
+        opencode = self.settings.runners.opencode
+        if runner == OPENCODE:
+            return opencode.managed and opencode.url is None
+        return self.settings.runners.kind(runner) in KINDS
+
+    def in_use(self, runner: str) -> bool:
+        """Whether a run is under way on a runner, or a person has a session there."""
+        runs = (self.flows[issue].run for issue in self.indexes.live)
         takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
-        return bool(self.indexes.live) or any(one is not None and one.session for one in takeovers)
+        return any(run is not None and run.on == runner for run in runs) or any(
+            one is not None and one.session is not None and runner_of(one.session) == runner for one in takeovers
+        )
 
     @property
     def actor(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ashep.adapters.runners import Runners, runners_of
 from ashep.core.delivery.notes import Notes
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
@@ -57,7 +58,7 @@ class Effects:
         self,
         *,
         tracker: Tracker,
-        runner: Runner,
+        runner: Runner | Runners,
         trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
@@ -71,10 +72,10 @@ class Effects:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
         `asks`: agents in places may ask for verifications.
         """
-        self.tracker, self.runner, self.trees, self.blobs = tracker, runner, trees, blobs
+        self.tracker, self.runners, self.trees, self.blobs = tracker, runners_of(runner), trees, blobs
         self.leases, self.notifier = leases, notifier
         self.work = work.WorkEffects(tracker, blobs, means)
-        self.prompts = PromptEffects(tracker, runner, trees, blobs, prompts, render, self.work, asks=asks)
+        self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
 
     async def carry_out(self, command: commands.Command, world: Callable[[], World], *, probe: bool) -> list[Fact]:
@@ -137,11 +138,11 @@ class Effects:
             case commands.SendPrompt():
                 return self._send(command, world(), probe)
             case commands.AnswerRequest():
-                return sessions.deliver(self.runner, command, probe=probe)
+                return sessions.deliver(self.runners.of(command.session), command, probe=probe)
             case commands.StopTurn():
-                return sessions.stop(self.runner, command)
+                return sessions.stop(self.runners.of(command.session), command)
             case commands.StopOrphan():
-                return self._stop_orphan(command, world().settings)
+                return self._stop_orphan(command, world())
             case commands.ReclaimIssue():
                 return self._reclaim(command)
 
@@ -262,19 +263,20 @@ class Effects:
         try:
             return await self._session(command, world, probe)
         except RunnerUnavailable:
-            await self.runner.start()
+            await self.runners[command.runner].start()
             return await self._session(command, world, probe=True)
 
-    async def _stop_orphan(self, command: commands.StopOrphan, settings: Settings) -> list[Fact]:
-        place = await self.trees.place(command.branch, settings)
-        return await sessions.stop_orphan(self.runner, command, place)
+    async def _stop_orphan(self, command: commands.StopOrphan, world: World) -> list[Fact]:
+        place = await self.trees.place(command.branch, world.settings)
+        return await sessions.stop_orphan([self.runners[name] for name in world.runners], command, place)
 
     async def _session(self, command: commands.OpenSession, world: World, probe: bool) -> list[Fact]:
-        if command.reuse is not None and await self.runner.has_session(command.reuse):
+        runner = self.runners[command.runner]
+        if command.reuse is not None and await runner.has_session(command.reuse):
             return [runs.SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
-        session = await self.runner.find_session(command.session_key, command.directory) if probe else None
+        session = await runner.find_session(command.session_key, command.directory) if probe else None
         if session is None:
-            session = await self.runner.open_session(
+            session = await runner.open_session(
                 SessionRequest(
                     key=command.session_key,
                     title=f"ashep {command.run}",
@@ -305,17 +307,18 @@ class Effects:
         return "\n\n".join((f"{command.issue}: {text.title}", *parts)) + "\n"
 
     async def _send(self, command: commands.SendPrompt, world: World, probe: bool) -> list[Fact]:
+        runner = self.runners.of(command.session)
         if probe and not command.again:
-            turn = await self.runner.turn(command.session, command.message_id)
+            turn = await runner.turn(command.session, command.message_id)
             if turn.state != "missing":
                 # which life of the server was given it is not known: nothing but the present one counts as its own
                 return [runs.PromptSent(command.issue, command.run, command.key, command.n, "")]
-        if back := await sessions.came_back(self.runner, world, command.issue):
+        if back := await sessions.came_back(runner, world, command.issue):
             return [
                 *back,
                 tracker_facts.EffectFailed(command.issue, command.key, "a person is in the session", infra=True),
             ]
-        instance = await self.runner.send(
+        instance = await runner.send(
             Prompt(
                 session=command.session,
                 message_id=command.message_id,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ashep.adapters.runners import Runners
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
@@ -18,7 +19,6 @@ from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
-from ashep.ports.runner import Runner
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.prompt import Brief, Found, Templates, evidence_of, render
 
@@ -40,7 +40,7 @@ class PromptEffects:
     def __init__(
         self,
         tracker: Tracker,
-        runner: Runner,
+        runners: Runners,
         trees: TreeEffects,
         blobs: Blobs,
         folder: Path | None = None,
@@ -49,7 +49,7 @@ class PromptEffects:
         *,
         asks: bool = False,
     ) -> None:
-        self._tracker, self._runner, self._trees, self._blobs = tracker, runner, trees, blobs
+        self._tracker, self._runners, self._trees, self._blobs = tracker, runners, trees, blobs
         self._folder, self._render, self._work, self._asks = folder, render, work, asks
         self._templates = Made(self._read)
 
@@ -65,7 +65,7 @@ class PromptEffects:
         shown = tuple(comment.id for comment in brief.comments)
         run, before = flow.run, ()
         if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
-            before = await self._runner.asked(run.session)
+            before = await self._runners.of(run.session).asked(run.session)
         return [runs.PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
 
     def _read(self, blob: str) -> Templates | None:
@@ -83,7 +83,7 @@ class PromptEffects:
         source = dict(flow.sessions).get(run.phase)
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:
-            transcript = await self._runner.transcript(source, TRANSCRIPT)
+            transcript = await self._runners.of(source).transcript(source, TRANSCRIPT)
         said = (one for one in peoples(text.comments, self._tracker.actor) if is_named(world, one.author))
         fresh = tuple(one for one in said if one.id not in flow.shown)
         return Brief(

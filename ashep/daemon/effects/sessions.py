@@ -1,6 +1,8 @@
 """Effects in sessions that need no more than the server: answers to requests, once, and stops."""
 
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import product
 
 from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.vocabulary import Fact
@@ -19,14 +21,14 @@ async def stop(runner: Runner, command: commands.StopTurn) -> list[Fact]:
     return [runs.TurnStopped(command.issue, command.run, command.key)]
 
 
-async def stop_orphan(runner: Runner, command: commands.StopOrphan, directory: str | None) -> list[Fact]:
-    """Stop what another journal's run may have left at work on our server, in whichever of its sessions.
+async def stop_orphan(runners: Sequence[Runner], command: commands.StopOrphan, directory: str | None) -> list[Fact]:
+    """Stop what another journal's run may have left at work on a runner of ours, in whichever of its sessions.
 
     `directory`: the issue's own work tree, where it has one; the run may have been in the shared one all the same.
     """
     found = False
     keys = [f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)]
-    for key, place in [(key, place) for place in dict.fromkeys((None, directory)) for key in keys]:
+    for runner, place, key in product(runners, dict.fromkeys((None, directory)), keys):
         session = await runner.find_session(key, place)
         if session is not None:
             await runner.abort(session)

@@ -1,0 +1,168 @@
+"""The runners of a project, by name: whoever asks about a session asks the one that has it.
+
+The name of a runner stands before the ids of its sessions (`claude:5f0c…`), but for OpenCode's: so a session says whose
+it is, in the journal and to people. Errors say it, too.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.runs import Life
+from ashep.core.policy.settings import OPENCODE
+from ashep.core.state.run import runner_of
+from ashep.errors import RunnerError, RunnerRefused
+from ashep.ports.runner import Catalog, Prompt, Runner, SessionRequest, Sign, Turn
+
+_Answer = TypeVar("_Answer")
+
+
+class Named:
+    """A runner whose sessions have its name before their ids (see the port for what the methods do)."""
+
+    def __init__(self, name: str, runner: Runner) -> None:
+        self.name, self.runner = name, runner
+
+    def _inner(self, session: str) -> str:
+        return session.removeprefix(f"{self.name}:")
+
+    def _outer(self, session: str) -> str:
+        return f"{self.name}:{session}"
+
+    async def _of(self, call: Awaitable[_Answer]) -> _Answer:
+        try:
+            return await call
+        except RunnerError as error:
+            error.runner = self.name
+            raise
+
+    async def start(self) -> None:
+        """Make it answer."""
+        await self._of(self.runner.start())
+
+    async def catalog(self) -> Catalog:
+        """Say what it offers."""
+        return await self._of(self.runner.catalog())
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Open a session."""
+        return self._outer(await self._of(self.runner.open_session(request)))
+
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
+        """Find a session by its key."""
+        found = await self._of(self.runner.find_session(key, directory))
+        return None if found is None else self._outer(found)
+
+    async def has_session(self, session: str) -> bool:
+        """Whether it still has this session."""
+        return await self._of(self.runner.has_session(self._inner(session)))
+
+    async def asked(self, session: str) -> tuple[str, ...]:
+        """The ids of a session's user messages."""
+        return await self._of(self.runner.asked(self._inner(session)))
+
+    async def send(self, prompt: Prompt) -> str:
+        """Deliver a prompt."""
+        return await self._of(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read what followed a prompt."""
+        return await self._of(self.runner.turn(self._inner(session), message_id, ours))
+
+    async def life(self, session: str) -> Life:
+        """Read a session's signs of life."""
+        return await self._of(self.runner.life(self._inner(session)))
+
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those sessions that run a turn."""
+        found = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
+        return frozenset(map(self._outer, found))
+
+    async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
+        """What sessions ask."""
+        listed = await self._of(self.runner.requests(frozenset(map(self._inner, sessions))))
+        return tuple(replace(one, session=self._outer(one.session)) for one in listed)
+
+    async def reply(
+        self,
+        session: str,
+        request: str,
+        kind: Literal["permission", "question"],
+        verdict: Verdict,
+        answers: tuple[tuple[str, ...], ...],
+        message: str,
+    ) -> bool:
+        """Answer a request."""
+        inner = self._inner(session)
+        return await self._of(self.runner.reply(inner, request, kind, verdict, answers, message))
+
+    async def abort(self, session: str) -> None:
+        """Stop a session's turn and see it stopped."""
+        await self._of(self.runner.abort(self._inner(session)))
+
+    async def transcript(self, session: str, limit: int) -> str:
+        """The tail of a session's text."""
+        return await self._of(self.runner.transcript(self._inner(session), limit))
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        """Signs of life, for ever."""
+        async for sign in self.runner.signs():
+            yield sign if sign.session is None else replace(sign, session=self._outer(sign.session))
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self.runner.aclose()
+
+    async def stop_server(self) -> bool:
+        """End what it has running for nobody."""
+        return await self._of(self.runner.stop_server())
+
+
+class Runners:
+    """All of a project's: each is made when it is asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Runner]]) -> None:
+        self._makers, self._made = makers, dict[str, Runner]()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those that there are."""
+        return tuple(self._makers)
+
+    def __getitem__(self, name: str) -> Runner:
+        """Give the one of this name. Raises `RunnerRefused`: config.yaml has it no more."""
+        if name not in self._makers:
+            raise RunnerRefused(f"there is no runner {name} in this project any more", runner=name)
+        if name not in self._made:
+            runner = self._makers[name]()
+            self._made[name] = runner if name == OPENCODE else Named(name, runner)
+        return self._made[name]
+
+    def of(self, session: str) -> Runner:
+        """Give the one that has a session. Raises `RunnerRefused` as above."""
+        return self[runner_of(session)]
+
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those of these sessions that run a turn, on whichever runner."""
+        found = [await self[name].busy(those) for name, those in _by_runner(sessions)]
+        return frozenset[str]().union(*found)
+
+    async def has_session(self, session: str) -> bool:
+        """Whether a session is still there; where its runner is gone, it is not."""
+        return runner_of(session) in self._makers and await self.of(session).has_session(session)
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        for one in self._made.values():
+            await one.aclose()
+
+
+def _by_runner(sessions: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
+    names = sorted(set(map(runner_of, sessions)))
+    return [(name, frozenset(one for one in sessions if runner_of(one) == name)) for name in names]
+
+
+def runners_of(runner: Runner | Runners) -> Runners:
+    """Give one that is OpenCode's, or stands for it, as all of a project's."""
+    return runner if isinstance(runner, Runners) else Runners({OPENCODE: lambda: runner})
