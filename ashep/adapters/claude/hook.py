@@ -71,8 +71,8 @@ def ask(here: str, name: str, what: dict[str, object], seconds: float) -> dict[s
         file.flush()
         os.fsync(file.fileno())
     os.rename(draft, asked)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    until, parent = time.monotonic() + seconds, os.getppid()
+    while time.monotonic() < until and os.getppid() == parent:  # nobody waits for the answer where it has died
         if os.path.exists(answered):
             with open(answered) as file:
                 said = json.load(file)
@@ -94,7 +94,7 @@ def decide(here: str, given: dict[str, Any]) -> dict[str, object] | None:
     with open(os.path.join(here, "rules.json")) as file:
         rules = json.load(file)
     put: dict[str, Any] = given["tool_input"]
-    tool = NAMES.get(given["tool_name"], given["tool_name"])
+    tool = NAMES.get(str(given["tool_name"])) or str(given["tool_name"])
     detail = next((str(put[name]) for name in DETAILS if name in put), "")
     found = texts(tool, detail, rules["folder"])
     word = "ask" if tool == "question" else judge(rules["rules"], tool, found)

@@ -117,6 +117,11 @@ def lives(process: Process | None) -> bool:
     return process is not None and processes.lives(process.pid, process.started)
 
 
+def runs(attempt: Attempt) -> bool:
+    """Whether an attempt's process has not ended."""
+    return lives(found(attempt))
+
+
 async def sweep(attempt: Attempt) -> None:
     """End what an attempt's process, which has ended, left behind. Raises `RunnerUnavailable`."""
     if not await anyio.to_thread.run_sync(attempt.has, "swept"):

@@ -203,7 +203,7 @@ class ClaudeRunner:
         if session is None:
             raise RunnerRefused(f"there is no session {prompt.session[:100]}")
         earlier = await anyio.to_thread.run_sync(self._store.attempts, prompt.session, prompt.message_id)
-        if earlier and not await anyio.to_thread.run_sync(process.lives, earlier[-1].process()):
+        if earlier and not await anyio.to_thread.run_sync(process.runs, earlier[-1]):
             await process.sweep(earlier[-1])  # its tools may have outlived it, and would work beside the next one
         instance = await anyio.to_thread.run_sync(self._begin_turn, session, prompt)
         self._watch.sent(prompt.session)
@@ -235,7 +235,7 @@ class ClaudeRunner:
         if prompt.model is not None and prompt.model.provider != turns.PROVIDER:
             raise RunnerRefused(f"Claude Code has no provider {prompt.model.provider[:100]}")
         current = self._store.current(prompt.session)
-        if current is not None and process.lives(process.found(current)):
+        if current is not None and process.runs(current):
             raise RunnerRefused(f"the session runs {current.message}")
         if prompt.session in process.strangers(self._config, [prompt.session]):
             raise RunnerRefused("a person has this session open in Claude Code; nothing is begun beside them")
@@ -309,7 +309,7 @@ class ClaudeRunner:
 
     def _busy(self, sessions: list[str]) -> frozenset[str]:
         current = {one: self._store.current(one) for one in sessions}
-        ours = {one for one, attempt in current.items() if attempt and process.lives(process.found(attempt))}
+        ours = {one for one, attempt in current.items() if attempt and process.runs(attempt)}
         theirs = process.strangers(self._config, sessions)
         return frozenset(ours | {one for one, works in theirs.items() if works})
 
@@ -342,7 +342,7 @@ class ClaudeRunner:
     def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
         current = [attempt for one in sessions if (attempt := self._store.current(one)) is not None]
         open_now = [asked for one in current for asked in asks.open_in(one, self._redaction)]
-        alive = {one.session for one in current if open_now and process.lives(process.found(one))}
+        alive = {one.session for one in current if open_now and process.runs(one)}
         return tuple(one for one in open_now if one.session in alive)
 
     async def reply(
@@ -357,7 +357,7 @@ class ClaudeRunner:
         """Answer a request (see the port)."""
         self._ready()
         current = await anyio.to_thread.run_sync(self._store.current, session)
-        if current is None or not await anyio.to_thread.run_sync(process.lives, process.found(current)):
+        if current is None or not await anyio.to_thread.run_sync(process.runs, current):
             return False
         return await anyio.to_thread.run_sync(asks.answer, current, request, kind, verdict, answers, message)
 
@@ -422,5 +422,5 @@ class ClaudeRunner:
 
     def _forget(self, attempt: Attempt) -> None:
         with self._store.lock(attempt.session):
-            if self._store.current(attempt.session) == attempt and not process.lives(process.found(attempt)):
+            if self._store.current(attempt.session) == attempt and not process.runs(attempt):
                 self._store.set_current(attempt.session, None)

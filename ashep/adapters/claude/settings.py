@@ -123,7 +123,7 @@ def _gate(address: str) -> dict[str, Any]:
 
 
 def _before_tools(session: Session, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
-    line = shlex.join([sys.executable, "-I", "-S", str(folder / "hook.py")])
+    line = "exec " + shlex.join([sys.executable, "-I", "-S", str(folder / "hook.py")])
     command = {"type": "command", "command": line, "timeout": WAITS + 60}
     users = [*fitting(session.permissions, writes=session.access == "write")]
     found = list[dict[str, Any]]()
