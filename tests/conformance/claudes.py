@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -115,17 +115,16 @@ class ClaudeWorld:
 
     async def person_writes(self, session: str, text: str) -> str:
         """Resume it as a person would, by a process that knows nothing of ours."""
-        argv = [self.program, "-p", "--resume", session, "--", text]
-        with (self.folder / "person.log").open("ab") as log:
-            self.people.append(
-                subprocess.Popen(
-                    argv, cwd=self.directory, env=self.environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )
-            )
+        self._starts_person([self.program, "-p", "--resume", session, "--", text])
         with anyio.fail_after(30):
             while not (new := await anyio.to_thread.run_sync(self._written, session, text)):
                 await anyio.sleep(0.05)
         return new[-1]
+
+    def _starts_person(self, argv: list[str]) -> None:
+        with (self.folder / "person.log").open("ab") as log:
+            given = {"cwd": self.directory, "env": self.environ, "stdin": subprocess.DEVNULL}
+            self.people.append(subprocess.Popen(argv, **given, stdout=log, stderr=log))  # pyright: ignore[reportCallIssue, reportArgumentType] - as given
 
     def _written(self, session: str, words: str) -> list[str]:
         file = transcript.file_of(self.config, session)
@@ -154,15 +153,18 @@ class ClaudeWorld:
 
 
 @pytest.fixture(scope="module")
-async def claude_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ClaudeWorld]:
-    """A world whose model runs."""
+def claude_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeWorld]:
+    """A world in which nothing runs yet."""
     world = ClaudeWorld(tmp_path_factory.mktemp("claude"))
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(world.model)
-        stack.push_async_callback(world.end)
-        await world.runner.start()
-        yield world
+    yield world
     shutil.rmtree(world.folder, ignore_errors=True)
 
 
-__all__ = ["CANNOT", "ClaudeWorld", "claude", "claude_world"]
+@pytest.fixture(scope="module")
+async def claude_world(claude_place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
+    """The same once its model and its gate are open."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(claude_place.model)
+        stack.push_async_callback(claude_place.end)
+        await claude_place.runner.start()
+        yield claude_place

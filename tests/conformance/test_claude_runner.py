@@ -4,9 +4,9 @@ import pytest
 
 from ashep.testing.runners import *  # noqa: F403 - its tests
 from ashep.testing.worlds import RunnerWorld
-from tests.conformance.claudes import ClaudeWorld, claude_world
+from tests.conformance.claudes import ClaudeWorld, claude_place, claude_world
 
-__all__ = ["claude_world"]
+__all__ = ["claude_place", "claude_world"]
 
 pytestmark = [pytest.mark.real, pytest.mark.anyio]
 

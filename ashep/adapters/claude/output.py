@@ -12,6 +12,7 @@ from pathlib import Path
 from ashep.adapters.claude import refusals
 from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, strings, text
 from ashep.core.facts.runs import Refusal
+from ashep.core.resources.providers import ABORTED
 from ashep.ports.runner import MOST_TEXT
 
 _PIECE = b'{"type":"stream_event"'
@@ -48,8 +49,6 @@ class Output:
         self._lines = Lines(file)
         self.result: Result | None = None
         """The end, where it has come."""
-        self.blocked = False
-        """A hook, the gate, did not let the prompt through."""
         self.asked = False
         """The model was asked, or is."""
         self.model: str | None = None
@@ -100,6 +99,8 @@ class Output:
         if end is None or not end.failed:
             return None
         name = refusals.name_of(end.reason, api=end.status is not None)
+        if name == ABORTED:
+            return f"{ABORTED}: the turn was stopped"
         said = refusals.words(end.said) if name == "APIError" else end.said or end.reason or "it does not say why"
         return f"{name}: {said}"
 
@@ -115,15 +116,13 @@ class Output:
         elif kind == "result":
             self._end(event)
         elif kind == "system" and what == "init":  # a turn begins, perhaps behind another one's result [8]
-            self.result, self.blocked = None, False
+            self.result = None
         elif kind == "system" and what == "api_retry":
             delay, status = timedelta(milliseconds=number(event, "retry_delay_ms")), int(number(event, "error_status"))
             self.retry = refusals.of_retry(status or None, text(event, "error"), delay, int(number(event, "attempt")))
             self.asked = True
         elif kind == "system" and what == "status":
             self.compacts = text(event, "status") == "compacting"
-        elif text(part(event, "prompt_submit_outcome"), "kind") == "blocked_by_hook":
-            self.blocked = True
 
     def _count(self, event: Event) -> None:
         self.retry, self.asked = None, True

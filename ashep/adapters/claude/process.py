@@ -35,7 +35,9 @@ _OTHERS = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAU
 """What another session of Claude Code, or of ours, gives to what it starts."""
 
 _OWN = {
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # no notes from one session to the next
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # one result, and no tool that outlives it [8]
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",  # `@/etc/passwd` in an issue would put that file into the prompt, unasked
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_MAX_RETRIES": RETRIES,
     "DISABLE_AUTOUPDATER": "1",

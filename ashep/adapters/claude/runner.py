@@ -245,7 +245,8 @@ class ClaudeRunner:
         folder, secret, gate = attempt.folder, secrets.token_urlsafe(32), self._ready()
         self._redaction.add(secret)
         tools = settings.tools_of(session, web=self._web)
-        line = {"type": "user", "message": {"role": "user", "content": prompt.text}, "uuid": attempt.uuid}
+        said = f"\n{prompt.text}" if prompt.text.startswith("/") else prompt.text  # it is no command of Claude Code's
+        line = {"type": "user", "message": {"role": "user", "content": said}, "uuid": attempt.uuid}
         given = {
             "prompt": json.dumps(line) + "\n",
             "secret": secret,

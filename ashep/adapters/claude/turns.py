@@ -2,11 +2,11 @@
 
     begun   process   its output                      the turn is
     -       lives     -                               running
-    any     dead      an end                          finished
+    any     dead      an end after a turn, an error   finished
     any     dead      we stopped it, no end           finished, with the error of an abort
-    no      dead      blocked, or nothing             missing: the model was not asked
+    no      dead      an end without a turn, nothing  missing: the model was not asked
     no      dead      nothing, and it said why        finished, with that as its error
-    yes     dead      no end, or blocked              incomplete: whether the model was asked cannot be known
+    yes     dead      the same                        incomplete: whether the model was asked cannot be known
 
 Where the model shows to have been asked although nothing says that it was let through, that counts as begun. A turn
 that is incomplete is begun again by who decides so, under an id of its own: nobody else does it.
@@ -24,6 +24,7 @@ PROVIDER = "anthropic"
 ENDED = " ended"
 """Behind an instance: its process is dead, and took its turn with it."""
 
+_ABORTED = f"{ABORTED}: the turn was stopped"
 _WORDS = 2000  # characters of what a process said before it died
 
 
@@ -45,18 +46,14 @@ def standing(attempt: Attempt, output: Output, known: Process | None) -> Standin
     if alive:
         return Standing("running", name)
     end, aborted = output.result, attempt.has("aborted")
-    if end is not None and not (output.blocked and end.turns == 0):
-        return Standing("finished", name, _aborted(output.failure()) if aborted and end.failed else output.failure())
+    if end is not None and (end.failed or end.turns > 0):
+        return Standing("finished", name, _ABORTED if aborted and end.failed else output.failure())
     if aborted:
-        return Standing("finished", name, _aborted(None))
+        return Standing("finished", name, _ABORTED)
     if attempt.has("begun") or output.asked:
         return Standing("incomplete", ended)
-    why = "" if output.blocked else _last_words(attempt)
+    why = _last_words(attempt)
     return Standing("finished", name, f"ClaudeError: {why}") if why else Standing("missing", ended)
-
-
-def _aborted(error: str | None) -> str:
-    return error if error and error.startswith(ABORTED) else f"{ABORTED}: the turn was stopped"
 
 
 def _last_words(attempt: Attempt) -> str:
