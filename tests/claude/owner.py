@@ -1,6 +1,6 @@
 """A daemon that gives Claude Code one prompt and dies: at once, or when the turn has begun.
 
-`python -m tests.claude.owner PROGRAM FOLDER WORK HOME KEY MESSAGE TEXT at-once|begun`, with the environment of the turn.
+`python -m tests.claude.owner PROGRAM FOLDER WORK HOME KEY MESSAGE TEXT WHEN`, with the environment of the turn.
 """
 
 import os
@@ -35,4 +35,4 @@ async def main(program: str, folder: str, work: str, home: str, key: str, messag
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(main, *sys.argv[1:9])  # pyright: ignore[reportArgumentType] - so many

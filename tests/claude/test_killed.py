@@ -1,4 +1,4 @@
-"""A turn begins once, whoever is killed when; what died in the midst begins again where it is asked for, and is seen."""
+"""A turn begins once, whoever is killed when; what died in the midst is seen, and begins again where that is asked."""
 
 import os
 import sys
