@@ -202,13 +202,23 @@ class ClaudeRunner:
         session = await anyio.to_thread.run_sync(self._store.session, prompt.session)
         if session is None:
             raise RunnerRefused(f"there is no session {prompt.session[:100]}")
-        earlier = await anyio.to_thread.run_sync(self._store.attempts, prompt.session, prompt.message_id)
-        if earlier and not await anyio.to_thread.run_sync(process.runs, earlier[-1]):
-            await process.sweep(earlier[-1])  # its tools may have outlived it, and would work beside the next one
+        earlier = await anyio.to_thread.run_sync(self._dead, prompt.session, prompt.message_id)
+        if earlier is not None:
+            await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
         instance = await anyio.to_thread.run_sync(self._begin_turn, session, prompt)
         self._watch.sent(prompt.session)
         self._stir()
         return instance
+
+    def _dead(self, session: str, message: str | None = None) -> Attempt | None:
+        """The last attempt of a message, or the one whose end nobody has seen, if its process has ended for good.
+
+        Behind the lock: one that is about to be started holds it.
+        """
+        with self._store.lock(session):
+            attempts = self._store.attempts(session, message) if message else [self._store.current(session)]
+            last = attempts[-1] if attempts else None
+            return last if last is not None and not process.runs(last) else None
 
     def _begin_turn(self, session: Session, prompt: Prompt) -> str:
         with self._store.lock(prompt.session):
@@ -415,7 +425,7 @@ class ClaudeRunner:
         """Where a turn has ended, end what it left behind, and look at it no more."""
         if seen.running:
             return
-        attempt = await anyio.to_thread.run_sync(self._store.current, seen.session)
+        attempt = await anyio.to_thread.run_sync(self._dead, seen.session)
         if attempt is not None:
             with suppress(RunnerUnavailable):
                 await process.sweep(attempt)
@@ -423,5 +433,5 @@ class ClaudeRunner:
 
     def _forget(self, attempt: Attempt) -> None:
         with self._store.lock(attempt.session):
-            if self._store.current(attempt.session) == attempt and not process.runs(attempt):
+            if self._store.current(attempt.session) == attempt:
                 self._store.set_current(attempt.session, None)
