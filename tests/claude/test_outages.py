@@ -51,9 +51,9 @@ async def test_pings_for_ever_are_silence(world: ClaudeWorld) -> None:
         async for _ in world.runner.signs():
             pass
 
+    session, _, sent = await begun(world, Act(), runs=True)
     async with anyio.create_task_group() as group:
         group.start_soon(listen)
-        session, _, sent = await begun(world, Act(), runs=True)
         with anyio.fail_after(30):
             while not world.model.asks:
                 await anyio.sleep(0.05)
