@@ -1,5 +1,6 @@
 """The parts of the adapter on recorded lines, without the program: what it told, what it wrote, what rules say."""
 
+import io
 import json
 import re
 import tracemalloc
@@ -192,6 +193,13 @@ def test_odd_lines_are_no_trouble(tmp_path: Path, line: str) -> None:
     assert output.failure() is None
 
 
+def test_a_conversation_that_is_made_shorter_shows_as_work(tmp_path: Path) -> None:
+    """facts/claude-code.md 34."""
+    status = {"type": "system", "subtype": "status", "status": "compacting"}
+    assert told(tmp_path, INIT, status).compacts
+    assert not told(tmp_path, INIT, status, status | {"status": "requesting"}).compacts
+
+
 # --- how an attempt stands -------------------------------------------------------------------------------------------
 
 BLOCKED = ends(num_turns=0, terminal_reason=None, result="blocked", modelUsage={}, total_cost_usd=0)
@@ -312,7 +320,10 @@ def test_a_transcript_is_found_whatever_its_folder_is_called_and_grows_with_its_
     assert transcript.file_of(config, SESSION) is None
     (folder / f"{SESSION}.jsonl").write_text("x" * 10)
     (folder / SESSION / "subagents" / "agent-1.jsonl").write_text("x" * 5)
-    assert (transcript.file_of(config, SESSION), transcript.grown(config, SESSION)) == (folder / f"{SESSION}.jsonl", 15)
+    file = transcript.file_of(config, SESSION)
+    assert file is not None
+    assert file == folder / f"{SESSION}.jsonl"
+    assert transcript.grown(file) == 15
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
@@ -414,8 +425,8 @@ def test_questions_and_their_answers_are_files(tmp_path: Path) -> None:
     assert list(asks.open_in(attempt, Redaction())) == []
 
 
-def test_what_cannot_be_judged_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", (tmp_path / "empty").open("w+"))
+def test_what_cannot_be_judged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"tool_name": "Bash"'))
     assert hook.main() == 2
 
 

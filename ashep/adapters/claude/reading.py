@@ -78,6 +78,13 @@ class Readings:
             written = found.written if found is not None else []
             return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in written))
 
+    def size(self, session: str) -> int:
+        """Bytes that stand in a session's transcripts."""
+        reading = self.of(session)
+        with reading.lock:
+            found = self._transcript(reading, session)
+        return transcript.grown(found.file) if found is not None else 0
+
     def before(self, session: str) -> Before:
         """What stands in a session now."""
         reading = self.of(session)

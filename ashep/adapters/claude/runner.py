@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import anyio.to_thread
@@ -23,7 +23,7 @@ from ashep.adapters.claude.signs import IDLE, LOOK, TOOLS, Seen, Watch
 from ashep.adapters.claude.store import MESSAGE, Attempt, Process, Session, Store, session_id
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
-from ashep.errors import ProgramMissing, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
@@ -39,6 +39,8 @@ _HEADLESS = (
     "-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",
     "--setting-sources", "user", "--strict-mcp-config",
 )  # fmt: skip
+_Answer = TypeVar("_Answer")
+_Given = TypeVarTuple("_Given")
 _VERSION = 30.0  # seconds for the program to say its version
 
 
@@ -84,7 +86,7 @@ class ClaudeRunner:
         self._starting = anyio.Lock()
         self._watch = Watch()
         self._stirs = anyio.Event()
-        self._version = ""
+        self._version = "", 0
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -97,8 +99,7 @@ class ClaudeRunner:
                 self._stir()
 
     def _make(self) -> None:
-        if not self._command or shutil.which(self._command[0], path=self._environ.get("PATH")) is None:
-            raise RunnerUnavailable(f"{self._command[0] if self._command else 'claude'} is not there")
+        self._written()
         self._store.make()
         if not self._config.is_dir():
             paths.make_folder(self._config)
@@ -120,6 +121,14 @@ class ClaudeRunner:
             raise RunnerUnavailable("Claude Code was not started")
         return self._gate
 
+    async def _do(self, work: Callable[[Unpack[_Given]], _Answer], *given: *_Given) -> _Answer:
+        """Do what blocks, once the gate is open. Raises `RunnerUnavailable` where the disk does not do its part."""
+        self._ready()
+        try:
+            return await anyio.to_thread.run_sync(work, *given)
+        except OSError as error:
+            raise RunnerUnavailable(f"{error.filename or self._store.folder}: {error.strerror or error}") from error
+
     def _stir(self) -> None:
         self._stirs.set()
         self._stirs = anyio.Event()
@@ -128,20 +137,32 @@ class ClaudeRunner:
 
     async def catalog(self) -> Catalog:
         """Say what the installation offers (see the port)."""
-        self._ready()
-        if not self._version:
+        names, version = await self._do(self._agents), await self._read_version()
+        instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
+        return Catalog(version, instance, names, self._models, self._default, tried=tried)
+
+    async def _read_version(self) -> str:
+        """Ask the program for its version, once for each that stands there."""
+        known, of = self._version
+        written = await self._do(self._written)
+        if not known or of != written:
             environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
             try:
                 done = await programs.run([*self._command, "--version"], cwd=None, env=environ, timeout=_VERSION)
-            except ProgramMissing as error:
+            except (ProgramMissing, ProgramTimedOut) as error:
                 raise RunnerUnavailable(str(error)) from error
-            self._version = done.stdout.decode(errors="replace").split(" ")[0].strip()
-            if done.returncode or not self._version:
-                self._version = ""
+            known = done.stdout.decode(errors="replace").split(" ")[0].strip()
+            if done.returncode or not known:
                 raise RunnerUnavailable(f"{self._command[0]} --version ended with {done.returncode}")
-        names = await anyio.to_thread.run_sync(self._agents)
-        instance, tried = f"claude-{self._version}", programs.CLAUDE_VERSION
-        return Catalog(self._version, instance, names, self._models, self._default, tried=tried)
+            self._version = known, written
+        return known
+
+    def _written(self) -> int:
+        """When the program was written, in nanoseconds."""
+        program = shutil.which(self._command[0], path=self._environ.get("PATH"))
+        if program is None:
+            raise RunnerUnavailable(f"{self._command[0]} is not there")
+        return os.stat(program).st_mtime_ns
 
     def _agents(self) -> tuple[str, ...]:
         self._check_login()
@@ -159,8 +180,7 @@ class ClaudeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Keep what a session may do, under an id of its key and folder (see the port): idempotent."""
-        self._ready()
-        return await anyio.to_thread.run_sync(self._open, request)
+        return await self._do(self._open, request)
 
     def _open(self, request: SessionRequest) -> str:
         directory = self._real(request.directory)
@@ -175,19 +195,16 @@ class ClaudeRunner:
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session with a key (see the port): there is one at most in a folder."""
-        self._ready()
-        session = session_id(key, await anyio.to_thread.run_sync(self._real, directory))
+        session = session_id(key, await self._do(self._real, directory))
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
         """Whether a session was opened (see the port)."""
-        self._ready()
-        return await anyio.to_thread.run_sync(self._store.session, session) is not None
+        return await self._do(self._store.session, session) is not None
 
     async def asked(self, session: str) -> tuple[str, ...]:
         """The ids of a session's user messages (see the port)."""
-        self._ready()
-        return await anyio.to_thread.run_sync(self._readings.asked, session)
+        return await self._do(self._readings.asked, session)
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -199,13 +216,13 @@ class ClaudeRunner:
         self._ready()
         if not MESSAGE.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:100]} is no message's id")
-        session = await anyio.to_thread.run_sync(self._store.session, prompt.session)
+        session = await self._do(self._store.session, prompt.session)
         if session is None:
             raise RunnerRefused(f"there is no session {prompt.session[:100]}")
-        earlier = await anyio.to_thread.run_sync(self._dead, prompt.session, prompt.message_id)
+        earlier = await self._do(self._dead, prompt.session, prompt.message_id)
         if earlier is not None:
             await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
-        instance = await anyio.to_thread.run_sync(self._begin_turn, session, prompt)
+        instance = await self._do(self._begin_turn, session, prompt)
         self._watch.sent(prompt.session)
         self._stir()
         return instance
@@ -287,8 +304,7 @@ class ClaudeRunner:
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port)."""
-        self._ready()
-        found = await anyio.to_thread.run_sync(self._readings.turn, session, message_id, ours)
+        found = await self._do(self._readings.turn, session, message_id, ours)
         clean, refused = self._redaction.text, found.refused
         if refused is not None:
             refused = Refusal(refused.kind, clean(refused.why), refused.again_in, refused.attempt)
@@ -300,11 +316,10 @@ class ClaudeRunner:
 
     async def life(self, session: str) -> Life:
         """Read a session's signs of life (see the port)."""
-        self._ready()
-        current = await anyio.to_thread.run_sync(self._store.current, session)
+        current = await self._do(self._store.current, session)
         if current is None:
             return Life(timedelta())
-        output = await anyio.to_thread.run_sync(self._readings.output, current)
+        output = await self._do(self._readings.output, current)
         call = ("", "compaction") if output.compacts else output.tool
         return Life(
             quiet=timedelta(seconds=self._watch.quiet(session)),
@@ -315,8 +330,7 @@ class ClaudeRunner:
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions in which a process of ours runs, or a person's is at work (see the port)."""
-        self._ready()
-        return await anyio.to_thread.run_sync(self._busy, [*sessions])
+        return await self._do(self._busy, [*sessions])
 
     def _busy(self, sessions: list[str]) -> frozenset[str]:
         current = {one: self._store.current(one) for one in sessions}
@@ -326,29 +340,26 @@ class ClaudeRunner:
 
     async def abort(self, session: str) -> None:
         """Stop a session's process and see it gone, with all that it started (see the port); a person's goes on."""
-        self._ready()
-        current = await anyio.to_thread.run_sync(self._store.current, session)
+        current = await self._do(self._store.current, session)
         if current is None:
             return
-        known = await anyio.to_thread.run_sync(process.found, current)
-        if known is not None and await anyio.to_thread.run_sync(process.lives, known):
-            await anyio.to_thread.run_sync(current.note, "aborted")
+        known = await self._do(process.found, current)
+        if known is not None and await self._do(process.lives, known):
+            await self._do(current.note, "aborted")
             await process.stop(current, known)
         self._stir()
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""
-        self._ready()
-        file = await anyio.to_thread.run_sync(transcript.file_of, self._config, session)
-        said = "" if file is None else await anyio.to_thread.run_sync(transcript.tail, file, limit)
+        file = await self._do(transcript.file_of, self._config, session)
+        said = "" if file is None else await self._do(transcript.tail, file, limit)
         return self._redaction.text(said)[-limit:] if limit > 0 else ""
 
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
         """What sessions of ours ask (see the port)."""
-        self._ready()
-        return await anyio.to_thread.run_sync(self._requests, [*sessions])
+        return await self._do(self._requests, [*sessions])
 
     def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
         current = [attempt for one in sessions if (attempt := self._store.current(one)) is not None]
@@ -366,11 +377,10 @@ class ClaudeRunner:
         message: str,
     ) -> bool:
         """Answer a request (see the port)."""
-        self._ready()
-        current = await anyio.to_thread.run_sync(self._store.current, session)
-        if current is None or not await anyio.to_thread.run_sync(process.runs, current):
+        current = await self._do(self._store.current, session)
+        if current is None or not await self._do(process.runs, current):
             return False
-        return await anyio.to_thread.run_sync(asks.answer, current, request, kind, verdict, answers, message)
+        return await self._do(asks.answer, current, request, kind, verdict, answers, message)
 
     # --- signs ----------------------------------------------------------------------------------------------------
 
@@ -386,7 +396,7 @@ class ClaudeRunner:
                 while self._is_open():
                     tools = anyio.current_time() >= tools_at
                     tools_at = anyio.current_time() + TOOLS if tools else tools_at
-                    seen = await anyio.to_thread.run_sync(self._look, tools)
+                    seen = await self._seen(tools)
                     for sign in self._watch.take(seen):
                         yield sign
                     for one in seen:
@@ -405,6 +415,11 @@ class ClaudeRunner:
         with anyio.move_on_after(seconds):
             await self._stirs.wait()
 
+    async def _seen(self, tools: bool) -> list[Seen]:
+        with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
+            return await self._do(self._look, tools)
+        return []
+
     def _look(self, tools: bool) -> list[Seen]:
         found = list[Seen]()
         for session in self._store.live():
@@ -413,7 +428,7 @@ class ClaudeRunner:
                 continue
             known = process.found(attempt)
             running = process.lives(known)
-            size = transcript.grown(self._config, session)
+            size = self._readings.size(session)
             with suppress(OSError):
                 size += (attempt.folder / "stdout").stat().st_size
             people = self._readings.people(session, attempt)
@@ -425,11 +440,11 @@ class ClaudeRunner:
         """Where a turn has ended, end what it left behind, and look at it no more."""
         if seen.running:
             return
-        attempt = await anyio.to_thread.run_sync(self._dead, seen.session)
-        if attempt is not None:
-            with suppress(RunnerUnavailable):
+        with suppress(RunnerUnavailable):
+            attempt = await self._do(self._dead, seen.session)
+            if attempt is not None:
                 await process.sweep(attempt)
-                await anyio.to_thread.run_sync(self._forget, attempt)
+                await self._do(self._forget, attempt)
 
     def _forget(self, attempt: Attempt) -> None:
         with self._store.lock(attempt.session):

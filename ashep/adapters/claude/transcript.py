@@ -46,11 +46,8 @@ def file_of(config: Path, session: str) -> Path | None:
     return Path(min(found)) if found else None
 
 
-def grown(config: Path, session: str) -> int:
+def grown(file: Path) -> int:
     """Bytes that stand in a session's transcript and in those of its subagents."""
-    file = file_of(config, session)
-    if file is None:
-        return 0
     below = glob.glob(f"{glob.escape(str(file.with_suffix('')))}/subagents/agent-*.jsonl")
     total = 0
     for one in (file, *map(Path, below)):
