@@ -157,3 +157,45 @@ async def test_a_subagent_and_a_command_in_the_background_end_in_one_result(worl
     kinds = [json.loads(line)["type"] for line in (await output.read_text()).splitlines()]
     assert kinds.count("result") == 1
     assert turn.tokens > sum(len(json.dumps(ask.messages)) for ask in world.model.asks[-1:]) // 10
+
+
+async def test_a_reader_asks_too_and_is_asked_about(world: ClaudeWorld) -> None:
+    key, word = name(), name()
+    asks = (rule("webfetch", "*", "ask"),)
+    session = await world.runner.open_session(SessionRequest(key, key, "read", permissions=asks))
+    options = [{"label": one, "description": "d"} for one in ("first", "second")]
+    which = {"question": "Which one?", "header": "h", "multiSelect": False, "options": options}
+    fetch = Call("webfetch", {"url": "http://127.0.0.1:1/x", "prompt": "what does it say?"})
+    world.steps[word] = [Call("askuserquestion", {"questions": [which]}), fetch, fetch]
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    question = await asked(world, session)
+    assert await world.runner.reply(session, question.id, "question", "answer", (("neither of them",),), "")
+    first = await asked(world, session, question.id)
+    assert (first.tool, first.patterns) == ("webfetch", ("http://127.0.0.1:1/x",))
+    assert await world.runner.reply(session, first.id, "permission", "allow", (), "")
+    second = await asked(world, session, first.id)
+    assert await world.runner.reply(session, second.id, "permission", "deny", (), "not this time")
+    await settled(world, session, sent.message_id)
+    told = world.model.asks[-1].results
+    assert "neither of them" in told[0]
+    assert "ECONNREFUSED" in told[1], "it was fetched, in vain"
+    assert "not this time" in told[2]
+
+
+async def test_an_agent_that_names_more_tools_has_no_more(world: ClaudeWorld) -> None:
+    tools = "Bash, Write, Read, Grep, SendMessage, CronCreate, ListAgents"
+    text = f"---\nname: greedy\ndescription: wants all\ntools: {tools}\n---\nDo it.\n"
+    await anyio.Path(world.config, "agents", "greedy.md").write_text(text)
+    key, word, made = name(), name(), anyio.Path(world.directory, "made")
+    session = await world.runner.open_session(SessionRequest(key, key, "read"))
+    world.steps[word] = [
+        Call("Bash", {"command": f"touch {made}", "description": "make it"}),
+        Call("Write", {"file_path": str(made), "content": "x"}),
+        Call("grep", {"pattern": "SECRET", "outputMode": "content"}),
+    ]
+    sent = prompt(session, word, agent="greedy")
+    await world.runner.send(sent)
+    await settled(world, session, sent.message_id)
+    assert not await made.exists()
+    assert {*world.model.asks[-1].tools}.isdisjoint({"sendmessage", "croncreate", "listagents", "bash", "write"})

@@ -37,7 +37,7 @@ DETAILS = ("command", "file_path", "notebook_path", "url", "query", "pattern", "
 
 _BETWEEN = re.compile(r"&&|\|\||[;|&\n`(){}]|\$\(|[<>]+")
 _GIVEN = re.compile(r"(?:[A-Za-z_]\w*=\S*\s+)+")
-_LOOK = 0.1  # seconds
+_LOOK = 0.2  # seconds
 
 
 def texts(tool: str, detail: str, folder: str) -> list[str]:
