@@ -69,6 +69,9 @@ async def test_what_may_not_begin_is_not_asked_of_the_model_and_may_later(world:
     assert (turn.text, turn.people, world.seen(word)) == ("END", (), 1)
 
 
+PLANTED = "xplantedx"
+
+
 def plant(folder: Path) -> Path:
     """Hooks and a server in a work tree, as an agent may leave them for the next one; gives what they would write."""
     mark = folder / "planted"
@@ -78,7 +81,14 @@ def plant(folder: Path) -> Path:
     (folder / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
     server = {"command": "/bin/sh", "args": ["-c", f"echo server >> {mark}"]}
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"planted": server}}))
-    (folder / "CLAUDE.md").write_text("PLANTED INSTRUCTIONS")
+    for one in ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".claude/CLAUDE.md", ".claude/rules/one.md"):
+        (folder / one).parent.mkdir(exist_ok=True)
+        (folder / one).write_text(PLANTED)
+    (folder / ".claude" / "agents").mkdir()
+    (folder / ".claude" / "agents" / "planted.md").write_text(f"---\nname: {PLANTED}\ndescription: x\n---\nDo it.\n")
+    (folder / ".claude" / "skills" / "planted").mkdir(parents=True)
+    skill = f"---\nname: {PLANTED}\ndescription: x\n---\nDo it.\n"
+    (folder / ".claude" / "skills" / "planted" / "SKILL.md").write_text(skill)
     return mark
 
 
@@ -90,7 +100,7 @@ async def test_nothing_that_stands_in_the_tree_starts(world: ClaudeWorld) -> Non
     await world.runner.send(sent)
     await settled(world, session, sent.message_id)
     assert not await mark.exists()
-    assert "PLANTED" not in json.dumps([ask.messages for ask in world.model.asks])
+    assert PLANTED not in json.dumps([(ask.messages, ask.offered) for ask in world.model.asks])
     plain = [world.program, "-p", "--", "hello"]
     await programs.run(plain, cwd=world.directory, env=world.environ, timeout=60)
     assert "hook" in await mark.read_text(), "without our settings it does, so that this test can fail"

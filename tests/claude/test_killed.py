@@ -11,6 +11,7 @@ import pytest
 from ashep.adapters import processes, programs
 from ashep.adapters.claude.store import Attempt
 from ashep.demo.model import Call
+from ashep.errors import RunnerUnavailable
 from ashep.ports.runner import Prompt
 from ashep.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, settled
 from tests.conformance.claudes import ClaudeWorld
@@ -105,6 +106,45 @@ async def test_killed_in_a_tool_the_tool_ends_too_before_the_turn_begins_again(w
     assert not await anyio.to_thread.run_sync(processes.lives, int(pid), started)
     assert (await settled(world, session, sent.message_id)).text == "END"
     assert world.seen(word) == 2
+
+
+async def test_killed_with_its_daemon_it_is_seen_by_the_next_one(world: ClaudeWorld) -> None:
+    word = name()
+    world.acts[word] = Act(does="hangs")
+    session, message, instance = await owned(world, word, "begun")
+    await asked_of_model(world, word)
+    await world.kill()
+    turn = await world.runner.turn(session, message)
+    assert (turn.state, turn.instance) == ("incomplete", f"{instance} ended")
+    world.acts[word] = Act("AFTER")
+    assert await world.runner.send(Prompt(session, message, "prt_1", word)) != instance
+    assert (await settled(world, session, message)).text == "AFTER"
+    assert (world.seen(word), world.begun) == (2, [(session, message)])
+
+
+@pytest.mark.parametrize("at", ["start", "gate"])
+async def test_killed_at_any_moment_it_is_asked_as_often_as_it_began(world: ClaudeWorld, at: str) -> None:
+    async def once(delay: float) -> None:
+        session, word = await opened(world), name()
+        world.steps[word] = [Call("bash", {"command": "true", "description": "look"})]
+        sent = prompt(session, word)
+        pid, started = map(int, (await world.runner.send(sent)).split("."))
+        while at == "gate" and (session, sent.message_id) not in world.begun:
+            await anyio.sleep(0.005)
+        await anyio.sleep(delay)
+        await processes.kill(pid, started, RunnerUnavailable)
+        died = await world.runner.turn(session, sent.message_id)
+        began = world.begun.count((session, sent.message_id))
+        assert world.seen(word) <= began, "and never without having been written down"
+        assert (died.state != "missing") is (began == 1)
+        await world.runner.send(sent)
+        turn = await settled(world, session, sent.message_id)
+        assert (turn.text, turn.error, turn.people) == ("END", None, ())
+        assert world.seen(word) <= (1 if died.state in ("missing", "finished") else 2)
+
+    async with anyio.create_task_group() as group:
+        for k in range(4):
+            group.start_soon(once, 0.1 + 0.12 * k)
 
 
 async def test_a_process_that_nobody_wrote_down_is_found(world: ClaudeWorld) -> None:

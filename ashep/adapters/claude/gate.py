@@ -10,15 +10,14 @@ import asyncio
 import json
 import secrets
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from ashep.adapters.claude.lines import Event, event_of, text
 from ashep.adapters.claude.store import Store
 
-Begin = Callable[[str, str, str], Coroutine[Any, Any, bool]]
+Begin = Callable[[str, str, str], Awaitable[bool]]
 """Makes durable that a turn begins, given its session, message and a sentence; says whether it may."""
 
 _MOST = 4 * 1024 * 1024  # bytes of a question
@@ -44,6 +43,9 @@ class Gate:
         self._server.shutdown()
         self._server.server_close()
 
+    async def _ask(self, session: str, message: str, why: str) -> bool:
+        return await self._begin(session, message, why)
+
     def opens(self, name: str, secret: str, event: Event) -> str:
         """Say why a prompt may not begin; empty: it may, and that is written down. In a thread of the server's."""
         attempt = self._store.attempt(name)
@@ -64,11 +66,11 @@ class Gate:
         why = "its process is about to ask the model"
         if attempt.number > 1:
             why += f", at attempt {attempt.number}"
-        asked = asyncio.run_coroutine_threadsafe(self._begin(attempt.session, attempt.message, why), self._loop)
+        begins = self._ask(attempt.session, attempt.message, why)
         try:
-            may = asked.result(_PATIENCE)
-        except BaseException:
-            asked.cancel()  # it may have been written down: what was begun stays so
+            may = asyncio.run_coroutine_threadsafe(begins, self._loop).result(_PATIENCE)
+        except RuntimeError:
+            begins.close()  # the loop is closed; whatever else goes wrong, it may have been written down, and stays so
             raise
         if not may:
             (attempt.folder / "begun").unlink()
