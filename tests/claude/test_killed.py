@@ -85,7 +85,8 @@ async def test_killed_at_the_gate_it_may_have_begun_and_begins_again_where_it_is
     await runner.aclose()
 
 
-async def test_killed_in_a_tool_the_tool_ends_too_before_the_turn_begins_again(world: ClaudeWorld) -> None:
+@pytest.mark.parametrize("by", ["send", "abort"])
+async def test_killed_in_a_tool_the_tool_ends_too_before_anything_begins(world: ClaudeWorld, by: str) -> None:
     word, mark = name(), world.directory / "at-work"
     world.steps[word] = [Call("bash", {"command": f"echo $$ > {mark}; exec sleep 25", "description": "wait"})]
     session = await opened(world)
@@ -102,8 +103,9 @@ async def test_killed_in_a_tool_the_tool_ends_too_before_the_turn_begins_again(w
     turn = await world.runner.turn(session, sent.message_id)
     assert (turn.state, turn.instance, turn.tokens > 0) == ("incomplete", f"{first} ended", True)
     world.steps[word] = []
-    assert await world.runner.send(sent) != first
+    await (world.runner.send(sent) if by == "send" else world.runner.abort(session))
     assert not await anyio.to_thread.run_sync(processes.lives, int(pid), started)
+    await world.runner.send(sent)
     assert (await settled(world, session, sent.message_id)).text == "END"
     assert world.seen(word) == 2
 

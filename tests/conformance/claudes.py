@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters import processes, programs
-from ashep.adapters.claude import ClaudeRunner, transcript
+from ashep.adapters.claude import CANNOT, ClaudeRunner, transcript
 from ashep.adapters.claude.lines import event_of
 from ashep.core.facts.runs import Model
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
@@ -21,13 +21,6 @@ from ashep.testing.worlds import FETCHED, Act
 from tests.conformance.runners import EVERYTHING, act_for
 
 AGENT = "---\nname: {0}\ndescription: made for a test\n---\nDo as you are told.\n"
-
-CANNOT = {
-    "serves": "each turn is a process of its own; there is no server",
-    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
-    "words": "while it waits for a provider it tells the status, and not the provider's words",
-}
-"""What Claude Code cannot be made to do, and why."""
 
 
 def claude() -> str:

@@ -3,6 +3,6 @@
 Never: what follows from a turn, or what its answer is worth.
 """
 
-from ashep.adapters.claude.runner import ClaudeRunner
+from ashep.adapters.claude.runner import CANNOT, ClaudeRunner
 
-__all__ = ["ClaudeRunner"]
+__all__ = ["CANNOT", "ClaudeRunner"]

@@ -28,6 +28,13 @@ from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
+CANNOT: Mapping[str, str] = {
+    "serves": "each turn is a process of its own; there is no server whose life is theirs",
+    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
+    "words": "while it waits for a provider it tells the status, and not the provider's words",
+}
+"""What the suite of runners knows and Claude Code has not, and why (`ashep.testing.worlds.RunnerWorld.can`)."""
+
 ALIASES = ("opus", "sonnet", "haiku")
 """Names of models that every installation knows."""
 
@@ -219,9 +226,10 @@ class ClaudeRunner:
         session = await self._do(self._store.session, prompt.session)
         if session is None:
             raise RunnerRefused(f"there is no session {prompt.session[:100]}")
-        earlier = await self._do(self._dead, prompt.session, prompt.message_id)
-        if earlier is not None:
-            await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
+        for message in (None, prompt.message_id):
+            earlier = await self._do(self._dead, prompt.session, message)
+            if earlier is not None:
+                await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
         instance = await self._do(self._begin_turn, session, prompt)
         self._watch.sent(prompt.session)
         self._stir()
@@ -285,7 +293,7 @@ class ClaudeRunner:
         }
         for name, content in given.items():
             (folder / name).touch(mode=0o600)
-            (folder / name).write_text(content, encoding="utf-8")
+            (folder / name).write_text(content, encoding="utf-8", errors="replace")
         known = transcript.file_of(self._config, prompt.session) is not None
         argv = [*self._command, *_HEADLESS, "--resume" if known else "--session-id", prompt.session]
         argv += ["--settings", str(folder / "settings.json"), "--permission-mode", settings.mode_of(session)]
@@ -293,14 +301,14 @@ class ClaudeRunner:
         if given["instructions.md"]:
             argv += ["--append-system-prompt-file", str(folder / "instructions.md")]
         model = prompt.model or self._default
-        argv += [] if model is None else ["--model", model.model]
+        argv += [] if model is None else [f"--model={model.model}"]  # of one piece: no name is an option
         return [*argv, *self._agent(prompt.agent)], secret
 
     def _agent(self, name: str | None) -> list[str]:
         if name is None:
             return []
         own = None if name in agents.named(self._config) else agents.definition(name, self._base_agents())
-        return [*([] if own is None else ["--agents", own]), "--agent", name]
+        return [*([] if own is None else ["--agents", own]), f"--agent={name}"]
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port)."""
@@ -347,6 +355,8 @@ class ClaudeRunner:
         if known is not None and await self._do(process.lives, known):
             await self._do(current.note, "aborted")
             await process.stop(current, known)
+        else:
+            await process.sweep(current)
         self._stir()
 
     async def transcript(self, session: str, limit: int) -> str:
