@@ -61,6 +61,11 @@ def _alternatives(pattern: str) -> tuple[str, ...]:
     return (pattern, pattern.removesuffix(" *")) if pattern.endswith(" *") else (pattern,)
 
 
+def expression(pattern: str) -> str:
+    """The same as a regular expression, for a program that judges without any of this."""
+    return f"(?s:{_matcher(pattern).pattern})"
+
+
 def covers(pattern: str, other: str) -> bool:
     """Whether a pattern fits all that another one fits; never True where it does not."""
     return all(_matcher(pattern, "[^*]").fullmatch(text) for text in _alternatives(other))

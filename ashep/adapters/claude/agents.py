@@ -1,0 +1,54 @@
+"""The agents that a prompt can name: the user's own, and those of the base commit, which its processes do not look for.
+
+An agent is a file `agents/<name>.md`: a head in YAML with its description, tools and model, and its prompt. Those in a
+work tree are not read, since `--setting-sources user` leaves them out, and an agent might have written them: what the
+base holds is handed over on the command line.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+BUILT_IN = ("claude", "Explore", "general-purpose", "Plan")
+"""What 2.1.330 has of itself."""
+
+_BIGGEST = 64 * 1024  # bytes of a definition; an argument of a program takes 128 KiB
+_KEPT = ("description", "tools", "disallowedTools", "model")
+
+
+def named(config: Path) -> tuple[str, ...]:
+    """The user's own, by name. Blocks."""
+    found = list[str]()
+    with suppress(OSError):
+        for file in sorted((config / "agents").glob("*.md")):
+            with suppress(OSError, ValueError), file.open(encoding="utf-8") as opened:
+                head, _ = _split(opened.read(_BIGGEST))
+                found.append(str(head.get("name") or file.stem))
+    return tuple(found)
+
+
+def definition(name: str, base: Mapping[str, str]) -> str | None:
+    """What an agent of the base is, as `--agents` takes it; None: the base has none of this name, or it is none."""
+    head, prompt = _split(base.get(name, "")[:_BIGGEST])
+    if not prompt:
+        return None
+    known = {key: head[key] for key in _KEPT if key in head}
+    for key in ("tools", "disallowedTools"):
+        if isinstance(known.get(key), str):
+            known[key] = [one.strip() for one in known[key].split(",")]
+    return json.dumps({name: {"description": name, **known, "prompt": prompt}}, default=str)
+
+
+def _split(said: str) -> tuple[dict[str, Any], str]:
+    first, mark, rest = said.partition("---\n")
+    head, end, body = rest.partition("\n---")
+    if first.strip() or not mark or not end:
+        return {}, said.strip()
+    with suppress(yaml.YAMLError):
+        found = yaml.safe_load(head)
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}, body.lstrip("-").strip()
+    return {}, body.lstrip("-").strip()

@@ -1,0 +1,89 @@
+"""What a turn asks: leave to use a tool, or questions. Each is a file that its hook wrote and waits beside (`hook.py`).
+
+So what is asked survives the daemon, which a connection would not; and an answer that the daemon wrote is taken once
+the hook looks, whoever lives then. A question of a process that has ended is nobody's. All of it blocks.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Literal
+
+from ashep.adapters.claude.lines import Event, event_of, parts, strings, text
+from ashep.adapters.claude.store import Attempt
+from ashep.core.facts.requests import Asked, Request, Verdict
+from ashep.core.text import clean
+from ashep.journal import paths
+from ashep.redaction import Redaction
+
+LONGEST = 4000
+"""Characters of one text of an agent's."""
+
+MOST = 50
+"""Patterns, questions and options that are kept of one request, and requests of one turn."""
+
+_NAME = re.compile("[0-9a-f]{24}")
+_BIGGEST = 1024 * 1024  # bytes of a question that are read
+
+Kind = Literal["permission", "question"]
+
+
+def names(attempt: Attempt) -> list[str]:
+    """The ids of what an attempt asks and was not answered."""
+    with suppress(OSError):
+        asked = sorted(filter(_NAME.fullmatch, os.listdir(attempt.folder / "asks")))[:MOST]
+        return [one for one in asked if not (attempt.folder / "answers" / one).exists()]
+    return []
+
+
+def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
+    """What an attempt asks."""
+    for name in names(attempt):
+        if (event := _read(attempt, name, redaction)) is not None:
+            yield _request(attempt.session, name, event)
+
+
+def answer(
+    attempt: Attempt, name: str, kind: Kind, verdict: Verdict, answers: tuple[tuple[str, ...], ...], message: str
+) -> bool:
+    """Answer what an attempt asks; whether that was still open."""
+    if (
+        name not in names(attempt)
+        or (event := _read(attempt, name, Redaction())) is None
+        or text(event, "kind") != kind
+    ):
+        return False
+    said: Event = {"verdict": "deny" if kind == "permission" and verdict != "allow" else "allow", "message": message}
+    if kind == "question":
+        questions = [text(one, "question") for one in parts(event, "questions")]
+        said["answers"] = {one: ", ".join(given) for one, given in zip(questions, answers, strict=False)}
+    paths.replace(attempt.folder / "answers" / name, _json(said))
+    return True
+
+
+def _json(said: Event) -> bytes:
+    return json.dumps(said).encode()
+
+
+def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
+    with suppress(OSError), (attempt.folder / "asks" / name).open("rb") as file:
+        return event_of(redaction.data(file.read(_BIGGEST)))
+    return None
+
+
+def _request(session: str, name: str, event: Event) -> Request:
+    if text(event, "kind") == "question":
+        return Request(name, session, "question", asks=tuple(map(_asked, parts(event, "questions")[:MOST])))
+    kept = tuple(_cut(one) for one in strings(event, "patterns")[:MOST])
+    return Request(name, session, "permission", _cut(text(event, "tool")), kept, _cut(text(event, "detail")))
+
+
+def _asked(question: Event) -> Asked:
+    options = tuple(_cut(text(one, "label")) for one in parts(question, "options")[:MOST])
+    return Asked(_cut(text(question, "question")), options, question.get("multiSelect") is True)
+
+
+def _cut(said: str) -> str:
+    return clean(said)[:LONGEST]

@@ -1,0 +1,163 @@
+"""The world in which the port `Runner` is tried over the real Claude Code with a scripted model."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from ashep.adapters import processes, programs
+from ashep.adapters.claude import CANNOT, ClaudeRunner, transcript
+from ashep.adapters.claude.lines import event_of
+from ashep.core.facts.runs import Model
+from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.testing.worlds import FETCHED, Act
+from tests.conformance.runners import EVERYTHING, act_for
+
+AGENT = "---\nname: {0}\ndescription: made for a test\n---\nDo as you are told.\n"
+
+
+def claude() -> str:
+    found = programs.find("claude")
+    assert found is not None, "make claude installs it"
+    return str(found)
+
+
+class ClaudeWorld:
+    """Claude Code in a home of its own, with a scripted model; people run it in the same home, without our settings."""
+
+    can, agents = EVERYTHING - CANNOT.keys(), ("build", "plan")
+    models = (Model("anthropic", "claude-sonnet-4-5"), Model("anthropic", "claude-haiku-4-5"))
+
+    def __init__(self, folder: Path) -> None:
+        self.acts: dict[str, Act] = {}
+        self.steps: dict[str, list[Call]] = {}
+        """Tools that an agent calls one after the other before it answers, by a word in the prompt."""
+        self.folder, self.directory, self.home = folder, folder / "work", folder / "home"
+        self.config, self.kept = self.home / ".claude", folder / "kept"
+        self.model = ModelServer(self._reply)
+        self.begun: list[tuple[str, str]] = []
+        """Sessions and messages that passed the gate."""
+        self.may_begin = True
+        self.people: list[subprocess.Popen[bytes]] = []
+        for made in (self.directory, self.config / "agents"):
+            made.mkdir(parents=True)
+        for name in self.agents:
+            (self.config / "agents" / f"{name}.md").write_text(AGENT.format(name))
+        (self.directory / "secret.env").write_text("SECRET=1\n")
+        self.program = claude()
+        self._runner: ClaudeRunner | None = None
+
+    @property
+    def environ(self) -> dict[str, str]:
+        others = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(others)}
+        return kept | claude_environment(self.model.url, self.home)
+
+    @property
+    def runner(self) -> ClaudeRunner:
+        if self._runner is None:
+            self._runner = self.another()
+        return self._runner
+
+    def another(self, **given: object) -> ClaudeRunner:
+        """Another runner over the same folder, as a second daemon would have one."""
+        known: Mapping[str, object] = {
+            "directory": self.directory, "folder": self.kept, "environ": self.environ, "begin": self._begin,
+            "config": self.config, "models": self.models, "default": self.models[0],
+        }  # fmt: skip
+        return ClaudeRunner((self.program,), **{**known, **given})  # pyright: ignore[reportArgumentType] - a test's
+
+    async def _begin(self, session: str, message: str, why: str) -> bool:
+        assert why
+        if self.may_begin:
+            self.begun.append((session, message))
+        return self.may_begin
+
+    def _reply(self, ask: Ask) -> Reply:
+        act = act_for(self.acts, ask.prompt)
+        if act.does == "fails":
+            return Reply("no", status=401)
+        if act.does == "waits" and not ask.repeated:
+            return Reply("slow down", status=429, retry_after=1)
+        calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
+        if act.does == "asks":
+            calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
+        if act.does == "fetches":
+            calls = [Call("webfetch", {"url": FETCHED, "prompt": "what does it say?"})]
+        if act.does == "questions":
+            options = [{"label": label, "description": "d"} for label in ("first", "second")]
+            asked = {"question": "Which one?", "header": "h", "multiSelect": False, "options": options}
+            calls = [Call("askuserquestion", {"questions": [asked]})] * 2
+        if act.does == "works":
+            calls = [Call("bash", {"command": "sleep 3", "description": "wait"})]
+        if act.does == "drips":
+            return Reply("drip " * 10, drip=0.3)
+        if len(ask.results) < len(calls):
+            return Reply(calls=(calls[len(ask.results)],))
+        return Reply(act.text, hang=act.does == "hangs", delay=act.delay)
+
+    def seen(self, text: str) -> int:
+        return self.model.prompts_seen(text)
+
+    async def person_writes(self, session: str, text: str) -> str:
+        """Resume it as a person would, by a process that knows nothing of ours."""
+        self._starts_person([self.program, "-p", "--resume", session, "--", text])
+        with anyio.fail_after(30):
+            while not (new := await anyio.to_thread.run_sync(self._written, session, text)):
+                await anyio.sleep(0.05)
+        return new[-1]
+
+    def _starts_person(self, argv: list[str]) -> None:
+        with (self.folder / "person.log").open("ab") as log:
+            given = {"cwd": self.directory, "env": self.environ, "stdin": subprocess.DEVNULL}
+            self.people.append(subprocess.Popen(argv, **given, stdout=log, stderr=log))  # pyright: ignore[reportCallIssue, reportArgumentType] - as given
+
+    def _written(self, session: str, words: str) -> list[str]:
+        file = transcript.file_of(self.config, session)
+        lines = file.read_bytes().splitlines() if file is not None else []
+        events = [event for line in lines if (event := event_of(line)) is not None]
+        return [event["uuid"] for event in events if transcript.is_prompt(event) and words in str(event["message"])]
+
+    def running(self) -> list[tuple[int, int]]:
+        """Processes of turns that live, by pid and start."""
+        found = [json.loads(one.read_text()) for one in self.kept.glob("sessions/*/turns/*/*/process.json")]
+        return [(one["pid"], one["started"]) for one in found if processes.lives(one["pid"], one["started"])]
+
+    async def kill(self) -> None:
+        for pid, _ in await anyio.to_thread.run_sync(self.running):
+            os.kill(pid, 9)
+        while await anyio.to_thread.run_sync(self.running):
+            await anyio.sleep(0.02)
+
+    async def end(self) -> None:
+        """End all that this world started."""
+        for one in self.people:
+            one.kill()
+            one.wait()
+        await self.kill()
+        await self.runner.aclose()
+
+
+@pytest.fixture(scope="module")
+def claude_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeWorld]:
+    """A world in which nothing runs yet."""
+    world = ClaudeWorld(tmp_path_factory.mktemp("claude"))
+    yield world
+    shutil.rmtree(world.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+async def claude_world(claude_place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
+    """The same once its model and its gate are open."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(claude_place.model)
+        stack.push_async_callback(claude_place.end)
+        await claude_place.runner.start()
+        yield claude_place
