@@ -61,7 +61,9 @@ async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
     if "counts" in world.can:
         assert turn.tokens > 0
         assert turn.cost > 0
-    assert taken_by == turn.instance == (await world.runner.catalog()).instance
+    assert taken_by == turn.instance
+    if "serves" in world.can:
+        assert turn.instance == (await world.runner.catalog()).instance
     assert session not in await world.runner.busy((session,))
 
 
@@ -249,7 +251,9 @@ async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world:
             assert turn.state != "finished"
             await anyio.sleep(0.03)
     assert turn.state == "running"
-    assert (turn.refused.kind, turn.refused.why, turn.refused.attempt) == ("limited", "slow down", 1)
+    assert (turn.refused.kind, turn.refused.attempt) == ("limited", 1)
+    if "words" in world.can:
+        assert turn.refused.why == "slow down"
     assert turn.refused.again_in is not None
     assert turn.refused.again_in <= timedelta(seconds=4)  # the server tells its time in whole seconds
     ended = await settled(world, session, sent.message_id)
@@ -298,7 +302,7 @@ async def test_what_the_server_cannot_list_is_known_from_what_it_told(world: Run
         odd = await asked(world, sessions[0])
         assert (odd.kind, odd.tool, odd.patterns, odd.detail) == ("permission", "webfetch", (FETCHED,), FETCHED)
         assert (even.tool, "secret.env" in even.patterns[0]) == ("read", True)
-        assert odd.unlisted
+        assert bool(odd.unlisted) is ("unlists" in world.can)
         assert await world.runner.reply(sessions[0], odd.id, "permission", verdict, (), "go on without it")
         assert not await world.runner.reply(sessions[0], odd.id, "permission", verdict, (), "go on without it")
         await settled(world, sessions[0], sent[0].message_id)

@@ -130,8 +130,8 @@ class Act:
     text: str = "END"
     does: Literal["answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works"] = "answers"
     """hangs: until aborted · waits: the provider lets it wait 1 s, because of `slow down` · asks: for leave to `read` a
-    file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, in a way that the server
-    cannot list (in a session whose rules ask about it) · questions: asks `Which one?` first, twice, with the options
+    file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, if it can be in a way that the
+    server cannot list (in a session whose rules ask about it) · questions: asks `Which one?` first, twice, with the options
     `first` and `second` · fails: the provider refuses its credentials, and says `no` · drips: writes a word each 0.3 s
     for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
     delay: float = 0.0
@@ -155,7 +155,9 @@ class RunnerWorld(Protocol):
     def can(self) -> Collection[str]:
         """What its agents can be made to do (`Act.does`); tests of the rest are skipped.
 
-        And more: `counts` (tokens and cost), `people` (somebody writes in a session), `dies` (`kill` works).
+        And more: `counts` (tokens and cost), `people` (somebody writes in a session), `dies` (`kill` works), `serves`
+        (one server runs all turns, and its life is theirs: without it each turn has one of its own), `words` (what a
+        provider says is told while a turn waits for it), `unlists` (one odd request, and its server lists none).
         """
         ...
 
@@ -183,7 +185,7 @@ class RunnerWorld(Protocol):
         ...
 
     async def kill(self) -> None:
-        """End the server with SIGKILL."""
+        """End the server with SIGKILL; where each turn has a life of its own, all that run."""
         ...
 
 

@@ -43,8 +43,11 @@ REFUSALS = {"waits": Refusal("limited", "slow down", timedelta(seconds=1)), "fai
 
 
 EVERYTHING = frozenset(
-    {"answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works", "counts", "people", "dies"}
-)
+    {
+        "answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works",
+        "counts", "people", "dies", "serves", "unlists", "words",
+    }
+)  # fmt: skip
 SCRIPTED = Model("scripted", "default")
 OTHER = Model("scripted", "other")
 
