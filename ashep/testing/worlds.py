@@ -130,8 +130,8 @@ class Act:
     text: str = "END"
     does: Literal["answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works"] = "answers"
     """hangs: until aborted · waits: the provider lets it wait 1 s, because of `slow down` · asks: for leave to `read` a
-    file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, if it can be in a way that the
-    server cannot list (in a session whose rules ask about it) · questions: asks `Which one?` first, twice, with the options
+    file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, in a way that the server
+    cannot list (in a session whose rules ask about it) · questions: asks `Which one?` first, twice, with the options
     `first` and `second` · fails: the provider refuses its credentials, and says `no` · drips: writes a word each 0.3 s
     for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
     delay: float = 0.0

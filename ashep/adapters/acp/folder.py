@@ -75,7 +75,7 @@ class Folder:
 
     def first(self, name: str, value: Mapping[str, object]) -> bool:
         """Write a file that is not there yet; False: it is."""
-        draft = self.path / f"{name}.first"
+        draft = self.path / f"{name}.first.tmp"
         paths.replace(draft, json.dumps(value).encode())
         try:
             os.link(draft, self.path / name)

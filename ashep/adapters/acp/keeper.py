@@ -149,25 +149,26 @@ class Keeper:
     def _accept(self, name: str, group: anyio.abc.TaskGroup) -> None:
         """Take a prompt, durably; from here on it is known."""
         message = name.removeprefix("prompt.").removesuffix(".json")
-        prompt, before = self._folder.read(f"in/{name}"), self._folder.read(f"turns/{message}.json") or {}
-        if prompt is None:
-            return self._folder.remove(f"in/{name}")
-        state = {
-            "state": "accepted", "keeper": self._me, "attempt": int(before.get("attempt", 0)) + 1,
-            "people": before.get("people", []), "order": prompt.get("order", 0),
-        }  # fmt: skip
-        self._turn = _Turn(message, state)
-        self._folder.write(f"turns/{message}.json", state)
-        self._folder.write("keeper.json", {"keeper": self._me})
-        self._folder.write("now", {"message": message})
-        self._folder.remove(f"in/{name}")
-        group.start_soon(self._play, self._turn, prompt, before.get("state") == "sent")
+        with self._folder.door():
+            prompt, before = self._folder.read(f"in/{name}"), self._folder.read(f"turns/{message}.json") or {}
+            if prompt is None:
+                return self._folder.remove(f"in/{name}")
+            doubtful = before.get("state") == "sent" or before.get("doubtful") is True
+            state = {"state": "accepted", "keeper": self._me, "doubtful": doubtful, "people": before.get("people", [])}
+            self._turn = _Turn(message, state)
+            self._folder.write(f"turns/{message}.json", state)
+            self._folder.write("keeper.json", {"keeper": self._me})
+            self._folder.write("now", {"message": message})
+            self._folder.remove(f"in/{name}")
+        group.start_soon(self._play, self._turn, prompt)
         return None
 
-    async def _play(self, turn: _Turn, prompt: Json, doubtful: bool) -> None:
+    async def _play(self, turn: _Turn, prompt: Json) -> None:
         try:
             agent = await self._ready(turn)
-            answered = self._replay.answer(turn.message) if doubtful and self._replay is not None else None
+            answered = (
+                self._replay.answer(turn.message) if turn.state["doubtful"] and self._replay is not None else None
+            )
             self._replay = None
             if answered is not None:
                 turn.text = answered
@@ -249,7 +250,8 @@ class Keeper:
             for message, person in self._replay.people() if self._replay is not None else ():
                 self._person(turn, message, person)
         if answer is None:
-            if known and any(one.get("state") == "ended" for one in self._turns() if not one.get("error")):
+            lost = turn.state["doubtful"] and agent.can("loadSession")  # it may have ended: it is not asked again
+            if known and (lost or any(one.get("state") == "ended" for one in self._turns() if not one.get("error"))):
                 raise Unfit(_LOST)
             self._replay = None
             answer = await agent.ask("session/new", place)

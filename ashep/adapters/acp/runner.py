@@ -132,10 +132,9 @@ class AcpRunner:
         self._started = False
         found = False
         for session in await _blocking(self._watch.alive):
-            own = self._of(session)
-            if own is None or await _blocking(lambda own=own: _is_busy(own)):
-                continue
-            found = await self._end_keeper(own) or found
+            own = await _blocking(lambda session=session: self._of(session))
+            if own is not None and not await _blocking(lambda own=own: _is_busy(own)):
+                found = await self._end_keeper(own) or found
         return found
 
     async def _end_keeper(self, own: Folder) -> bool:
@@ -175,6 +174,8 @@ class AcpRunner:
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
         self._told()
+        if request.sandbox is not None:
+            raise RunnerRefused(f"{self._name}: agents that speak ACP run in no sandbox of ours")
         session, directory = await _blocking(lambda: self._ident(request.key, request.directory))
         own = Folder(self._folder / "sessions" / session)
         asked = {
@@ -223,7 +224,7 @@ class AcpRunner:
                 return ()
             turns = {name.removesuffix(".json"): own.read(f"turns/{name}") or {} for name in own.names("turns")}
             people = [str(one) for turn in turns.values() for one in turn.get("people", [])]
-            return (*sorted(turns, key=lambda name: str(turns[name].get("order", 0))), *people)
+            return (*turns, *people)
 
         return await _blocking(look)
 
@@ -341,10 +342,13 @@ class AcpRunner:
         deadline = anyio.current_time() + _ABORT
         while anyio.current_time() < deadline:
             if not await _blocking(lambda: _is_busy(own)):
-                return
+                break
             await anyio.sleep(_POLL)
-        await self._end_keeper(own)
-        await _blocking(lambda: [_close(own, one) for one in open_])
+        else:
+            await self._end_keeper(own)
+            await _blocking(lambda: [_close(own, one) for one in open_])
+        if not await _blocking(lambda: places.lives(own.keeper())):  # what a dead one left might still work
+            await processes.end(processes.Mark(places.MARK, str(own.path)), RunnerUnavailable)
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""
