@@ -2,15 +2,17 @@
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import processes
+from ashep.adapters import processes, programs
 from ashep.adapters.acp import AcpRunner
 from ashep.adapters.acp.folder import MARK, Folder, lives
-from ashep.demo.model import opencode_config
+from ashep.core.facts.runs import Model
+from ashep.demo.model import claude_environment, opencode_config
 from ashep.errors import RunnerUnavailable
 from ashep.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
@@ -28,6 +30,10 @@ CANNOT = {
 """What `opencode acp` cannot be made to do, and why."""
 
 
+IDLE = timedelta(seconds=10)
+"""After which an agent is ended: dozens of them would be much for a machine."""
+
+
 class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
@@ -43,7 +49,12 @@ class OpencodeWorld:
     def another(self) -> AcpRunner:
         """Another runner over the same folder, as a second daemon would have one."""
         return AcpRunner(
-            (opencode(), "acp"), directory=self.directory, folder=self.kept, environ=self.place.environ, name="opencode"
+            (opencode(), "acp"),
+            directory=self.directory,
+            folder=self.kept,
+            environ=self.place.environ,
+            name="opencode",
+            idle=IDLE,
         )
 
     def configure(self) -> None:
@@ -63,6 +74,43 @@ class OpencodeWorld:
     async def aclose(self) -> None:
         """End all that runs."""
         await end_all(self.kept)
+
+
+CLAUDE_CANNOT = {
+    "people": CANNOT["people"],
+    "questions": CANNOT["questions"],
+    "asks": "the user's rules judge what an agent asks leave for, and Claude Code asks for none to read in its folder",
+    "fetches": "the adapter keeps the names of its tools to itself: a page is asked for by no address",
+    "fails": "it tries again for minutes, and says so to nobody",
+    "waits": CANNOT["waits"],
+    "serves": CANNOT["serves"],
+    "words": CANNOT["words"],
+    "unlists": CANNOT["unlists"],
+}
+"""What Claude Code cannot be made to do over ACP, and why."""
+
+
+class ClaudeWorld(OpencodeWorld):
+    """Claude Code behind its adapter, in a home of its own."""
+
+    can, agents = EVERYTHING - CLAUDE_CANNOT.keys(), ("default", "plan")
+    models = (Model("claude", "default"), Model("claude", "haiku"))
+
+    def another(self) -> AcpRunner:
+        adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
+        assert adapter is not None, "make claude installs it"
+        assert program is not None, "make claude installs it"
+        strange = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP", "OPENCODE")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
+        told = {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+        environ = kept | claude_environment(self.model.url, self.place.folder / "home") | told
+        return AcpRunner(
+            (str(adapter),), directory=self.directory, folder=self.kept, environ=environ, name="claude", idle=IDLE
+        )
+
+    def configure(self) -> None:
+        """Have the runner know where the model is."""
+        self.runner = self.another()
 
 
 def folder_of(kept: Path, session: str) -> Folder:

@@ -10,6 +10,9 @@ from typing import Any
 from ashep.adapters.acp.folder import as_list, as_object
 
 _KEY = re.compile(r"<!-- ashep:([\w.-]+) -->")
+_OWN = re.compile(r"\[Request interrupted|Continue from where you left off|No response requested\.")
+"""How messages begin that Claude Code writes itself, where a turn was cut off (facts/claude-code.md 25, 30)."""
+
 _MOST = 4000  # entries
 _LONGEST = 512 * 1024  # characters of one
 
@@ -72,6 +75,7 @@ class Replay:
         """What was answered to our prompt, where that has ended; None: it has not, or the prompt is not there.
 
         The history does not say that a turn is over: it is where words stand last, and every tool has come to its end.
+        Words that stand between two tools look the same; who is asked for its outcome once more then says it.
         """
         at = max((n for n, one in enumerate(self._entries) if one.key == message), default=None)
         behind = list[_Entry]()
@@ -79,8 +83,10 @@ class Replay:
             if one.who == "user" and one.text:
                 break
             behind.append(one)
-        ended = bool(behind) and behind[-1].who == "agent" and bool(behind[-1].text) and all(one.ends for one in behind)
-        return behind[-1].text if ended else None
+        last = behind[-1] if behind and all(one.ends for one in behind) else None
+        return (
+            last.text if last is not None and last.who == "agent" and last.text and not _OWN.match(last.text) else None
+        )
 
     def people(self) -> Iterator[tuple[str, str]]:
         """Messages that are none of ours, each with the message of ours that it stands behind."""
@@ -88,5 +94,5 @@ class Replay:
         for n, one in enumerate(self._entries):
             if one.key:
                 ours = one.key
-            elif ours and one.who == "user" and one.text.strip():
+            elif ours and one.who == "user" and one.text.strip() and not _OWN.match(one.text):
                 yield ours, one.id or f"person_{n}"
