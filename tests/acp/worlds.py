@@ -20,7 +20,6 @@ from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, op
 CANNOT = {
     "people": "nobody but its client writes in a session; who opens it elsewhere is seen when it is loaded again",
     "questions": "the protocol has no question; its agents have no such tool",
-    "fetches": "the user's rules judge what an agent asks leave for, and OpenCode asks for none to fetch a page",
     "fails": "an error has the provider's words and not its status, so that nothing says what kind of refusal it is",
     "waits": "while it waits for a provider it tells nothing",
     "serves": "each session has an agent and a keeper of its own; there is no server",
@@ -58,9 +57,10 @@ class OpencodeWorld:
         )
 
     def configure(self) -> None:
-        """Let every agent know the model."""
+        """Let every agent know the model, and ask: by itself it asks for next to nothing."""
+        asks = {"permission": dict.fromkeys(("bash", "edit", "webfetch"), "ask")}
         for folder in (self.directory, self.place.config):
-            (folder / "opencode.json").write_text(json.dumps(opencode_config(self.model.url)))
+            (folder / "opencode.json").write_text(json.dumps(opencode_config(self.model.url) | asks))
 
     def seen(self, text: str) -> int:
         return self.model.prompts_seen(text)

@@ -338,14 +338,16 @@ class Keeper:
             known = self._calls.get(str(call.get("toolCallId")), {})
             given = {name: value for name, value in call.items() if value}
             merged = {**known, **given}
-            said = await self._leave_for(leave.wanted(merged, self._directory))
+            asks = leave.wanted(merged, self._directory)
+            said = await self._leave_for(asks)
             if said == "allow":
-                self._allowed.add(str(call.get("toolCallId")))
+                self._allowed |= {str(call.get("toolCallId")), *((asks.patterns) if asks.tool == "edit" else ())}
             return {"outcome": _chosen(params.get("options"), said)}
         if method == "fs/write_text_file":
             path, content = str(params.get("path", "")), str(params.get("content", ""))
             call = {"kind": "edit", "title": "edit", "rawInput": {"path": path}}
-            if await self._leave_for(leave.wanted(call, self._directory)) != "allow":
+            asks = leave.wanted(call, self._directory)  # what leave was given for is not asked once more
+            if not self._allowed.issuperset(asks.patterns) and await self._leave_for(asks) != "allow":
                 raise ValueError(f"{path} must not be written")
             _write(self._directory, path, content)
             return {}

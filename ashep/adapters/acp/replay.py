@@ -10,8 +10,11 @@ from typing import Any
 from ashep.adapters.acp.folder import as_list, as_object
 
 _KEY = re.compile(r"<!-- ashep:([\w.-]+) -->")
-_OWN = re.compile(r"\[Request interrupted|Continue from where you left off|No response requested\.")
-"""How messages begin that Claude Code writes itself, where a turn was cut off (facts/claude-code.md 25, 30)."""
+_OWN = re.compile(
+    r"\[Request interrupted|Continue from where you left off|No response requested\.|This session is being continued|"
+    r"<(?:task-notification|system-reminder|local-command|command-)"
+)
+"""How messages begin that Claude Code writes itself, where a turn was cut off, say (facts/claude-code.md 25, 30)."""
 
 _MOST = 4000  # entries
 _LONGEST = 512 * 1024  # characters of one
