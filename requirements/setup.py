@@ -5,8 +5,8 @@
     python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
     python3 requirements/setup.py all        the four of them
-    python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB), and the
-                                             adapter by which it speaks ACP (80 MB)
+    python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB)
+    python3 requirements/setup.py claude-acp the adapter by which it speaks ACP, for tests alone: from npm (80 MB)
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
 
 It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
@@ -556,7 +556,8 @@ STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
     "bd": [bd],
     "bwrap": [bwrap],
     "all": [python, opencode, bd, bwrap],
-    "claude": [claude, claude_acp],
+    "claude": [claude],
+    "claude-acp": [claude_acp],
     "lock": [lock],
 }
 
