@@ -100,7 +100,13 @@ def play(session: str, text: str) -> str:
         if done:
             (here / "ran").write_text("")
     if "CLOSES" in words:
-        leave(session, "execute", "bd close t-1", {"command": "cd . && bd close t-1"})
+        done = leave(session, "execute", "bd close t-1", {"command": "cd . && bd close t-1"})
+        if done:
+            (here / "closed").write_text("")
+    if "STRAYS" in words:
+        done = leave(session, "edit", "edit", {"path": str(here / ".." / "strayed")}, str(here / ".." / "strayed"))
+        if done:
+            (here / "strayed").write_text("")
     if "UNASKED" in words:
         update(session, "tool_call", toolCallId="u1", title="edit", kind="edit", status="completed", locations=[])
         time.sleep(1)
@@ -131,7 +137,13 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "session/load":
         for line in (STORE / f"{session}.jsonl").read_text().splitlines():
             said = json.loads(line)
-            chunk(session, said["text"], said["id"], said["who"])
+            who, own, _ = said["who"].partition("'s own")  # a user's message that the agent wrote itself
+            content = {
+                "type": "text",
+                "text": said["text"],
+                **({"annotations": {"audience": ["assistant"]}} if own else {}),
+            }
+            update(session, f"{who}_message_chunk", messageId=said["id"], content=content)
         return {"modes": MODES}
     if method == "session/set_mode":
         mode["now"] = params["modeId"]

@@ -169,16 +169,25 @@ async def test_a_turn_whose_end_nobody_saw_is_found_by_its_key_and_not_asked_aga
         await anyio.sleep(0.02)
     await kill_keepers(place.kept)
     with kept[0].open("a") as file:
-        for who, text, ident in (
-            ("agent", "THE END", "m7"),
-            ("user", "a person was here", "m8"),
-            ("agent", "OH", "m9"),
-        ):
-            file.write(json.dumps({"who": who, "text": text, "id": ident}) + "\n")
+        said = [("user's own", "go on"), ("agent", "THE END"), ("user", "a person was here"), ("agent", "OH")]
+        for number, (who, text) in enumerate(said):
+            file.write(json.dumps({"who": who, "text": text, "id": f"p{number}"}) + "\n")
     await place.runner.send(prompt)
     turn = await place.reached(prompt)
-    assert (turn.text, turn.people, turn.error, len(place.asked())) == ("THE END", ("m8",), None, 1)
-    assert set(await place.runner.asked(prompt.session)) == {"msg_1", "m8"}
+    assert (turn.text, turn.people, turn.error, len(place.asked())) == ("THE END", ("p2",), None, 1)
+    assert set(await place.runner.asked(prompt.session)) == {"msg_1", "p2"}
+
+
+async def test_what_cannot_be_known_is_not_asked_again(place: Place) -> None:
+    prompt = await place.begin("HANGS")
+    await place.reached(prompt, "running")
+    while not (kept := [*place.store.glob("*.jsonl")]):
+        await anyio.sleep(0.02)
+    await kill_keepers(place.kept)
+    kept[0].unlink()
+    await place.runner.send(prompt)
+    assert str((await place.reached(prompt)).error).startswith("SessionLost: ")
+    assert len(place.asked()) == 1
 
 
 async def test_an_agent_that_dies_leaves_a_turn_of_which_nothing_is_known(place: Place) -> None:
@@ -213,7 +222,8 @@ async def test_an_agent_with_a_history_is_asked_once(place: Place) -> None:
 async def test_one_that_does_not_stop_is_killed_with_all_that_it_started(place: Place) -> None:
     prompt = await place.begin("HANGS STUBBORN")
     await place.reached(prompt, "running")
-    await place.runner.abort(prompt.session)
+    with anyio.fail_after(10):
+        await place.runner.abort(prompt.session)
     turn = await place.runner.turn(prompt.session, "msg_1")
     assert (turn.state, turn.error) == ("finished", "MessageAbortedError: the turn was stopped")
     assert await place.processes(prompt) == []
@@ -243,7 +253,7 @@ async def test_a_reader_that_writes_unasked_is_stopped(place: Place) -> None:
 
 async def test_who_may_write_has_leave_within_its_folder_and_the_rules(place: Place) -> None:
     prompt = await place.begin(
-        "EDITS RUNS CLOSES", rules=[PermissionRule(tool="bash", pattern="touch *", action="deny")]
+        "EDITS RUNS CLOSES STRAYS", rules=[PermissionRule(tool="bash", pattern="touch *", action="deny")]
     )
     await place.reached(prompt)
     assert [one.name for one in place.work.iterdir()] == ["a.txt"]
