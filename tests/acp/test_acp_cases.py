@@ -23,7 +23,7 @@ from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import Prompt, SessionRequest, Turn
 from tests.acp.worlds import end_all, folder_of, keepers, kill_keepers
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 COMMAND = (sys.executable, "-S", str(Path(__file__).with_name("agent.py")))
 
