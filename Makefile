@@ -19,8 +19,9 @@ setup: ## get everything that is needed: .venv, opencode, bd (the first time abo
 venv: ## make .venv only, from the pinned requirements
 	@$(SETUP) python
 
-claude: ## get Claude Code, which tests alone need (Linux on x64; 170 MB to fetch, 380 MB on the disk)
+claude: ## get Claude Code, which tests alone need (Linux on x64; 190 MB to fetch, 460 MB on the disk)
 	@$(SETUP) claude
+	@$(SETUP) claude-acp
 
 demo: setup ## watch Agent Shepherd walk issues through a policy, offline
 	@$(BIN)/ashep demo

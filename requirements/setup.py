@@ -6,6 +6,7 @@
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
     python3 requirements/setup.py all        the four of them
     python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB)
+    python3 requirements/setup.py claude-acp the adapter by which it speaks ACP, for tests alone: from npm (80 MB)
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
 
 It uses the standard library only, because nothing else is there yet. What is there already costs next to nothing.
@@ -42,6 +43,7 @@ STAMP = VENV / ".ashep-setup"
 BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
 OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
 CLAUDE_VERSION = "2.1.330"  # also in requirements/claude/package.json and ashep/adapters/programs.py
+CLAUDE_ACP_VERSION = "0.101.0"  # also in requirements/claude-agent-acp/package.json and ashep/adapters/programs.py
 HEARTBEAT = 15.0
 RETRY = 86_400.0  # seconds until bubblewrap is looked for again where there was none
 
@@ -340,6 +342,14 @@ def claude() -> None:
     _from_npm("claude", CLAUDE_VERSION, Path("node_modules", "@anthropic-ai", "claude-code-linux-x64", "claude"))
 
 
+def claude_acp() -> None:
+    """Have the pinned adapter by which Claude Code speaks ACP, which tests alone need.
+
+    Its own copy of Claude Code is left out (`.npmrc`): it is told where the one above is.
+    """
+    _from_npm("claude-agent-acp", CLAUDE_ACP_VERSION, Path("node_modules", ".bin", "claude-agent-acp"))
+
+
 def _from_npm(name: str, version: str, program: Path, unpack: Callable[[Path], None] | None = None) -> None:
     target = tools_cache() / f"{name}-{version}"
     if (target / program).is_file():
@@ -532,7 +542,7 @@ def lock(*options: str) -> None:
         result = run([*compile_, *sources, *held, "-o", f"requirements/{target}.txt"], env=environment)
         if not result.ok:
             raise Failed(f"lock {target}.txt", result.why(), "see the lines above")
-    for name in ("opencode", "claude"):
+    for name in ("opencode", "claude", "claude-agent-acp"):
         npm = need("npm", f"lock {name}", "install Node.js 20 or later")
         _must(f"lock {name}", [npm, "install", "--package-lock-only", "--no-audit", "--no-fund"], REQUIREMENTS / name)
 
@@ -547,6 +557,7 @@ STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
     "bwrap": [bwrap],
     "all": [python, opencode, bd, bwrap],
     "claude": [claude],
+    "claude-acp": [claude_acp],
     "lock": [lock],
 }
 

@@ -91,9 +91,9 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Constant)
     }
-    ((_, opencode),), ((_, claude),) = (
+    ((_, opencode),), ((_, claude),), ((_, claude_acp),) = (
         json.loads((ROOT / "requirements" / tool / "package.json").read_text())["dependencies"].items()
-        for tool in ("opencode", "claude")
+        for tool in ("opencode", "claude", "claude-agent-acp")
     )
     module = re.search(
         r"^require github\.com/steveyegge/beads v(\S+)$", (ROOT / "requirements/beads/go.mod").read_text(), re.M
@@ -102,6 +102,7 @@ def test_versions_of_the_tools_agree_everywhere() -> None:
     assert constants["BD_VERSION"] == programs.BD_VERSION == module.group(1)
     assert constants["OPENCODE_VERSION"] == programs.OPENCODE_VERSION == opencode
     assert constants["CLAUDE_VERSION"] == programs.CLAUDE_VERSION == claude
+    assert constants["CLAUDE_ACP_VERSION"] == programs.CLAUDE_ACP_VERSION == claude_acp
 
 
 # --- the house ----------------------------------------------------------------------------------------------------

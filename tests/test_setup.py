@@ -78,6 +78,7 @@ def packages(tool: str) -> "dict[str, dict[str, Any]]":
 @pytest.mark.parametrize(("tool", "needed"), [
     ("opencode", {"node_modules/opencode-ai", "node_modules/opencode-linux-x64"}),
     ("claude", {"node_modules/@anthropic-ai/claude-code-linux-x64"}),
+    ("claude-agent-acp", {"node_modules/@agentclientprotocol/claude-agent-acp"}),
 ])  # fmt: skip
 def test_every_package_of_the_lock_has_a_hash(tool: str, needed: set[str]) -> None:
     found = packages(tool)
@@ -117,10 +118,10 @@ def test_the_demonstration_fetches_nothing_that_tests_alone_need() -> None:
         make = ["make", "--dry-run", "--no-print-directory", target]
         said = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
         steps: dict[str, list[Callable[..., None]]] = runpy.run_path(str(SETUP))["STEPS"]
-        return {step.__name__ for word in re.findall(r"setup\.py (\w+)", said) for step in steps[word]}
+        return {step.__name__ for word in re.findall(r"setup\.py ([\w-]+)", said) for step in steps[word]}
 
     assert {"opencode", "bd"} <= fetched("demo")
-    assert fetched("test") - fetched("demo") == {"claude"}
+    assert fetched("test") - fetched("demo") == {"claude", "claude_acp"}
 
 
 def test_bd_is_built_from_sources_that_are_pinned_and_never_fetched(machine: Machine) -> None:

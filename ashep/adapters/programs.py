@@ -26,6 +26,7 @@ from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTime
 
 BD_VERSION = "1.3.0"
 CLAUDE_VERSION = "2.1.330"
+CLAUDE_ACP_VERSION = "0.101.0"
 OPENCODE_VERSION = "1.18.33"
 OUTPUT_LIMIT = 64 * 1024 * 1024
 """The most that a program may print on one stream, in bytes."""
@@ -36,6 +37,7 @@ _IN_CACHE = {
     "bd": Path(f"bd-{BD_VERSION}", "bd"),
     "bwrap": Path("bubblewrap", "usr", "bin", "bwrap"),
     "claude": Path(f"claude-{CLAUDE_VERSION}", "node_modules", "@anthropic-ai", "claude-code-linux-x64", "claude"),
+    "claude-agent-acp": Path(f"claude-agent-acp-{CLAUDE_ACP_VERSION}", "node_modules", ".bin", "claude-agent-acp"),
     "opencode": Path(f"opencode-{OPENCODE_VERSION}", "node_modules", ".bin", "opencode"),
 }
 _CHUNK = 64 * 1024

@@ -1,0 +1,139 @@
+"""The folder of a session, by which the runner and the session's keeper talk: nothing else is between them.
+
+`session.json` (what was asked for), `in/` (prompts, answers and aborts for the keeper), `turns/` (how each prompt's
+turn stands), `questions/` (what waits for an answer), `record.jsonl` (what was said), `now` (a turn is open),
+`agent.json` (the agent's own id of the session), `keeper.json` (who keeps it), `door` and `keeper` (locks).
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from ashep.adapters import processes
+from ashep.journal import paths
+
+MOST_RECORD = 8 * 1024 * 1024
+"""Bytes of a record's file; one older file of that size is kept beside it."""
+
+MOST_FILE = 4 * 1024 * 1024
+"""Bytes of any other file that is read."""
+
+MARK = "ASHEP_ACP_SESSION"
+"""The variable that an agent and all that it starts have in their environment, with the session's folder."""
+
+Json = dict[str, Any]
+
+
+def as_object(value: object) -> Json:
+    """Somebody else's JSON where an object should stand; empty where none does."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The same of a list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+class Folder:
+    """One session's folder. All of it blocks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inbox, self.turns, self.questions = path / "in", path / "turns", path / "questions"
+
+    def make(self) -> None:
+        """Make it, durably."""
+        for folder in (self.path, self.inbox, self.turns, self.questions):
+            paths.make_folder(folder)
+
+    def read(self, name: str) -> Json | None:
+        """What a file holds; None: it is not there, or no JSON object."""
+        try:
+            with (self.path / name).open("rb") as file:
+                found: object = json.loads(file.read(MOST_FILE))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return cast("Json", found) if isinstance(found, dict) else None
+
+    def write(self, name: str, value: Mapping[str, object]) -> None:
+        """Give a file this content, whole and durably."""
+        paths.replace(self.path / name, json.dumps(value).encode())
+
+    def remove(self, name: str) -> None:
+        """Take a file away, if it is there."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder of it, but for drafts."""
+        with suppress(OSError):
+            return sorted(one for one in os.listdir(self.path / folder) if not one.endswith(".tmp"))
+        return []
+
+    def first(self, name: str, value: Mapping[str, object]) -> bool:
+        """Write a file that is not there yet; False: it is."""
+        draft = self.path / f"{name}.first.tmp"
+        paths.replace(draft, json.dumps(value).encode())
+        try:
+            os.link(draft, self.path / name)
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+        paths.sync_folder((self.path / name).parent)
+        return True
+
+    @contextmanager
+    def door(self) -> Generator[None]:
+        """Nobody else puts a prompt in or ends a keeper for idleness meanwhile."""
+        with (self.path / "door").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def keeper(self) -> str:
+        """Who keeps it, or did last: `<pid>.<start time>`; empty: nobody ever."""
+        return str((self.read("keeper.json") or {}).get("keeper", ""))
+
+    def record(self, entry: Mapping[str, object]) -> None:
+        """Add an entry to the record; of too long a one the older part goes."""
+        path = self.path / "record.jsonl"
+        with path.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+            size = file.tell()
+        if size > MOST_RECORD:
+            path.rename(self.path / "record.1.jsonl")
+
+    def tail(self, size: int) -> list[Json]:
+        """The last entries of the record, of about so many bytes; what is no entry is left out."""
+        found, left = list[Json](), size
+        for name in ("record.jsonl", "record.1.jsonl"):
+            with suppress(OSError), (self.path / name).open("rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(0, end - left))
+                lines = file.read(left).split(b"\n")
+                found[:0] = [one for line in lines if (one := _entry(line)) is not None]
+                left -= min(left, end)
+            if not left:
+                break
+        return found
+
+
+def _entry(line: bytes) -> Json | None:
+    with suppress(ValueError, RecursionError):
+        found: object = json.loads(line)
+        return cast("Json", found) if isinstance(found, dict) else None
+    return None
+
+
+def named(pid: int) -> str:
+    """A process by its pid and start time."""
+    return f"{pid}.{processes.stat(pid)[1]}"
+
+
+def lives(keeper: str) -> bool:
+    """Whether the process of this name has not ended."""
+    pid, _, started = keeper.partition(".")
+    return pid.isdecimal() and started.isdecimal() and processes.lives(int(pid), int(started))

@@ -1,0 +1,1 @@
+"""Tests of the runner of agents that speak ACP."""

@@ -1,0 +1,138 @@
+"""The worlds in which the port `Runner` is tried over agents that speak ACP: a real one, with a scripted model."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters import processes, programs
+from ashep.adapters.acp import AcpRunner
+from ashep.adapters.acp.folder import MARK, Folder, lives
+from ashep.core.facts.runs import Model
+from ashep.demo.model import claude_environment, opencode_config
+from ashep.errors import RunnerUnavailable
+from ashep.testing.worlds import Act
+from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
+
+CANNOT = {
+    "people": "nobody but its client writes in a session; who opens it elsewhere is seen when it is loaded again",
+    "questions": "the protocol has no question; its agents have no such tool",
+    "fails": "an error has the provider's words and not its status, so that nothing says what kind of refusal it is",
+    "waits": "while it waits for a provider it tells nothing",
+    "serves": "each session has an agent and a keeper of its own; there is no server",
+    "words": "while it waits for a provider it tells nothing",
+    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
+}
+"""What `opencode acp` cannot be made to do, and why."""
+
+
+IDLE = timedelta(seconds=10)
+"""After which an agent is ended: dozens of them would be much for a machine."""
+
+
+class OpencodeWorld:
+    """`opencode acp` in a home of its own."""
+
+    can, agents, models = EVERYTHING - CANNOT.keys(), ("build", "plan"), (SCRIPTED, OTHER)
+
+    def __init__(self, folder: Path) -> None:
+        self.place = RealWorld(folder)
+        self.acts: dict[str, Act] = self.place.acts
+        self.steps, self.model, self.directory = self.place.steps, self.place.model, self.place.directory
+        self.kept = folder / "kept"
+        self.runner = self.another()
+
+    def another(self) -> AcpRunner:
+        """Another runner over the same folder, as a second daemon would have one."""
+        return AcpRunner(
+            (opencode(), "acp"),
+            directory=self.directory,
+            folder=self.kept,
+            environ=self.place.environ,
+            name="opencode",
+            idle=IDLE,
+        )
+
+    def configure(self) -> None:
+        """Let every agent know the model, and ask: by itself it asks for next to nothing."""
+        asks = {"permission": dict.fromkeys(("bash", "edit", "webfetch"), "ask")}
+        for folder in (self.directory, self.place.config):
+            (folder / "opencode.json").write_text(json.dumps(opencode_config(self.model.url) | asks))
+
+    def seen(self, text: str) -> int:
+        return self.model.prompts_seen(text)
+
+    async def person_writes(self, session: str, text: str) -> str:
+        raise NotImplementedError
+
+    async def kill(self) -> None:
+        await kill_keepers(self.kept)
+
+    async def aclose(self) -> None:
+        """End all that runs."""
+        await end_all(self.kept)
+
+
+CLAUDE_CANNOT = {
+    "people": CANNOT["people"],
+    "questions": CANNOT["questions"],
+    "asks": "the user's rules judge what an agent asks leave for, and Claude Code asks for none to read in its folder",
+    "fetches": "it offers its tool for pages only to a model that has looked for it",
+    "fails": "it tries again for minutes, and says so to nobody (facts/claude-code.md 32)",
+    "waits": CANNOT["waits"],
+    "serves": CANNOT["serves"],
+    "words": CANNOT["words"],
+    "unlists": CANNOT["unlists"],
+}
+"""What Claude Code cannot be made to do over ACP, and why."""
+
+
+class ClaudeWorld(OpencodeWorld):
+    """Claude Code behind its adapter, in a home of its own."""
+
+    can, agents = EVERYTHING - CLAUDE_CANNOT.keys(), ("default", "plan")
+    models = (Model("claude", "default"), Model("claude", "haiku"))
+
+    def another(self) -> AcpRunner:
+        adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
+        assert adapter is not None, "make claude installs it"
+        assert program is not None, "make claude installs it"
+        strange = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP", "OPENCODE")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
+        told = {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+        environ = kept | claude_environment(self.model.url, self.place.folder / "home") | told
+        return AcpRunner(
+            (str(adapter),), directory=self.directory, folder=self.kept, environ=environ, name="claude", idle=IDLE
+        )
+
+    def configure(self) -> None:
+        """Have the runner know where the model is."""
+        self.runner = self.another()
+
+
+def folder_of(kept: Path, session: str) -> Folder:
+    return Folder(kept / "sessions" / session)
+
+
+def keepers(kept: Path) -> list[str]:
+    """Keepers that live, by pid and start."""
+    found = [json.loads(one.read_text())["keeper"] for one in kept.glob("sessions/*/keeper.json")]
+    return [one for one in found if lives(one)]
+
+
+async def kill_keepers(kept: Path) -> None:
+    """End all keepers with SIGKILL."""
+    for keeper in await anyio.to_thread.run_sync(keepers, kept):
+        os.kill(int(keeper.split(".")[0]), 9)
+    while await anyio.to_thread.run_sync(keepers, kept):
+        await anyio.sleep(0.02)
+
+
+async def end_all(kept: Path) -> None:
+    """End all keepers, and what they leave."""
+    await kill_keepers(kept)
+    for session in kept.glob("sessions/*"):
+        await processes.end(processes.Mark(MARK, str(session)), RunnerUnavailable)
