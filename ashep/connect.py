@@ -4,14 +4,16 @@ A class that cannot be used is a mistake in config.yaml: `ConfigError` with its 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from anyio import from_thread
 from pydantic import JsonValue
 
+from ashep.adapters import programs
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
@@ -23,19 +25,21 @@ from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.opencode.environment import passed
 from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import Profiles
-from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.adapters.runners import Runners
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
+from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.settings import OPENCODE, ForgeSettings, OtherRunner, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
-from ashep.errors import ConfigError, UsageError
+from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
 from ashep.ports.clock import Clock
 from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.ports.runner import Runner
@@ -143,25 +147,97 @@ def runners_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, clock: Clock | None = None
 ) -> Runners:
     """Make what makes the project's runners, each when it is asked for; that raises `ConfigError`."""
-    own: dict[str, Any] = {"redaction": redaction, "clock": clock}
-    others = {
-        name: partial(_other, project, settings, name, one, **own) for name, one in settings.runners.others.items()
-    }
+    makers = dict[str, Callable[[], Runner]]()
+    runners = Runners(makers)
     opencode = isolated_of if settings.isolated else opencode_of
-    return Runners({OPENCODE: partial(opencode, project, settings, redaction=redaction), **others})
+    makers[OPENCODE] = partial(opencode, project, settings, redaction=redaction)
+    for name, chosen in settings.runners.others.items():
+        match settings.runners.kind(name):
+            case "claude":
+                may_begin = partial(runners.may_begin, name)
+                makers[name] = partial(_claude, project, settings, name, chosen, redaction, may_begin)
+            case "acp":
+                makers[name] = partial(_acp, project, settings, name, chosen, redaction)
+            case _:
+                makers[name] = partial(_own, project, settings, name, chosen, redaction, clock)
+    return runners
 
 
-def _other(
+def _own(
     project: Path,
     settings: Settings,
     name: str,
     chosen: OtherRunner,
-    *,
     redaction: Redaction | None,
     clock: Clock | None,
 ) -> Runner:
     context = _context(project, name, chosen.options, redaction, clock, "", settings.tracker.timeout)
     return cast(Runner, _made(project, ("runners", name, "type"), chosen.type or "", Runner, context))
+
+
+def _claude(
+    project: Path,
+    settings: Settings,
+    name: str,
+    chosen: OtherRunner,
+    redaction: Redaction | None,
+    may_begin: Callable[[str, str], Awaitable[bool]],
+) -> Runner:
+    from ashep.adapters.claude import ClaudeRunner  # few have one, and nobody else need import it
+
+    async def begin(session: str, message: str, _: str) -> bool:
+        return await may_begin(session, message)
+
+    base = partial(_in_base, project, settings)
+    return ClaudeRunner(
+        chosen.command or (str(programs.find("claude") or "claude"),),
+        directory=project,
+        folder=runner_folder(project, name),
+        environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
+        begin=begin,
+        config=claude_folder(),
+        instructions=lambda: "\n\n".join(base(INSTRUCTIONS).values()),
+        base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
+        redaction=redaction,
+    )
+
+
+def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, redaction: Redaction | None) -> Runner:
+    from ashep.adapters.acp import AcpRunner  # as above
+
+    modes = {access: mode for access, mode in (("read", chosen.modes.read), ("write", chosen.modes.write)) if mode}
+    return AcpRunner(
+        chosen.command or (),
+        directory=project,
+        folder=runner_folder(project, name),
+        environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
+        name=name,
+        mode=cast(Mapping[Literal["read", "write"], str], modes),
+        redaction=redaction,
+    )
+
+
+_OF_CLAUDE = ("ANTHROPIC_", "CLAUDE_", "VERTEX_")
+"""How variables begin that Claude Code is set up by, beside the keys of providers."""
+
+
+def runner_folder(project: Path, name: str) -> Path:
+    """Give the folder in which a runner keeps its things, which survives the loss of `state/`."""
+    return folder_of(project / FOLDER / "state", os.environ) / "runners" / name
+
+
+def claude_folder() -> Path:
+    """Give Claude Code's own folder, with the user's login."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def _in_base(project: Path, settings: Settings, names: Sequence[str]) -> dict[str, str]:
+    """Read files of the base commit, in a thread beside the loop. Raises `RunnerUnavailable`."""
+    try:
+        held = from_thread.run(files_of, project, settings.landing.base or "HEAD", names)
+    except AshepError as error:
+        raise RunnerUnavailable(f"the base branch's instructions cannot be read: {error}") from error
+    return {name: content.decode(errors="replace") for name, content in sorted(held.items())}
 
 
 def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:

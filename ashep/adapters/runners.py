@@ -124,6 +124,8 @@ class Runners:
 
     def __init__(self, makers: Mapping[str, Callable[[], Runner]]) -> None:
         self._makers, self._made = makers, dict[str, Runner]()
+        self.begins: Callable[[str, str], Awaitable[bool]] | None = None
+        """Says whether the turn of a prompt of a session may begin, and remembers it durably before it does."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,6 +144,10 @@ class Runners:
     def of(self, session: str) -> Runner:
         """Give the one that has a session. Raises `RunnerRefused` as above."""
         return self[runner_of(session)]
+
+    async def may_begin(self, name: str, session: str, message: str) -> bool:
+        """Whether a turn of the runner of this name may begin; where nobody is here to say so, none does."""
+        return self.begins is not None and await self.begins(f"{name}:{session}", message)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those of these sessions that run a turn, on whichever runner."""

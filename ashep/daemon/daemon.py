@@ -25,6 +25,7 @@ from ashep.core.facts import commands, delivery, issues, records, resources, run
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.settings import ForgeSettings, Settings, spoken
+from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -284,6 +285,7 @@ async def daemon(
         asks=parts.asks,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
+    runners.begins = partial(_begins, shepherd)
     await to_thread.run_sync(shepherd.recover)
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitors = [
@@ -310,6 +312,11 @@ async def daemon(
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()
+
+
+async def _begins(shepherd: Shepherd, session: str, message: str) -> bool:
+    """Let the turn of a prompt begin, once that is durable."""
+    return bool(await shepherd.ask(lambda world: observe.turn_asked(world, session, message)))
 
 
 def _means(parts: Parts, journal: Journal) -> Callable[[Settings], Means] | None:

@@ -327,6 +327,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "AnswerRead": _answer,
     "SessionOpened": lambda _, body: (f"session {body['session']} {'goes on' if body.get('reused') else 'opened'}", ""),
     "PromptSent": _is("prompt {n} was delivered", ""),
+    "TurnBegun": _is("the turn of prompt {n} began", ""),
     "TurnStopped": _is("the session was stopped", ""),
 }
 """What is said of each kind of record."""

@@ -167,7 +167,8 @@ class AcpRunner:
         current = str(about.get("model") or "")
         default = next(iter(self._models), offer.model_named(current, self._name) if current else None)
         version = str(about.get("version") or "0")
-        return Catalog(version, f"{self._name}-{version}", tuple(dict.fromkeys(modes)), self._models or given, default)
+        agents, models = tuple(dict.fromkeys(modes)), self._models or given
+        return Catalog(version, f"{self._name}-{version}", agents, models, default, exhaustive=False)
 
     # --- sessions -------------------------------------------------------------------------------------------------
 

@@ -146,7 +146,7 @@ class ClaudeRunner:
         """Say what the installation offers (see the port)."""
         names, version = await self._do(self._agents), await self._read_version()
         instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
-        return Catalog(version, instance, names, self._models, self._default, tried=tried)
+        return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
 
     async def _read_version(self) -> str:
         """Ask the program for its version, once for each that stands there."""

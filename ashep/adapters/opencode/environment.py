@@ -34,14 +34,25 @@ _PLAIN = frozenset(
         "JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PNPM_HOME", "PYENV_ROOT",
     }
 )  # fmt: skip
-_FAMILIES = ("LC_", "XDG_", "OPENCODE_")
+_FAMILIES = ("LC_", "XDG_")
 _PROXIES = frozenset({"http_proxy", "https_proxy", "no_proxy", "all_proxy"})
 _KEY = re.compile(r"_(API_?KEY|KEY|TOKEN|PAT|SECRET|CREDENTIALS)\Z")
 
 
-def passed(environ: Mapping[str, str], named: Collection[str], secret: Collection[str]) -> dict[str, str]:
-    """The part of an environment that the server gets; `named` pass, too, and `secret` never do."""
-    return {name: value for name, value in environ.items() if name not in secret and (_may(name) or name in named)}
+def passed(
+    environ: Mapping[str, str],
+    named: Collection[str],
+    secret: Collection[str],
+    families: tuple[str, ...] = ("OPENCODE_",),
+) -> dict[str, str]:
+    """The part of an environment that a runner gets: `named` pass, too, and what begins as one of its `families` does;
+    `secret` never do.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in secret and (_may(name) or name.startswith(families) or name in named)
+    }
 
 
 def left_out(environ: Mapping[str, str], named: Collection[str], secret: Collection[str]) -> tuple[str, ...]:

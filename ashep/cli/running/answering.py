@@ -1,6 +1,7 @@
 """Commands by which a person answers, starts afresh, and takes over: approve, reject, answer, retry, take, release."""
 
 import os
+import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -19,8 +20,9 @@ from ashep.cli import screen
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
-from ashep.connect import maker_of, places_of, tracker_of
-from ashep.core.policy.settings import Labels
+from ashep.connect import claude_folder, maker_of, places_of, tracker_of
+from ashep.core.policy.settings import CLAUDE, OPENCODE, Labels, Settings
+from ashep.core.state.run import runner_of
 from ashep.errors import DiskFailed, JournalDamaged, RunnerError, RunnerUnavailable
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
@@ -126,6 +128,8 @@ def _session(project: Path, issue: str) -> str:
         return "It has no session yet."
     place, where = Path(folder) if folder else project, configured(project)
     settings, state = settings_in(where), where / "state"
+    if (name := runner_of(run["session"])) != OPENCODE:
+        return _elsewhere(settings, name, place, run["session"].removeprefix(f"{name}:"))
     alone = place_at(places_of(project, settings), place) if settings.isolated else None
     if alone is None:
         return how_to_open(settings, place, folder_of(state, os.environ), run["session"])
@@ -134,6 +138,15 @@ def _session(project: Path, issue: str) -> str:
     except RunnerError as error:
         return f"Its session is {run['session']}, and its agent server does not start: {error}"
     return how_to_open(settings, place, folder_for(state, alone), run["session"], alone=True)
+
+
+def _elsewhere(settings: Settings, name: str, place: Path, session: str) -> str:
+    """Give the command that opens a session of another runner than OpenCode, or say that there is none."""
+    if settings.runners.kind(name) != CLAUDE:
+        return f"Its session is {session}, of the runner {name}."
+    own = "" if "CLAUDE_CONFIG_DIR" not in os.environ else f"CLAUDE_CONFIG_DIR={shlex.quote(str(claude_folder()))} "
+    words = shlex.join((*(settings.runners.others[name].command or (CLAUDE,)), "--resume", session))
+    return f"cd {shlex.quote(str(place))} && {own}{words}"
 
 
 async def _started(runner: OpencodeRunner) -> None:

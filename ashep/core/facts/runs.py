@@ -311,6 +311,17 @@ class PromptSent(RunAnswer):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnBegun(OfRun):
+    """A runner asked whether the turn of a prompt may begin, and it may: nothing of it reaches a model before this is
+    durable, and none begins twice.
+    """
+
+    n: int
+    message: str
+    """The prompt's message id."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnStopped(RunAnswer):
     """An abort was verified: the session is not busy."""
 

@@ -70,7 +70,7 @@ Fact = (
     | runs.SessionReleased | runs.OrphanStopped | runs.RunPlanned | runs.RunWithdrawn | runs.OutcomeRejected
     | runs.TurnDied | runs.PromptAbandoned | runs.DeadlineReached | runs.RunEnded | runs.RequestOpened
     | runs.RequestGone | runs.RequestJudged | runs.InputWanted | runs.InputEnded | runs.RequestAnswered
-    | runs.SessionOpened | runs.PromptPrepared | runs.PromptSent | runs.TurnStopped
+    | runs.SessionOpened | runs.PromptPrepared | runs.PromptSent | runs.TurnBegun | runs.TurnStopped
     | delivery.TreePrepared | delivery.TreeSealed | delivery.TreeRests | delivery.TreeRemoved | delivery.TreeKept
     | delivery.CriteriaAdopted | delivery.CriteriaChanged | delivery.VerificationWanted | delivery.WorkVerified
     | delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused

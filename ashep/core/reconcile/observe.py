@@ -12,13 +12,14 @@ from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
 from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed
-from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnSeen
+from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.disk import is_low
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
+from ashep.core.runs.prompting import message_id
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import stale
 from ashep.core.state.server import flapped, steadied
@@ -179,6 +180,22 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     if told and not is_worth_telling(world, flow, run, seen) and not providers.is_worth_telling(world, run, seen):
         return []
     return [seen]
+
+
+def turn_asked(world: World, session: str, message: str) -> list[Fact]:
+    """Say that the turn of a prompt begins, where its runner asks whether it may; nothing: it may not.
+
+    It may where the prompt is one that is to be answered now, and once: what died is begun again by a decision only.
+    """
+    for issue in sorted(world.indexes.live):
+        flow = world.flows[issue]
+        run = flow.run
+        if run is None or run.session != session or message_id(world, run) != message:
+            continue
+        if run.ended or run.stop or run.prompt.begun or flow.takeover is not None or flow.stage != "work":
+            return []
+        return [TurnBegun(issue, run.id, run.prompt.n, message)]
+    return []
 
 
 def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) -> list[Fact]:

@@ -155,6 +155,13 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
+def _begun(flow: Flow, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
+    run = flow.run
+    if run is None or run.id != fact.run or run.prompt.n != fact.n:
+        return flow
+    return replace(flow, run=replace(run, prompt=replace(run.prompt, begun=True)))
+
+
 def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
     if unfounded(flow, run, fact):
         return flow
@@ -208,9 +215,13 @@ def _again(
             watch = replace(watch, overdue=False)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():
-            return replace(run, prompt=replace(run.prompt, sent=False, again=True), restarts=run.restarts + 1)
+            return replace(
+                run, prompt=replace(run.prompt, sent=False, begun=False, again=True), restarts=run.restarts + 1
+            )
         case run_facts.PromptAbandoned():
-            return replace(run, prompt=replace(run.prompt, sent=False, tries=run.prompt.tries + 1, stamp=at))
+            return replace(
+                run, prompt=replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=at)
+            )
 
 
 def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetime) -> Flow:
@@ -244,6 +255,7 @@ FOLDS: Folds = {
     run_facts.TurnStopped: of_run(_turn_stopped),
     run_facts.OutcomeRejected: of_run(_prompted_anew),
     run_facts.DiagnosisWanted: of_run(_prompted_anew),
+    run_facts.TurnBegun: _begun,
     run_facts.TurnDied: of_run(_prompted_anew),
     run_facts.PromptAbandoned: of_run(_prompted_anew),
 }

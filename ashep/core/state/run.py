@@ -54,6 +54,8 @@ class Sent:
     """When its ids were made: the server sorts messages by ids that begin with a time."""
     sent: bool = False
     instance: str = ""
+    begun: bool = False
+    """Its turn began, as far as its runner asks before one does."""
     again: bool = False
     """The turn died: the same ids are to be sent once more."""
     slug: str | None = None
