@@ -15,7 +15,7 @@ import pytest
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
-from ashep.connect import check, runner_of, tracker_of
+from ashep.connect import check, runners_of, tracker_of
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.facts.tracker import Issue
@@ -382,7 +382,7 @@ def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatc
     assert given.secret("OWN_TOKEN") == "a-long-secret"
     assert redaction.text("it is a-long-secret") == given.redact("it is a-long-secret") == f"it is {MARK}"
     assert not given.state.exists()
-    runner: Any = runner_of(project, settings(project), clock=clock)
+    runner: Any = runners_of(project, settings(project), clock=clock)["mine"].runner  # type: ignore[attr-defined]
     assert runner.agents == ("build", "plan")  # what is none of the port's is as it is
 
 
@@ -392,7 +392,7 @@ def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
     assert world.settings == settings(project)
     assert world.settings.runners.own["mine"].type == "own_parts:Agents"
     assert not world.dies("mine")
-    assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).managed
+    assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).dies("opencode")
 
 
 # --- what comes from them ---------------------------------------------------------------------------------------------
