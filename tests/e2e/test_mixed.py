@@ -10,6 +10,7 @@ import pytest
 
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, Reply, claude_environment, outcome_text
+from ashep.demo.stage import run_of
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -29,7 +30,7 @@ MIXED = """
     match: null
     phases:
       - {name: implement, capabilities: [make], access: write, timeout: 2m, retry: {max_attempts: 1}}
-      - {name: review, access: read, timeout: 2m, verdicts: [approve, reject], next: {approve: close, reject: implement}}
+      - {name: review, access: read, verdicts: [approve, reject], next: {approve: close, reject: implement}}
 """
 
 
@@ -59,11 +60,12 @@ def mixed(site: Site) -> Iterator[Site]:
 
 
 def writes(ask: Ask) -> Reply:
-    """The maker writes a file, and the judge approves."""
+    """The maker writes a file by its issue's name, and the judge approves."""
     if "Phase: review" in ask.prompt:
         return Reply(outcome_text("approve"))
     if not ask.results:
-        return Reply(calls=(Call("bash", {"command": "echo b > b.txt", "description": "write"}),))
+        issue = (run_of(ask.prompt) or "").partition("/")[0]
+        return Reply(calls=(Call("bash", {"command": f"echo done > {issue}.txt", "description": "write"}),))
     return Reply(outcome_text())
 
 
@@ -90,3 +92,41 @@ def test_one_kind_of_agent_makes_and_another_judges(mixed: Site) -> None:
     with mixed.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         assert working.wait(90) == 0, working.text
     once_each(mixed, issue)
+
+
+@pytest.mark.promise("G1")
+def test_a_turn_goes_on_without_its_daemon_and_the_next_one_finds_it(mixed: Site) -> None:
+    def slowly(ask: Ask) -> Reply:
+        return writes(ask) if "Phase: review" in ask.prompt else Reply("I think. " * 10 + outcome_text(), drip=0.15)
+
+    issue = mixed.add("killed in its midst", "policy:mixed", behaves=slowly)
+    with mixed.working(issue) as working:
+        until(lambda: mixed.prompts(f"{issue}/implement.1.1"), 60, lambda: working.text)
+        working.signal(signal.SIGKILL)
+        assert working.wait(60) == -signal.SIGKILL
+    assert not any(one["type"] == "TurnSeen" and one["state"] == "finished" for one in mixed.journal(issue))
+    with mixed.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        assert working.wait(90) == 0, working.text
+    assert mixed.requests(f"{issue}/implement.1.1") == 1
+    once_each(mixed, issue)
+
+
+@pytest.mark.promise("G1")
+def test_one_kind_that_is_away_holds_its_own_issues_alone(mixed: Site) -> None:
+    del mixed.environ["ANTHROPIC_API_KEY"]
+    held = mixed.add("its maker is logged out", "policy:mixed", behaves=writes)
+    goes_on = mixed.add("all of it on the other kind")
+    with mixed.working(held, goes_on) as working:
+        working.says(f"{goes_on} closed by shepherd")
+
+        def standing() -> dict[str, Any]:
+            listed = json.loads(mixed.ashep("status", "--json"))["issues"]
+            return next(one for one in listed if one["issue"] == held)
+
+        told = standing()
+        assert (told["state"], told["code"]) == ("time", "runner_unauthorized"), told
+        assert "claude" in told["reason"], told
+        settings = Path(mixed.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+        settings.write_text(json.dumps({"env": {"ANTHROPIC_API_KEY": "none"}}))
+        working.says(f"{held} closed by shepherd")
+    once_each(mixed, held)
