@@ -1,7 +1,9 @@
 """Two kinds of agents in one life, on the real tools: Claude Code implements, OpenCode reviews."""
 
 import json
+import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from ashep.adapters import programs
+from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, Call, Reply, claude_environment, outcome_text
 from ashep.demo.stage import run_of
 from tests.e2e.site import Site, until
@@ -130,3 +133,95 @@ def test_one_kind_that_is_away_holds_its_own_issues_alone(mixed: Site) -> None:
         settings.write_text(json.dumps({"env": {"ANTHROPIC_API_KEY": "none"}}))
         working.says(f"{held} closed by shepherd")
     once_each(mixed, held)
+
+
+def kept(site: Site) -> Path:
+    """The folder in which the runner keeps its sessions and turns."""
+    return folder_of(site.state, site.environ) / "runners" / "claude"
+
+
+def process_of(site: Site, run: str) -> tuple[Path, int]:
+    """The folder and the process of the last attempt at a run's prompt on Claude Code."""
+    (session,) = {
+        one["session"] for one in site.journal_all() if one["type"] == "SessionOpened" and one["run"] == run
+    }
+    turns = kept(site) / "sessions" / session.removeprefix("claude:") / "turns"
+    last = max(turns.glob("*/*/process.json"), key=lambda file: int(file.parent.name))
+    return last.parent, int(json.loads(last.read_text())["pid"])
+
+
+@pytest.mark.promise("G1")
+@pytest.mark.parametrize("mark", ["begun", "journal", "process.json"])
+def test_killed_at_the_gate_a_prompt_is_told_once(mixed: Site, mark: str) -> None:
+    issue = mixed.add("killed at the gate", "policy:mixed", behaves=writes)
+    run = f"{issue}/implement.1.1"
+    folder = kept(mixed) / "sessions"
+    known = {*folder.glob(f"*/turns/*/*/{mark}")}
+
+    def reached() -> bool:
+        if mark == "journal":
+            return any(one["type"] == "TurnBegun" for one in mixed.journal(issue))
+        return bool({*folder.glob(f"*/turns/*/*/{mark}")} - known)
+
+    with mixed.working(issue) as working:
+        while not reached():
+            time.sleep(0.001)
+        working.signal(signal.SIGKILL)
+        working.wait(60)
+    with mixed.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        assert working.wait(90) == 0, working.text
+    assert mixed.issue(issue)["status"] == "closed"
+    records = mixed.journal(issue)
+    print("REACHED", mark, mixed.prompts(run), [one["restarts"] for one in mixed.runs(issue)], [(one["type"], one.get("why","")) for one in records if one["type"] in ("TurnBegun", "TurnDied")])
+    assert mixed.prompts(run) == 1
+    mixed.check()
+
+
+@pytest.mark.promise("G1")
+def test_a_process_that_is_killed_in_its_turn_is_begun_once_more_and_counted(mixed: Site) -> None:
+    def slowly(ask: Ask) -> Reply:
+        first = mixed.prompts(f"{issue}/implement.1.1") == 0
+        if "Phase: review" in ask.prompt or not first:
+            return writes(ask)
+        return Reply("I think. " * 20 + outcome_text(), drip=0.2)
+
+    issue = mixed.add("its process dies", "policy:mixed", behaves=slowly)
+    run = f"{issue}/implement.1.1"
+    with mixed.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+        until(lambda: mixed.prompts(run), 60, lambda: working.text)
+        os.kill(process_of(mixed, run)[1], signal.SIGKILL)
+        assert working.wait(90) == 0, working.text
+    records = mixed.journal(issue)
+    print("KILLED", [(one["type"], one.get("why","")) for one in records if one["type"] in ("TurnBegun", "TurnDied")])
+    assert mixed.issue(issue)["status"] == "closed"
+    assert mixed.prompts(run) == 2
+    assert [one["restarts"] for one in mixed.runs(issue)] == [1, 0]
+    mixed.check()
+
+
+@pytest.mark.promise("H4")
+def test_what_claude_code_asks_stands_on_the_issue_and_a_label_answers(mixed: Site) -> None:
+    def asks(ask: Ask) -> Reply:
+        if "Phase: review" in ask.prompt:
+            return Reply(outcome_text("approve"))
+        if not ask.results:
+            return Reply(calls=(Call("bash", {"command": "date +%Y", "description": "look at the clock"}),))
+        return Reply(outcome_text(summary=ask.results[-1][:100]))
+
+    rule = {"tool": "bash", "pattern": "date *", "action": "ask"}
+    mixed.config(f"questions: {{deadline: 10m}}\npermissions: {json.dumps([rule])}")
+    issue = mixed.add("asks for leave", "policy:mixed", behaves=asks)
+    run = f"{issue}/implement.1.1"
+    with mixed.working(issue) as working:
+        working.says("waits for a person")
+        until(lambda: "needs:human_input" in mixed.issue(issue)["labels"], 30, lambda: working.text)
+        print("ASKED", [one["text"] for one in mixed.issue(issue)["comments"]], mixed.issue(issue)["labels"])
+        working.signal(signal.SIGKILL)
+        working.wait(60)
+    with mixed.working(issue, "--until-idle", "--idle-grace", "5s") as working:
+        mixed.bd("comment", issue, "@ashep yes")
+        assert working.wait(60) == 0, working.text
+    assert mixed.issue(issue)["status"] == "closed"
+    (ended,) = [one for one in mixed.journal(issue) if one["type"] == "RunEnded" and one["run"] == run]
+    print("ENDED", ended["outcome"])
+    once_each(mixed, issue)
