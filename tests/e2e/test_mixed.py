@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,3 +223,32 @@ def test_what_claude_code_asks_stands_on_the_issue_and_is_answered_after_a_kill(
     (ended,) = [one for one in mixed.journal(issue) if one["type"] == "RunEnded" and one["run"] == run]
     assert re.fullmatch(r"\d{4}", ended["outcome"]["summary"].strip()), "the command ran, by leave"
     once_each(mixed, issue)
+
+
+@pytest.mark.promise("P10")
+def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) -> None:
+    def plays(ask: Ask) -> Reply:
+        if run_of(ask.prompt) is None:
+            return Reply("As you wish.")
+        first = mixed.prompts(f"{issue}/implement.1.1") == 0
+        return Reply("I think. " * 30 + outcome_text(), drip=0.2) if first else writes(ask)
+
+    issue = mixed.add("a person comes", "policy:mixed", behaves=plays)
+    run = f"{issue}/implement.1.1"
+    with mixed.working(issue) as working:
+        until(lambda: mixed.prompts(run), 60, lambda: working.text)
+        folder, process = process_of(mixed, run)
+        resume = ("-p", "--resume", folder.parents[2].name, "--", "What are you doing?")
+        program = programs.find("claude")
+        assert program is not None
+        argv = (program, *resume)
+        given = {"cwd": mixed.tree(issue), "env": mixed.environ, "stdin": subprocess.DEVNULL, "timeout": 60}
+        said = subprocess.run(argv, **given, capture_output=True, text=True)  # pyright: ignore[reportCallIssue, reportArgumentType] - as given
+        assert said.stdout.strip(), said
+        working.says(f"{issue} is a person's for now", 30)
+        until(lambda: not Path(f"/proc/{process}").exists(), 10, lambda: working.text)
+        mixed.ashep("release", issue)
+        working.says(f"{issue} closed by shepherd", 60)
+    assert [one["state"] for one in mixed.runs(issue)] == ["aborted", "succeeded", "succeeded"]
+    assert mixed.prompts(run) == 1
+    mixed.check()
