@@ -155,9 +155,14 @@ def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEADS_ACTOR", "somebody")
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     monkeypatch.setattr(programs, "find", lambda name: Path(name))
-    environ = Stage.at(tmp_path).environ
-    assert not {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD"} & set(environ)
+    stage = Stage.at(tmp_path, claude=True).asking("http://127.0.0.1:1")
+    environ = stage.environ
+    users = {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"}
+    assert not users & set(environ)
+    assert environ["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     private = {name: value for name, value in environ.items() if name == "HOME" or name.startswith("XDG_")}
     cache = private.pop("XDG_CACHE_HOME")
     assert not cache.startswith(str(tmp_path))

@@ -95,7 +95,7 @@ def proofs(stage: Stage, seen: Mapping[str, Asked], killed: str) -> list[tuple[s
     return [
         (
             f"Claude Code was asked for {len(by_claude)} runs, all that implement; OpenCode for {others}",
-            by_claude == sorted(filter(_writes, seen)) and opened == {*by_claude} and by_claude and others > 0,
+            by_claude == sorted(filter(_writes, seen)) and opened == {*by_claude} and bool(by_claude) and others > 0,
         ),
         (
             f"turns of Claude Code that were let begin: {begun.total()}, for {len(by_claude)} prompts",

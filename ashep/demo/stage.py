@@ -117,7 +117,7 @@ def ashep(*words: str) -> tuple[str, ...]:
 
 def _environment(home: Path) -> dict[str, str]:
     """A home of its own for every program; only the cache, where the tools may lie, stays the user's."""
-    private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP")
+    private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP", "ANTHROPIC_", "CLAUDE", "VERTEX_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
     return (

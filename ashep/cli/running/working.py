@@ -126,9 +126,7 @@ def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
     agents: Annotated[
         Literal["opencode", "mixed"],
-        typer.Option(
-            "--agents", help="mixed: Claude Code implements, OpenCode reviews; the daemon is killed meanwhile."
-        ),
+        typer.Option("--agents", help="mixed: Claude Code implements, OpenCode judges, `ashep work` is killed."),
     ] = "opencode",
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
     place: Annotated[
