@@ -70,6 +70,30 @@ def test_the_real_tools_do_the_same(
     assert not living_in(tmp_path), "a process was left behind"
 
 
+@pytest.mark.real
+@pytest.mark.timeout(400)
+def test_two_kinds_of_agents_in_one_life_which_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        assert demo(agents="mixed") == 0, capsys.readouterr().out
+    except BaseException:
+        sweep(tmp_path)
+        raise
+    text = capsys.readouterr().out
+    assert "FAILED" not in text
+    (run,) = re.findall(r"\$ kill -9 \d+   \(`ashep work`, in the midst of (\S+) on Claude Code\)", text)
+    assert f"ok     killed with -9 in the midst of {run}, of which the model was told once" in text
+    assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
+    assert "ok     Claude Code was asked for 6 runs, all that implement; OpenCode for 10" in text
+    assert "ok     turns of Claude Code that were let begin: 6, for 6 prompts" in text
+    assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
+    assert "ok     ashep audit: 3 issues: nothing is left over" in text
+    assert not list(tmp_path.iterdir())
+    assert not living_in(tmp_path), "a process was left behind"
+
+
 def as_shown(text: str) -> None:
     """It prints what README.md shows, and proves what there is to prove."""
     readme = (Path(__file__).parent.parent / "README.md").read_text()
@@ -120,12 +144,25 @@ def test_without_the_tools_it_says_what_is_missing_and_what_goes_without(
         Stage.at(tmp_path)
 
 
+def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(programs, "find", lambda name: None if name == "claude" else Path(name))
+    assert Stage.at(tmp_path).bd == Path("bd")
+    with pytest.raises(ProgramMissing, match="`make claude` gets it"):
+        demo(agents="mixed", place=tmp_path / "demo", say=lambda _: None)
+    assert not (tmp_path / "demo").exists(), "nothing was begun"
+
+
 def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEADS_ACTOR", "somebody")
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     monkeypatch.setattr(programs, "find", lambda name: Path(name))
-    environ = Stage.at(tmp_path).environ
-    assert not {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD"} & set(environ)
+    stage = Stage.at(tmp_path, claude=True).asking("http://127.0.0.1:1")
+    environ = stage.environ
+    users = {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"}
+    assert not users & set(environ)
+    assert environ["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     private = {name: value for name, value in environ.items() if name == "HOME" or name.startswith("XDG_")}
     cache = private.pop("XDG_CACHE_HOME")
     assert not cache.startswith(str(tmp_path))

@@ -1,7 +1,7 @@
 """The agent server in a whole daemon, over memory and virtual time: it leaks, dies at once each time, and goes away."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,9 @@ from ashep.core.facts.runs import PromptSent, RunEnded, TurnDied
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY
 from ashep.daemon.monitor import CATALOGUE
-from ashep.errors import ServerNotStarted, TrackerUnavailable
+from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
 from ashep.ports.runner import Sign
-from ashep.simulation.memory.runner import Play
+from ashep.simulation.memory.runner import MemoryRunner, Play
 from tests.loop_world import World, minutes, policy, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]
@@ -66,6 +66,32 @@ async def test_a_tracker_and_a_server_that_are_upgraded_are_told_and_nothing_is_
     assert [one.replaced for one in world.bodies(TrackerSeen) if one.replaced] == [told]
     assert [one.replaced for one in world.bodies(RunnerSeen) if one.replaced] == [told]
     assert not [one for one in world.bodies(RunEnded) if one.state != "succeeded"]
+
+
+class Starting(MemoryRunner):
+    """Its server takes two seconds to start, and before that there is nobody to ask about a turn."""
+
+    ready = False
+
+    async def start(self) -> None:
+        await anyio.sleep(2)
+        await super().start()
+        self.ready = True
+
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        if not self.ready:
+            raise RunnerUnavailable("it was not started")
+        return await super().busy(sessions)
+
+
+async def test_a_server_that_still_starts_is_not_away_although_a_turn_is_under_way(tmp_path: Path) -> None:
+    world = place(tmp_path / "p", delay=60)
+    world.runner = runner = Starting(world.clock, world.play)
+    await world.live(lambda: bool(world.bodies(PromptSent)))
+    runner.ready = False
+    await world.finish()
+    assert not [one.detail for one in world.bodies(RunnerSeen) if one.state != "up"]
+    assert turns(world) == 1
 
 
 @pytest.mark.promise("X12")

@@ -344,7 +344,8 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
     if settings.worker.workspace != "place":
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
     elif settings.runners.others or opencode.url is not None:
-        yield "no-place", where, "takes an OpenCode server that ashep starts: it can isolate no other"
+        own = "; `agents: {sandbox: none}` lets all run as you" if sandboxed else ""
+        yield "no-place", where, f"takes an OpenCode server that ashep starts: it can isolate no other{own}"
     elif opencode.isolation == "shared":
         yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
 

@@ -224,7 +224,7 @@ class Monitor:
         return [(flow, flow.run) for flow in flows if flow.run and flow.run.prompt.sent and not flow.run.ended]
 
     async def _check(self) -> None:
-        if self._away():
+        if not self._shepherd.world.is_up(self._name):  # or it was not started yet, which is no absence
             await self._shepherd.changed()
             return
         now, as_of, live = self._clock.monotonic(), self._shepherd.world.seq, self._live()
@@ -320,7 +320,7 @@ class Monitor:
     async def _watch_people(self) -> None:
         """Look at the sessions that people took, now and then, and at once where something waits for a fresh look."""
         while True:
-            if not self._takeovers() or self._away():
+            if not self._takeovers() or not self._shepherd.world.is_up(self._name):
                 await self._shepherd.changed()
                 continue
             await self._look_at_people()

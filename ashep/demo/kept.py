@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import httpx
@@ -21,6 +21,9 @@ from ashep.errors import AshepError
 
 LOG = "model.jsonl"
 """One line for each request that the model got."""
+
+Agents = Literal["opencode", "mixed"]
+"""Whose agents do the work: OpenCode's alone, or those who implement are Claude Code's."""
 
 _NAME = "demo.json"
 _START = 20.0  # seconds until the model listens
@@ -36,10 +39,13 @@ class Kept:
     """Whether project, issues and configuration are complete."""
     failed_before: bool = False
     """Whether the program's test failed before anybody worked on it."""
+    agents: Agents = "opencode"
+    killed: str = ""
+    """The run in whose midst the daemon was killed, of a demonstration in which it is."""
 
     @staticmethod
-    def of(folder: Path) -> "Kept":
-        """Read what an earlier demonstration left there, or begin a new one.
+    def of(folder: Path, agents: Agents = "opencode") -> "Kept":
+        """Read what an earlier demonstration left there, or begin a new one with these agents.
 
         Raises `AshepError` where the folder holds something else.
         """
@@ -50,7 +56,7 @@ class Kept:
                 raise AshepError(f"{folder} is not empty, and holds no demonstration to go on with") from None
             folder.mkdir(parents=True, exist_ok=True)
             with socket.create_server(("127.0.0.1", 0)) as listener:
-                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}")
+                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents)
             kept.write(folder)
         return kept
 
@@ -113,6 +119,8 @@ class Asked:
     """The first that it saw."""
     turns: int
     """How many turns began."""
+    session: str
+    """The session in which it first was."""
     first: int
     """The places in the log of the first and the last request."""
     last: int
@@ -125,7 +133,7 @@ def asked(folder: Path) -> dict[str, Asked]:
     for place, line in enumerate(lines):
         if (run := run_of(line["prompt"])) is None:
             continue
-        known = found.setdefault(run, Asked(line["prompt"], 0, place, place))
+        known = found.setdefault(run, Asked(line["prompt"], 0, line["session"], place, place))
         known.turns += line["kind"] == "turn" and not line["repeated"]
         known.last = place
     return found

@@ -9,8 +9,9 @@ from anyio import to_thread
 from ashep.adapters import programs
 from ashep.core.state.branches import branch_of
 from ashep.core.text import clean
+from ashep.demo import mixed
 from ashep.demo.edits import Edits, in_force
-from ashep.demo.kept import Asked, asked, journal
+from ashep.demo.kept import Asked, Kept, asked, journal
 from ashep.demo.stage import CALL, Stage, ashep
 from ashep.demo.story import BASE, ISSUES, merge_asked
 from ashep.errors import AshepError
@@ -32,11 +33,11 @@ WRITES = 6
 """Runs that change something."""
 
 
-async def proofs(stage: Stage, edits: Edits, why: str, *, before: bool) -> list[Proof]:
-    """Look at the world. `why`: what `ashep why` said of `SHOWN`; `before`: whether the tests passed at first."""
+async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof]:
+    """Look at the world. `why`: what `ashep why` said of `SHOWN`."""
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
-    after = await stage.test()
+    before, after = not kept.failed_before, await stage.test()
     seen = await to_thread.run_sync(asked, stage.folder)
     log = (await stage.run("git", "log", "--format=%(trailers:key=Ashep-Run,valueonly,separator=)")).split()
     found = [
@@ -50,11 +51,13 @@ async def proofs(stage: Stage, edits: Edits, why: str, *, before: bool) -> list[
         (f"prompts that the model saw: {_turns(seen)}, for {len(seen)} runs", _turns(seen) == len(seen)),
         (f"commits of runs on {BASE}: {', '.join(sorted(log))}", len(log) == WRITES and set(log) <= set(seen)),
     ]
+    if kept.agents == "mixed":
+        found += await to_thread.run_sync(mixed.proofs, stage, seen, kept.killed)
     if edits.begun:
-        kept = await to_thread.run_sync(in_force, stage)
+        adopted = await to_thread.run_sync(in_force, stage)
         found += [
             (f"an unsound edit of the policy was refused: {clean(edits.refused)}", bool(edits.refused)),
-            ("a sound edit came into force, while runs went on", edits.mended and kept),
+            ("a sound edit came into force, while runs went on", edits.mended and adopted),
         ]
     return [*found, await _said(stage, "replay"), await _said(stage, "audit")]
 

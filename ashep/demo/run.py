@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,8 @@ from rich.text import Text
 
 from ashep.core.text import clean
 from ashep.demo.edits import Edits, edit, restore
-from ashep.demo.kept import Kept, model, write_environment
+from ashep.demo.kept import Agents, Kept, model, write_environment
+from ashep.demo.mixed import configure, end_turns, kill
 from ashep.demo.proof import SHOWN, proofs, told
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import PERSON, Stage, ashep
@@ -47,15 +48,23 @@ _AFTER = {issue.id: issue.after for issue in ISSUES if issue.after}
 """Which issue must be closed before the person looks at one."""
 
 
-def demo(*, simulated: bool = False, keep: bool = False, place: Path | None = None, say: Say = print) -> int:
+def demo(
+    *,
+    simulated: bool = False,
+    agents: Agents = "opencode",
+    keep: bool = False,
+    place: Path | None = None,
+    say: Say = print,
+) -> int:
     """Show it and give the exit code: 0 where every proof holds.
 
+    `agents`: with `mixed` two kinds of them work, and the daemon is killed; one that goes on has what it began with.
     `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
     """
     keep = keep or place is not None
     folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix="ashep-demo-"))
     try:
-        return simulate(folder, say) if simulated else anyio.run(_real, folder, say)
+        return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, say)
     except TimeoutError:
         say(f"the demonstration was not over after {BOUND:.0f} s and was ended")
         return AshepError.exit_code
@@ -68,12 +77,15 @@ def demo(*, simulated: bool = False, keep: bool = False, place: Path | None = No
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _real(folder: Path, say: Say) -> int:
-    stage, codes = Stage.at(folder), list[int]()
+async def _real(folder: Path, agents: Agents, say: Say) -> int:
+    stage, codes = Stage.at(folder, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(Kept.of, folder, agents)
+    if kept.agents == "mixed":
+        stage = Stage.at(folder, claude=True).asking(kept.url)
     with anyio.fail_after(BOUND):
         async with anyio.create_task_group() as group:
             group.start_soon(_ended_by_signal, group.cancel_scope, codes)
-            codes.append(await _show(stage, say))
+            codes.append(await _show(stage, kept, say))
             group.cancel_scope.cancel()
     return codes[0]
 
@@ -87,8 +99,7 @@ async def _ended_by_signal(scope: anyio.CancelScope, codes: list[int]) -> None:
             return
 
 
-async def _show(stage: Stage, say: Say) -> int:
-    kept = await to_thread.run_sync(Kept.of, stage.folder)
+async def _show(stage: Stage, kept: Kept, say: Say) -> int:
     async with model(stage.folder, kept.url, stage.environ):
         if kept.built:
             say(f"a demonstration was begun in {stage.folder}; it goes on")
@@ -97,14 +108,17 @@ async def _show(stage: Stage, say: Say) -> int:
         else:
             kept = await _build(stage, kept, say)
         edits = Edits()
-        async with _working(stage) as process:
-            await _watch(stage, process, Console(), edits)
+        async with _working(stage) as begin:
+            if kept.agents == "mixed" and not kept.killed:
+                kept = replace(kept, killed=await kill(stage, await begin(), say))
+                await to_thread.run_sync(kept.write, stage.folder)
+            await _watch(stage, await begin(), Console(), edits)
         shown = ""
         for words in (("status", "--all"), ("why", SHOWN)):
             say(f"\n$ ashep {' '.join(words)}")
             shown = (await stage.ashep(*words, check=False)).rstrip()
             say(shown)
-        return told(await proofs(stage, edits, shown, before=not kept.failed_before), say)
+        return told(await proofs(stage, kept, edits, shown), say)
 
 
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
@@ -113,6 +127,8 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
         await to_thread.run_sync(lambda name: shutil.rmtree(stage.folder / name, ignore_errors=True), begun)
     if why := await stage.build(kept.url):
         say(f"no sandbox can be used here ({why}): agents, and the checks of these issues, run as you")
+    if kept.agents == "mixed":
+        await configure(stage)
     kept = replace(kept, built=True, failed_before=not await stage.test())
     write_environment(stage.folder, stage.environ, stage.bd.parent)
     kept.write(stage.folder)
@@ -121,9 +137,9 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
 
 
 @asynccontextmanager
-async def _working(stage: Stage) -> AsyncGenerator[Process]:
-    """A daemon, as a user starts it; in the end nothing of it is left, its agent server included."""
-    argv = ashep("work")
+async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
+    """Give what begins a daemon, as a user does; in the end nothing of any is left, nor of the agents they started."""
+    argv, begun = ashep("work"), list[Process]()
     # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
     options: dict[str, Any] = {
         "cwd": stage.project,
@@ -131,18 +147,25 @@ async def _working(stage: Stage) -> AsyncGenerator[Process]:
         "stderr": subprocess.STDOUT,
         "start_new_session": True,
     }
-    process = await anyio.open_process(argv, **options)
+
+    async def begin() -> Process:
+        begun.append(await anyio.open_process(argv, **options))
+        return begun[-1]
+
     try:
-        yield process
+        yield begin
     finally:
         with anyio.move_on_after(END, shield=True):
             with suppress(AshepError):
                 await stage.ashep("stop", "--server")
-            await process.wait()
+            for process in begun:
+                await process.wait()
         with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
+            for process in begun:
+                if process.returncode is None:
+                    process.kill()
+                await process.aclose()
+            await end_turns(stage)
 
 
 @dataclass(slots=True)

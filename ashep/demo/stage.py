@@ -5,13 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ashep.adapters import programs
 from ashep.adapters.bubblewrap import Bubblewrap, try_out
-from ashep.demo.model import MODELS_FILE, Ask, Call, Reply, opencode_config, settle
+from ashep.demo.model import MODELS_FILE, Ask, Call, Reply, claude_environment, opencode_config, settle
 from ashep.demo.story import BASE, FILES, ISSUES, TEST_PROGRAM, merge_asked, part
 from ashep.errors import AshepError, ProgramMissing
 
@@ -33,8 +33,8 @@ class Stage:
     environ: Mapping[str, str]
 
     @staticmethod
-    def at(folder: Path) -> "Stage":
-        """Find the programs; raises `ProgramMissing`."""
+    def at(folder: Path, *, claude: bool = False) -> "Stage":
+        """Find the programs, Claude Code among them where it is to work; raises `ProgramMissing`."""
         found = {name: programs.find(name) for name in ("git", "bd", "opencode")}
         bd = found["bd"]
         missing = [name for name, path in found.items() if path is None]
@@ -43,7 +43,13 @@ class Stage:
             raise ProgramMissing(
                 f"{what} cannot be found: `make setup` gets it. `ashep demo --simulated` needs nothing"
             )
+        if claude and programs.find("claude") is None:
+            raise ProgramMissing("Claude Code cannot be found: `make claude` gets it. `ashep demo` goes without")
         return Stage(folder, bd, _environment(folder / "home"))
+
+    def asking(self, model: str) -> "Stage":
+        """The same, in which Claude Code asks the scripted model at this address."""
+        return replace(self, environ={**self.environ, **claude_environment(model, self.folder / "home")})
 
     @property
     def project(self) -> Path:
@@ -111,7 +117,7 @@ def ashep(*words: str) -> tuple[str, ...]:
 
 def _environment(home: Path) -> dict[str, str]:
     """A home of its own for every program; only the cache, where the tools may lie, stays the user's."""
-    private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP")
+    private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP", "ANTHROPIC_", "CLAUDE", "VERTEX_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
     return (

@@ -27,7 +27,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_BUDGET, PAUSED
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import dues, hold
-from ashep.core.state.run import Run, provider_of
+from ashep.core.state.run import Run, provider_of, runner_of
 from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
@@ -199,7 +199,8 @@ def _allowed(world: World, command: c.IssueCommand) -> None:
     flow = world.flows[command.issue]
     if flow.takeover is not None:
         assert not isinstance(command, c.SendPrompt), f"a prompt while a person has the session: {command}"
-        assert not (isinstance(command, c.StopTurn) and flow.takeover.people), f"a person's turn is stopped: {command}"
+        stops = isinstance(command, c.StopTurn) and not world.apart(runner_of(command.session))
+        assert not (stops and flow.takeover.people), f"a person's turn is stopped: {command}"
     if flow.stage == "closed":
         assert isinstance(command, (*SETTLING, c.RemoveTree)), f"a closed issue asks for {command}"
     if flow.stage in ("left", "idle"):

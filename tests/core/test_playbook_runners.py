@@ -149,3 +149,18 @@ def test_only_the_server_that_grew_is_begun_anew() -> None:
 def test_a_process_that_is_gone_is_known_to_be_dead_on_a_kind_that_has_one_for_each_turn() -> None:
     world = book_of("t-1").world
     assert (world.dies(CLAUDE), world.dies(OPENCODE), world.dies("mine")) == (True, True, False)
+
+
+@pytest.mark.promise("P10")
+def test_a_turn_that_a_person_works_beside_is_stopped_where_that_stops_nothing_of_theirs() -> None:
+    book = book_of("t-1")
+    book.made.turn(claude())
+    book.looked()
+    assert book.run().on == CLAUDE
+    book >> book.turn("running", people=("msg_ann",))
+    (ended,) = book.bodies(runs.RunEnded)
+    assert (ended.state, ended.abort) == ("aborted", True)
+    (stop,) = book.bodies(c.StopTurn)
+    assert runner_of(stop.session) == CLAUDE
+    assert book.bodies(runs.SessionTaken)
+    assert [book.world.apart(one) for one in (CLAUDE, OPENCODE, "mine")] == [True, False, False]

@@ -101,6 +101,8 @@ class Site:
         self.run(sys.executable, "-m", "ashep", "init")
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         self._living: Working | None = None
+        self.runners = ""
+        """Kinds of agents beside OpenCode, as config.yaml names them."""
         self.environ["OPENCODE_SERVER_PASSWORD"] = secrets.token_hex(8)
         self._server, self.url = serve(self.project, self.environ | {"BEADS_ACTOR": "ashep-agent"})
         self._attached = True
@@ -116,7 +118,9 @@ class Site:
     def config(self, more: str, poll: str = "15s") -> None:
         """What config.yaml says beside of that, and how often it is to look into the tracker unasked."""
         tracker = f"tracker: {{command: {json.dumps(self.bd_command)}, poll_every: {poll}}}"
-        runners = f"runners: {{opencode: {{url: '{self.url}'}}}}" if self._attached else ""
+        kinds = [f"opencode: {{url: '{self.url}'}}"] if self._attached else []
+        kinds += [self.runners] if self.runners else []
+        runners = f"runners: {{{', '.join(kinds)}}}" if kinds else ""
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{runners}\n{more}\n"
         (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
 

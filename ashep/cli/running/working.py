@@ -5,7 +5,7 @@ import signal
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -119,9 +119,15 @@ def _terminate(pid: int) -> None:
         raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
 
 
-@app.command(epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --in /tmp/demo"))
+@app.command(
+    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --agents mixed", "ashep demo --in /tmp/demo")
+)
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
+    agents: Annotated[
+        Literal["opencode", "mixed"],
+        typer.Option("--agents", help="mixed: Claude Code implements, OpenCode judges, `ashep work` is killed."),
+    ] = "opencode",
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
     place: Annotated[
         Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
@@ -132,4 +138,6 @@ def demo(
 
     if simulated and place is not None:
         raise UsageError("--in goes with the real tools, not with --simulated")
-    raise typer.Exit(run(simulated=simulated, keep=keep, place=place, say=screen.progress))
+    if simulated and agents != "opencode":
+        raise UsageError("--agents goes with the real tools, not with --simulated")
+    raise typer.Exit(run(simulated=simulated, agents=agents, keep=keep, place=place, say=screen.progress))

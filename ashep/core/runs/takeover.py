@@ -72,15 +72,19 @@ class Taken(NamedTuple):
     """What its run had reported is kept."""
 
 
-def in_session(world: World, flow: Flow, run: Run, why: str, reported: RunEnded | None = None) -> list[Fact]:
+def in_session(
+    world: World, flow: Flow, run: Run, why: str, reported: RunEnded | None = None, *, running: bool = False
+) -> list[Fact]:
     """A person wrote in the run's session, or stopped its turn: the run ends, and nothing of theirs is touched.
 
-    `reported`: how it ended before that was seen; nothing follows from it before they are done.
+    `reported`: how it ended before that was seen; nothing follows from it before they are done. `running`: its turn
+    goes on, and is stopped where that stops nothing of theirs.
     """
     taken = Taken(run.session, message_id(world, run), reported is not None)
     if reported is not None:
         return [*_by_policy(world, flow, taken, run.id, why), reported]
-    return [RunEnded(flow.issue.id, run.id, "aborted", why), *_by_policy(world, flow, taken, run.id, why)]
+    abort = running and world.apart(run.on)
+    return [RunEnded(flow.issue.id, run.id, "aborted", why, abort=abort), *_by_policy(world, flow, taken, run.id, why)]
 
 
 def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> list[Fact]:
@@ -143,9 +147,11 @@ def _take(world: World, flow: Flow, why: str) -> list[Fact]:
     return [*facts, SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
 
 
-def turn_of_held(flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
-    """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session."""
-    if fact.state == "finished" or fact.people:
+def turn_of_held(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+    """End the run of an issue that was taken; its turn is stopped where a fresh read shows no person in the session, or
+    that stops nothing of theirs.
+    """
+    if fact.state == "finished" or (fact.people and not world.apart(run.on)):
         return [RunEnded(flow.issue.id, run.id, "aborted", flow.why)]
     return [] if run.watch.fresh_after else [RunEnded(flow.issue.id, run.id, "aborted", flow.why, abort=True)]
 

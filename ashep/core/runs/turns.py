@@ -50,11 +50,12 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if run is None or before.run is None or unfounded(flow, run, fact):
         return []
     if flow.takeover is not None:
-        return turn_of_held(flow, run, fact)
+        return turn_of_held(world, flow, run, fact)
     if fact.state == "finished":
         return _finished(world, flow, run, fact, before.run.watch.probation)
     if fact.people and not speaks_for_itself(world, run):
-        return in_session(world, flow, run, f"a person wrote in the session ({fact.people[0]})")
+        why = f"a person wrote in the session ({fact.people[0]})"
+        return in_session(world, flow, run, why, running=True)
     if run.watch.overdue and run.watch.fresh_after == 0:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
@@ -97,7 +98,8 @@ def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: s
             return [
                 runs.RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")
             ]
-        proof = "its server is gone" if died else "incomplete and not busy for 30 s"
+        gone = "its process has ended" if world.apart(run.on) else "its server is gone"
+        proof = gone if died else "incomplete and not busy for 30 s"
         return [runs.TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
     if fact.state in ("missing", "stored") and suspicion == "second_look":
         if run.prompt.tries >= MAX_ABANDONED:

@@ -120,6 +120,12 @@ class World:
             return opencode.managed and opencode.url is None
         return self.settings.runners.kind(runner) in KINDS
 
+    def apart(self, runner: str) -> bool:
+        """Whether who writes in a session of a runner does so by a process of their own: to stop our turn stops ours
+        alone, and else both would work in one session.
+        """
+        return runner != OPENCODE and self.settings.runners.kind(runner) in KINDS
+
     def in_use(self, runner: str) -> bool:
         """Whether a run is under way on a runner, or a person has a session there."""
         runs = (self.flows[issue].run for issue in self.indexes.live)
