@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.actions import kinds
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -28,7 +30,7 @@ from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import FOLDER, opencode_of, runners_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
@@ -55,7 +57,7 @@ _Kind = TypeVar("_Kind", bound=Document)
 async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
     """Check everything, in the order in which it is shown; no check takes longer than two minutes.
 
-    With `server` the agent server is asked for its models, where it can be.
+    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do.
     """
     settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
@@ -72,8 +74,9 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     used = await to_thread.run_sync(_used, project)
     if OPENCODE not in used:
         del tried["opencode"]
-    if not settings.runners.own.keys().isdisjoint(used):
-        tried["runners"] = lambda: to_thread.run_sync(own_runners, project, settings)
+    others = sorted(used & settings.runners.others.keys())
+    for name in others:
+        tried[f"runner {name}"] = partial(kinds.runner, project, settings, name, ask=server)
 
     async def keep(name: str) -> None:
         found[name] = await tried[name]()
@@ -87,7 +90,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
-    return [*lines, *found["bd"], *of_server, *found.get("runners", ()), *rest]
+    of_others = [line for name in others for line in found[f"runner {name}"]]
+    return [*lines, *found["bd"], *of_server, *of_others, *rest]
 
 
 def _used(project: Path) -> set[str]:
@@ -179,19 +183,6 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     level: Level = "error" if found.withheld == "all" else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
-
-
-def own_runners(project: Path, settings: Settings) -> list[Line]:
-    """Look at runners of the user's own: whether their classes can be used. None is started."""
-    lines, runners = list[Line](), runners_of(project, settings)
-    for name, one in settings.runners.own.items():
-        try:
-            runners[name]
-        except ConfigError as error:
-            lines.append(Line("error", "runner", str(error), "docs/extending.md says what a runner is"))
-        else:
-            lines.append(Line("ok", "runner", f"{name} is {one.type}, which is a runner; it was not started"))
-    return lines
 
 
 def _unusable(project: Path, program: Path, why: str) -> Line:
