@@ -28,7 +28,8 @@ def init(
     preset: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The policy to begin with: standard, quick, planned, multi-tier or bmad-story."
+            metavar="NAME",
+            help="The policy to begin with: standard, quick, planned, multi-tier, bmad-story or cross-reviewed.",
         ),
     ] = "standard",
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
