@@ -279,7 +279,7 @@ class World:
             ):
                 if sources:
                     group.start_soon(running.worker.run, info)
-                    group.start_soon(running.monitor.run)
+                    group.start_soon(running.monitors[0].run)
                     group.start_soon(running.auditor.run)
                 yield running
                 group.cancel_scope.cancel()

@@ -374,7 +374,7 @@ async def test_a_look_at_thousands_of_issues_is_told_bit_by_bit_and_the_most_urg
     sizes: list[int] = []
     async with world.living(sources=False) as running, anyio.create_task_group() as group:
         running.shepherd.show(lambda entries, _: sizes.append(len(entries)))
-        group.start_soon(running.monitor.run)
+        group.start_soon(running.monitors[0].run)
         await anyio.sleep(5)
         group.start_soon(running.worker.run, await world.tracker.check())
         await running.worker.fresh_look()

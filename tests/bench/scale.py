@@ -257,7 +257,7 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
         anyio.create_task_group() as group,
     ):
         group.start_soon(running.worker.run, info)
-        group.start_soon(running.monitor.run)
+        group.start_soon(running.monitors[0].run)
         await anyio.sleep(300)
         written.clear()
         await anyio.sleep(seconds)

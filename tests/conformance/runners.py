@@ -16,6 +16,7 @@ import pytest
 from ashep.adapters import programs
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.runners import Named
 from ashep.core.facts.runs import Model, Refusal
 from ashep.demo.model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
@@ -82,6 +83,20 @@ class MemoryWorld:
 
     async def kill(self) -> None:
         self.runner.kill()
+
+
+class NamedWorld:
+    """The same as one of several runners of a project: its sessions have its name before their ids."""
+
+    can, agents, models = EVERYTHING, ("build", "plan"), (SCRIPTED, OTHER)
+
+    def __init__(self) -> None:
+        self._inner = MemoryWorld()
+        self.acts, self.seen, self.kill = self._inner.acts, self._inner.seen, self._inner.kill
+        self.runner = Named("second", self._inner.runner)
+
+    async def person_writes(self, session: str, text: str) -> str:
+        return await self._inner.person_writes(session.removeprefix("second:"), text)
 
 
 SPY = """#!/bin/sh

@@ -8,7 +8,7 @@ from ashep.errors import RunnerRefused
 from ashep.ports.runner import Prompt
 from ashep.testing.runners import *  # noqa: F403 - its tests
 from ashep.testing.worlds import RunnerWorld, name, opened, prompt, reached, settled
-from tests.conformance.runners import MemoryWorld, real_place, real_world
+from tests.conformance.runners import MemoryWorld, NamedWorld, real_place, real_world
 
 # The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).
 PROVES: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ PROVES: dict[str, tuple[str, ...]] = {
 __all__ = ["real_place", "real_world"]
 
 
-@pytest.fixture(params=["memory", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(params=["memory", "named", pytest.param("real", marks=pytest.mark.real)])
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -38,7 +38,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def world(kind: str, request: pytest.FixtureRequest) -> RunnerWorld:
     if kind == "real":
         return request.getfixturevalue("real_world")
-    return MemoryWorld()
+    return NamedWorld() if kind == "named" else MemoryWorld()
 
 
 async def test_one_id_in_two_sessions_is_taken_and_never_seen(world: RunnerWorld) -> None:

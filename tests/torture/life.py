@@ -171,7 +171,7 @@ class Life:
             ):
                 self.shepherd = running.shepherd
                 group.start_soon(running.worker.run, info)
-                group.start_soon(running.monitor.run)
+                group.start_soon(running.monitors[0].run)
                 group.start_soon(running.auditor.run)
                 group.start_soon(self._audit, running)
                 group.start_soon(self._obey, running, journal)
@@ -216,7 +216,7 @@ class Life:
     async def _stop(self, running: Running) -> None:
         await running.auditor.last()
         await running.shepherd.stop("asked to")
-        await running.monitor.let_go()
+        await running.monitors[0].let_go()
 
     def _picture(self, entries: Sequence[Entry], known: Known) -> None:
         self.known = known

@@ -279,7 +279,7 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
     up = RunnerSeen("up", instance="server", agents=slugs, models=models)
-    seen = NOT_SEEN.update({one.type: replace(up, runner=one.type) for one in runners})
+    seen = NOT_SEEN.update({one.type: dataclasses.replace(up, runner=one.type) for one in runners})
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})
     settings = settings.model_copy(update={"worker": worker, "landing": LandingSettings(), "people": None})
