@@ -14,8 +14,10 @@ from ashep.actions import install, kinds
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.cli import main
+from ashep.config import read
+from ashep.core.policy.agents import Agents
 from ashep.core.policy.settings import Settings
-from tests.test_install import program, project
+from tests.test_install import git, program, project
 
 __all__ = ["project"]
 
@@ -145,3 +147,33 @@ def test_runners_that_an_agent_is_of_are_looked_at_and_no_others(
     assert {"maker"} == {one["check"] for one in checks} & {"maker", "unused", "opencode"}
     (missing,) = [one for one in checks if one["check"] == "maker"]
     assert missing["remedy"].startswith(f"install Claude Code {programs.CLAUDE_VERSION}")
+
+
+def test_sync_agents_lists_the_agents_of_claude_code_and_asks_no_server_that_nobody_is_of(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a process of its own loop: the command has one, too."""
+    configured(project, maker={"type": "claude"})
+    base, own = project / ".claude" / "agents", Path(os.environ["HOME"], ".claude", "agents")
+    for folder in (base, own):
+        folder.mkdir(parents=True)
+    (own / "x.md").write_text("---\nname: helper\ntools: Read, Grep\n---\nLook.")
+    (base / "painter.md").write_text("---\nname: painter\nmodel: opus\ndisallowedTools: [Bash]\n---\nPaint.")
+    (base / "reader.md").write_text("---\ntools: [Read]\nmodel: inherit\n---\nRead.")
+    git(project, "init", "-q", ".")
+    git(project, "add", ".claude")
+    git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "-m", "first")
+    (base / "later.md").write_text("An agent wrote this.")
+    (base / "reader.md").write_text("An agent wrote this.")
+    assert main(["-C", str(project), "sync-agents"]) == 0
+    written = read(Agents, (project / ".agent-shepherd" / "agents.yaml").read_text(), Path("agents.yaml")).agents
+    found = {one.id: (one.read_write, one.runner.type, one.runner.agent_slug, one.runner.model) for one in written[1:]}
+    assert found == {
+        "helper": ("read", "maker", "helper", None),
+        "painter": ("write", "maker", "painter", "opus"),
+        "reader": ("read", "maker", "reader", None),
+    }
+    assert "#   anthropic/haiku" in (project / ".agent-shepherd" / "agents.yaml").read_text()
+    capsys.readouterr()
+    assert main(["-C", str(project), "sync-agents"]) == 0
+    assert capsys.readouterr().out == "agents.yaml names everything that the server has\n"

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -34,7 +34,7 @@ from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
-from ashep.core.policy.settings import OPENCODE, OpencodeSettings, Settings
+from ashep.core.policy.settings import CLAUDE, OPENCODE, OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
@@ -234,14 +234,28 @@ class Offer:
     agents: tuple[ServerAgent, ...]
     models: tuple[Model, ...]
     default: Model | None
+    beside: Mapping[str, tuple[Model, ...]] = field(default_factory=dict[str, tuple[Model, ...]])
+    """Models of runners beside it, by the runner's name; they have more."""
+
+
+async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
+    """Ask the server, unless no agent is of it, and say what each Claude Code has."""
+    runners, used = settings.runners, await to_thread.run_sync(_used, project)
+    claudes = [name for name in runners.others if runners.kind(name) == CLAUDE]
+    asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
+    if not asked and not claudes:
+        names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
+        raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
+    found = await offer(project, state, settings) if asked else Offer((), (), None)
+    for name in claudes:
+        agents, models = await kinds.of_claude(project, settings, name)
+        found = replace(found, agents=(*found.agents, *agents), beside={**found.beside, name: models})
+    return found
 
 
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
     server = settings.runners.opencode
-    if settings.runners.own and OPENCODE not in await to_thread.run_sync(_used, project):
-        names = ", ".join(settings.runners.own)
-        raise UsageError(f"only OpenCode is asked, and the agents of this project are of {names}: write them by hand")
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)
     try:

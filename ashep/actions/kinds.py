@@ -12,7 +12,9 @@ from anyio import to_thread
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.adapters.runners import Named
+from ashep.config.sync import ServerAgent
 from ashep.connect import runners_of
+from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import CLAUDE, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized
@@ -73,6 +75,28 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
         remedy = "run `claude` and log in, or give the daemon ANTHROPIC_API_KEY (docs/guides/agents.md)"
         lines.append(Line("error", name, str(error), remedy))
     return [*lines, Line("ok", name, f"{ONCE}; {AS_YOU}")]
+
+
+async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple[ServerAgent, ...], tuple[Model, ...]]:
+    """Give the agents and the models that Claude Code can be asked for by name; nothing is started."""
+    from ashep.adapters.claude import ALIASES, BUILT_IN, PROVIDER, ClaudeRunner  # as above
+
+    made = await to_thread.run_sync(_made, project, settings, name)
+    assert isinstance(made, ClaudeRunner)
+    everybodys = [ServerAgent(one, "all", native=True, writes=True, hidden=True, runner=name) for one in BUILT_IN]
+    listed = [
+        ServerAgent(
+            one.name,
+            "all",
+            native=False,
+            writes=one.writes,
+            model=Model(PROVIDER, one.model) if one.model else None,
+            runner=name,
+        )
+        for one in await made.agents()
+        if one.name not in BUILT_IN
+    ]
+    return (*everybodys, *listed), tuple(Model(PROVIDER, one) for one in ALIASES)
 
 
 async def _acp(project: Path, settings: Settings, name: str, *, ask: bool) -> list[Line]:

@@ -1,8 +1,9 @@
 """Systemd units that run ashep for a project, its loop and `ashep serve`: `ashep service`.
 
 The agent server outlives the daemon on purpose, as do turns of Claude Code and the keepers of agents that speak ACP, so
-that only the main process is ended with the service (`KillMode=process`); `ashep stop --server` ends the server, too. What agents run is in the service's sandbox: it keeps
-the system's files from being written and new privileges from being gained, and leaves the user's own files alone.
+that only the main process is ended with the service (`KillMode=process`); `ashep stop --server` ends the server, too.
+What agents run is in the service's sandbox: it keeps the system's files from being written and new privileges from
+being gained, and leaves the user's own files alone.
 """
 
 import os

@@ -171,6 +171,10 @@ class ClaudeRunner:
             raise RunnerUnavailable(f"{self._command[0]} is not there")
         return os.stat(program).st_mtime_ns
 
+    async def agents(self) -> tuple[agents.Listed, ...]:
+        """Say which agents can be named beside the built-in ones, and what they are; it need not have been started."""
+        return await anyio.to_thread.run_sync(lambda: agents.listed(self._config, self._base_agents()))
+
     def _agents(self) -> tuple[str, ...]:
         self.check_login()
         return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
