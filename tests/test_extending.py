@@ -386,8 +386,8 @@ def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatc
     assert given.secret("OWN_TOKEN") == "a-long-secret"
     assert redaction.text("it is a-long-secret") == given.redact("it is a-long-secret") == f"it is {MARK}"
     assert not given.state.exists()
-    runner: Any = runners_of(project, settings(project), clock=clock)["mine"]
-    assert runner.runner.agents == ("build", "plan")  # what is none of the port's is as it is
+    runner: Any = runners_of(project, settings(project), clock=clock)["mine"].runner  # type: ignore[attr-defined]
+    assert runner.agents == ("build", "plan")  # what is none of the port's is as it is
 
 
 def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:

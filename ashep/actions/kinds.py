@@ -11,13 +11,13 @@ from anyio import to_thread
 
 from ashep.actions.security import Line
 from ashep.adapters import programs
-from ashep.adapters.runners import Named
 from ashep.config.sync import ServerAgent
 from ashep.connect import runners_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import CLAUDE, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized
+from ashep.ports.runners import Named
 
 ONCE = "guarantee: once, no turn is begun twice"
 AT_LEAST_ONCE = "guarantee: at least once, a turn that dies with its agent may be run a second time"
