@@ -226,7 +226,7 @@ PLANTED = {
     ),
     "two rooms beside each other": ("core/impact/paths.py", "from ashep.core.state import holds", {"rooms"}),
     "the journal knows the daemon": (
-        "journal/paths.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic", "adapters"},
+        "journal/paths.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic"},
     ),
     "the daemon needs an extra": (
         "daemon/hours.py", "from ashep.simulation import chances", {"layers", "extras", "acyclic"},
