@@ -25,7 +25,8 @@ from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.impact.secrets import is_random
 from ashep.core.policy.apart import AS_YOU
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator

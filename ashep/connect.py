@@ -35,7 +35,8 @@ from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
-from ashep.core.policy.settings import OPENCODE, ForgeSettings, OtherRunner, OwnCheckType, Settings
+from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.settings import ForgeSettings, OtherRunner, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError

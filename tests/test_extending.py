@@ -19,7 +19,8 @@ from ashep.connect import check, runners_of, tracker_of
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.facts.tracker import Issue
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World

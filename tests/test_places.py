@@ -424,12 +424,12 @@ async def test_a_linked_tree_of_before_goes_on_where_it_is(world: PlacesWorld, f
     before = GitWorkspacesWorld.of(world.top, folder.parent / "linked")
     await before.spaces.prepare(TWO, None, 0)
     before.edit(TWO, "b.txt", "b\n")
-    spaces = GitWorkspaces(before.spaces, world.spaces, anew=world.spaces)
+    spaces = GitWorkspaces(before.spaces, places(world), anew=places(world))
     assert (await spaces.prepare(TWO, None, 0)).path == str(folder.parent / "linked" / TWO)
     assert [one.subject for one in (await spaces.seal(TWO, "t-2/implement.1.1", "B")).commits] == ["B"]
     await spaces.prepare(ONE, None, 0)
     assert [one.branch for one in await spaces.list()] == [ONE, TWO]
-    back = GitWorkspaces(before.spaces, world.spaces, anew=before.spaces)
+    back = GitWorkspaces(before.spaces, places(world), anew=before.spaces)
     assert (await back.prepare(ONE, None, 0)).path == str(world.place / ONE), "and so does a place"
     await spaces.remove(TWO)
     assert (await spaces.prepare(TWO, None, 0)).path == str(world.place / TWO), "the next one is a place"

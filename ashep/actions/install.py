@@ -33,8 +33,9 @@ from ashep.config.sync import ServerAgent, vanished
 from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.language import Document
-from ashep.core.policy.settings import CLAUDE, OPENCODE, OpencodeSettings, Settings
+from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 

@@ -14,7 +14,8 @@ from ashep.adapters import programs
 from ashep.config.sync import ServerAgent
 from ashep.connect import runners_of
 from ashep.core.facts.runs import Model
-from ashep.core.policy.settings import CLAUDE, Settings
+from ashep.core.policy.kinds import CLAUDE
+from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized
 from ashep.ports.runners import Named

@@ -22,8 +22,9 @@ from ashep.config import ConfigErrors, load
 from ashep.connect import FOLDER, inside_of, sandboxed
 from ashep.core.policy.apart import AS_YOU
 from ashep.core.policy.checks import TestPass
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Policies
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

@@ -12,11 +12,12 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.issues.verification import claims
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.checks import KINDS
+from ashep.core.policy.kinds import ACP, CLAUDE
+from ashep.core.policy.kinds import KINDS as RUNNERS
 from ashep.core.policy.language import is_name
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
 from ashep.core.policy.policies import CLOSE, PermissionRule, Phase, Policies, Policy
-from ashep.core.policy.settings import ACP, CLAUDE, Settings
-from ashep.core.policy.settings import KINDS as RUNNERS
+from ashep.core.policy.settings import Settings
 
 Problem = tuple[str, KeyPath, str]
 """Code, path, message."""

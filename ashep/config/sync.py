@@ -22,8 +22,8 @@ from ashep.config.files import read
 from ashep.config.findings import ConfigErrors
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.language import name_of
-from ashep.core.policy.settings import OPENCODE
 from ashep.errors import ConfigError
 
 GUESSED = "guessed from the server's agent; edit as you like"

@@ -23,7 +23,8 @@ from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
-from ashep.core.policy.settings import ForgeSettings, Settings, spoken
+from ashep.core.policy.kinds import spoken
+from ashep.core.policy.settings import ForgeSettings, Settings
 from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World

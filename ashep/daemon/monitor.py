@@ -16,7 +16,8 @@ import anyio
 from ashep.core.facts import outcome, requests, runs
 from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import observe
 from ashep.core.resources.server import is_due, memory_read
 from ashep.core.runs.prompting import message_id

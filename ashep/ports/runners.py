@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
-from ashep.core.policy.settings import OPENCODE
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.state.run import runner_of
 from ashep.errors import RunnerError, RunnerRefused
 from ashep.ports.runner import Catalog, Prompt, Runner, SessionRequest, Sign, Turn

@@ -13,7 +13,7 @@ from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPull
 from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.vocabulary import DECISIONS
-from ashep.core.policy.settings import OPENCODE
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.resources.notices import targets
 from ashep.core.runs.record import RunRecord, run_of
 from ashep.core.runs.requests import asked_now, question_of

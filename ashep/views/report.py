@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from ashep.core.policy.settings import OPENCODE, spoken
+from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
 from ashep.views.usage import money

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ashep.core.policy.settings import spoken
+from ashep.core.policy.kinds import spoken
 from ashep.views import Data, Database, proof
 from ashep.views.names import Names
 from ashep.views.times import distance, local, span

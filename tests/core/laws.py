@@ -16,8 +16,8 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import Model
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import CLOSE
-from ashep.core.policy.settings import OPENCODE
 from ashep.core.reconcile.dispatch import capacity_of
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources import notices as telling

@@ -9,9 +9,10 @@ from ashep.core.analysis.account import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts import vocabulary as e
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.language import Bytes
 from ashep.core.policy.policies import Phase, Retry
-from ashep.core.policy.settings import OPENCODE, OpencodeSettings, Runners, Settings
+from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
 from ashep.core.reconcile.observe import replaced_by, runner_read
 from ashep.core.resources.dues import next_due
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read

@@ -21,7 +21,7 @@ from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import OPENCODE
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources.dues import due_timers, next_due

@@ -27,7 +27,8 @@ from ashep.config.nodes import MAX_BYTES, Unreadable, decode
 from ashep.connect import READER, annotations_of, runners_of, tracker_of
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.core.policy.checks import Check, Criteria, hash_of
-from ashep.core.policy.settings import OPENCODE, Settings
+from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
 from ashep.ports.tracker import Seen
 

@@ -14,8 +14,8 @@ from ashep.config import ConfigErrors, errors_of, examine
 from ashep.config.explain import nearest
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.kinds import spoken
 from ashep.core.policy.policies import Policies
-from ashep.core.policy.settings import spoken
 from ashep.core.runs.choice import held_providers, provider_of
 from ashep.core.runs.registry import Explained, places, weaknesses
 from ashep.core.runs.registry import explain as explained

@@ -21,7 +21,8 @@ from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
 from ashep.connect import claude_folder, maker_of, places_of, tracker_of
-from ashep.core.policy.settings import CLAUDE, OPENCODE, Labels, Settings
+from ashep.core.policy.kinds import CLAUDE, OPENCODE
+from ashep.core.policy.settings import Labels, Settings
 from ashep.core.state.run import runner_of
 from ashep.errors import DiskFailed, JournalDamaged, RunnerError, RunnerUnavailable
 from ashep.journal.lock import holder

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.delivery.trees import waits_for_person
-from ashep.core.policy.settings import spoken
+from ashep.core.policy.kinds import spoken
 from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validat
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import parse_glob
+from ashep.core.policy.kinds import KINDS, OPENCODE
 from ashep.core.policy.language import (
     BEADS,
     AtOnce,
@@ -223,17 +224,6 @@ class AgentsSettings(Document):
     openings: Annotated[tuple[Opening, ...], Field(max_length=4)] = ()
     """What of you they may use although it leads out of the sandbox: with `docker` or `podman` (their sockets) they are
     you, or root, on this machine; with `ssh-agent` they log in wherever you can; with `gpg-agent` they sign as you."""
-
-
-OPENCODE, CLAUDE, ACP = "opencode", "claude", "acp"
-"""The runners that are built in; the first is one by this name alone."""
-
-KINDS = (CLAUDE, ACP)
-
-
-def spoken(runner: str) -> str:
-    """Name a runner as people say it."""
-    return "the agent server" if runner == OPENCODE else f"the runner {runner}"
 
 
 class Modes(Document):

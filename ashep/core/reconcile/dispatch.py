@@ -19,8 +19,8 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
 from ashep.core.policy.agents import Agent, Sandbox
+from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.policy.policies import Human, Phase, ReuseFrom
-from ashep.core.policy.settings import OPENCODE, spoken
 from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
 from ashep.core.resources import budgets, server
 from ashep.core.resources.providers import is_tried

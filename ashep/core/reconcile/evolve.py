@@ -14,8 +14,8 @@ from ashep.core.facts import runs as run_facts
 from ashep.core.facts.commands import WRITES, Command, SendNotice
 from ashep.core.facts.records import Entry
 from ashep.core.issues import folding
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Policies
-from ashep.core.policy.settings import OPENCODE
 from ashep.core.runs import folding as runs
 from ashep.core.runs import requests, takeover
 from ashep.core.state import files as edits

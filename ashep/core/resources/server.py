@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from ashep.core.facts.resources import RecycleWanted, ServerFailed, ServerMemorySeen, ServerRestartPlanned
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.policy.language import Bytes
-from ashep.core.policy.settings import OPENCODE, spoken
 from ashep.core.state.holds import Hold
 from ashep.core.state.server import MOST, Server, times_over
 from ashep.core.state.server import of as server_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
-from ashep.core.policy.settings import OPENCODE
 from ashep.core.resources import budgets
 from ashep.core.resources.providers import hold_of
 from ashep.core.state.flow import Flow

@@ -28,7 +28,7 @@ from ashep.core.facts.resources import (
 )
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import spoken
+from ashep.core.policy.kinds import spoken
 from ashep.core.state.frozen import replace
 
 RECORDS = (

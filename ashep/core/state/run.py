@@ -11,8 +11,8 @@ from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Life, Model, TurnSeen
 from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
-from ashep.core.policy.settings import OPENCODE
 from ashep.core.state.frozen import replace
 
 NO_SIGN = timedelta(seconds=30)

@@ -18,7 +18,7 @@ from ashep.core.facts.resources import (
     ServerMemorySeen,
     ServerRestartPlanned,
 )
-from ashep.core.policy.settings import OPENCODE
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.run import NO_SIGN, with_watch

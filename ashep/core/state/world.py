@@ -18,8 +18,9 @@ from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
+from ashep.core.policy.kinds import KINDS, OPENCODE
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.core.policy.settings import KINDS, OPENCODE, Settings
+from ashep.core.policy.settings import Settings
 from ashep.core.state import files as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
