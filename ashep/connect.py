@@ -30,7 +30,6 @@ from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
-from ashep.adapters.runners import Runners
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
@@ -43,6 +42,7 @@ from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
 from ashep.ports.clock import Clock
 from ashep.ports.guard import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.ports.runner import Runner
+from ashep.ports.runners import Runners
 from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction

@@ -15,11 +15,11 @@ import pytest
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
-from ashep.connect import check, runner_of, tracker_of
+from ashep.connect import check, runners_of, tracker_of
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.facts.tracker import Issue
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import OPENCODE, Settings
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
@@ -332,15 +332,17 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     ("tracker: {type: jira}", "tracker.type: expected beads, or a class as package.module:Class, found 'jira'"),
     ("tracker: {type: 'a.b:C', command: [x]}", "tracker.command: has no effect with a.b:C; give it in `options`"),
     ("tracker: {options: {x: 1}}", "tracker.options: only a class of your own takes options; remove them"),
-    ("runners: {mine: {type: a.b}}", "runners.mine.type: expected a class as package.module:Class, found 'a.b'"),
-    ("runners: {mine: {type: 'a:b', url: x}}", "runners.mine.url: unknown key; expected one of type, options"),
-    ("runners: {opencod: {}}", "runners.opencod.type: this key is missing; add it (or did you mean opencode?)"),
-    ("runners: {mine: {}}", "runners.mine.type: this key is missing; add it"),
+    ("runners: {mine: {type: a.b}}",
+     "runners.mine.type: expected claude, acp, or a class as package.module:Class, found 'a.b'"),
+    ("runners: {mine: {type: 'a:b', url: x}}",
+     "runners.mine.url: unknown key; expected one of type, command, environment, modes, options, max_runs"),
+    ("runners: {opencod: {}}", "runners.opencod: needs a `type`: claude, acp, or a class as package.module:Class"),
     ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),
-    ("runners: {mine: {type: 'a:b'}, more: {type: 'a:b'}}",
-     "runners.more: a project has one runner, and mine is one already; remove one of them"),
-    ("runners: {mine: {type: 'a:b'}, opencode: {}}",
-     "runners.opencode: a project has one runner, and mine takes the place of opencode; remove one of them"),
+    ("runners: {acp: {}}", "runners.acp: an agent that speaks ACP takes a `command`, as `[opencode, acp]`"),
+    ("runners: {more: {type: claude, options: {x: 1}}}", "runners.more.options: has no effect with claude; remove it"),
+    ("runners: {claude: {modes: {read: plan}}}", "runners.claude.modes: has no effect with claude; remove it"),
+    ("runners: {acp: {command: [x], options: {x: 1}}}", "runners.acp.options: has no effect with acp; remove it"),
+    ("runners: {mine: {type: 'a:b', command: [x]}}", "runners.mine.command: has no effect with a:b; remove it"),
 ])  # fmt: skip
 def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text: str, said: str) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS.replace(", runner: {type: mine}", ""))
@@ -350,10 +352,12 @@ def test_a_mistake_in_the_settings_is_told_without_an_import(project: Path, text
     assert f"config.yaml:2: {said}" in of_settings[0]
 
 
-def test_agents_run_on_the_runner_of_the_project(project: Path) -> None:
+def test_agents_run_on_the_runners_of_the_project(project: Path) -> None:
     agents = project / ".agent-shepherd" / "agents.yaml"
     agents.write_text(AGENTS.replace("mine", "opencode"))
-    with pytest.raises(ConfigErrors, match="there is no runner opencode in this project; expected one of mine"):
+    load(project / ".agent-shepherd")  # which is there beside it
+    agents.write_text(AGENTS.replace("mine", "min"))
+    with pytest.raises(ConfigErrors, match="there is no runner min in this project"):
         load(project / ".agent-shepherd")
     agents.write_text(
         AGENTS.replace("capabilities", "is_human: true, capabilities").replace(", runner: {type: mine}", "")
@@ -382,7 +386,7 @@ def test_what_a_class_is_made_with(project: Path, monkeypatch: pytest.MonkeyPatc
     assert given.secret("OWN_TOKEN") == "a-long-secret"
     assert redaction.text("it is a-long-secret") == given.redact("it is a-long-secret") == f"it is {MARK}"
     assert not given.state.exists()
-    runner: Any = runner_of(project, settings(project), clock=clock)
+    runner: Any = runners_of(project, settings(project), clock=clock)["mine"].runner  # type: ignore[attr-defined]
     assert runner.agents == ("build", "plan")  # what is none of the port's is as it is
 
 
@@ -392,7 +396,7 @@ def test_the_world_knows_both_and_counts_on_no_instance(project: Path) -> None:
     assert world.settings == settings(project)
     assert world.settings.runners.own["mine"].type == "own_parts:Agents"
     assert not world.dies("mine")
-    assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).managed
+    assert evolve(World(), Entry(1, T0, Adopted("settings", Settings().model_dump_json(), "", RULES))).dies(OPENCODE)
 
 
 # --- what comes from them ---------------------------------------------------------------------------------------------
@@ -566,5 +570,6 @@ def test_a_daemon_does_not_begin_with_a_class_that_does_not_fit(project: Path) -
         assert done.err.count("\n") == 1
     assert not (project / ".agent-shepherd" / "state").exists()
     assert ashep("sync-agents", cwd=project).err == (
-        "ashep: only OpenCode is asked, and the runner of this project is mine: write agents.yaml by hand\n"
+        "ashep: only OpenCode and Claude Code are asked, and the agents of this project are of mine: "
+        "write them by hand\n"
     )

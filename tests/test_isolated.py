@@ -83,7 +83,7 @@ class World:
     @asynccontextmanager
     async def runner(self) -> AsyncIterator[IsolatedRunner]:
         """The runner of one life of the daemon."""
-        made = connect.runner_of(self.project, self.settings)
+        made = connect.runners_of(self.project, self.settings)["opencode"]
         assert isinstance(made, IsolatedRunner)
         async with aclosing(made):
             await made.start()
@@ -133,7 +133,7 @@ async def world(placed: World) -> AsyncIterator[World]:
         await stack.enter_async_context(placed.model)
         (placed.config / "opencode.json").write_text(json.dumps(opencode_config(placed.model.url)))
         yield placed
-        await connect.runner_of(placed.project, placed.settings).stop_server()
+        await connect.runners_of(placed.project, placed.settings)["opencode"].stop_server()
 
 
 async def turn_of(runner: IsolatedRunner, session: str, prompt: Prompt) -> Turn:

@@ -10,7 +10,7 @@ import pytest
 from ashep.config import check_files, load, nodes, write_starter
 from ashep.config.presets import PRESETS, preset
 from ashep.core.facts.issues import IssueParked, PersonAsked
-from ashep.core.facts.runs import RunPlanned
+from ashep.core.facts.runs import Model, RunPlanned
 from ashep.errors import UsageError
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
@@ -128,9 +128,36 @@ def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> N
     assert (lived.ran, lived.parked) == (["developer", "reviewer", "arbiter"] * 3, ["max_visits"])
 
 
+CROSSED = """\
+version: 1
+agents:
+  - {id: builder, capabilities: [implement], read_write: write, runner: {provider: anthropic, model: opus}}
+  - {id: twin, capabilities: [review, arbitrate], priority: 9, runner: {provider: anthropic, model: sonnet}}
+  - {id: critic, capabilities: [review, arbitrate], runner: {provider: openai, model: gpt-5}}
+"""
+
+
+@pytest.mark.parametrize(("team", "judge"), [
+    (CROSSED, "critic"), ("\n".join(line for line in CROSSED.splitlines() if "critic" not in line), "twin"),
+])  # fmt: skip
+def test_cross_reviewed_is_judged_by_another_provider_where_there_is_one(folder: Path, team: str, judge: str) -> None:
+    async def scenario() -> list[tuple[str, str]]:
+        world.tracker.add("one")
+        await world.live(world.all_closed, beside=lambda: world.person("human:approved"))
+        return [(fact.phase, fact.agent) for fact in world.bodies(RunPlanned)]
+
+    write_starter(folder, "cross-reviewed")
+    (folder / "agents.yaml").write_text(team)
+    world = World(folder)
+    names = ("anthropic/opus", "anthropic/sonnet", "openai/gpt-5")
+    world.runner.models = tuple(Model(*name.split("/")) for name in names)
+    world.outcomes = said(review=["needs_changes", "approve"], arbitrate=["needs_work", "pass"])
+    assert simulate(scenario) == [("implement", "builder"), ("review", judge), ("arbitrate", judge)] * 2
+
+
 WRITERS = {
     "standard": "implement", "quick": "implement", "planned": "implement", "multi-tier": "implementer",
-    "bmad-story": "developer",
+    "bmad-story": "developer", "cross-reviewed": "implement",
 }  # fmt: skip
 
 

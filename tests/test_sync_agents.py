@@ -224,3 +224,29 @@ def test_words_that_mean_something_to_other_readers_stay_words(word: str) -> Non
     server = [ServerAgent("build", "primary", native=True, writes=True, model=Model("p", word))]
     added = agents(sync(text, server, []).text)[-1]
     assert added.runner.model == word
+
+
+# --- runners beside the server --------------------------------------------------------------------------------------
+
+
+def test_an_agent_of_a_runner_beside_the_server_is_added_under_that_runner() -> None:
+    tied = Model("anthropic", "opus")
+    painter = ServerAgent("build", "all", native=False, writes=False, model=tied, runner="maker")
+    known = ServerAgent("Plan", "all", native=True, writes=True, hidden=True, runner="maker")
+    text = starter("agents.yaml")
+    result = sync(text, (*SERVER, painter, known), MODELS, beside={"maker": (tied,)})
+    assert result.added == ("explore", "general", "build")
+    entry = agents(result.text)[-1]
+    assert (entry.runner.type, entry.runner.agent_slug) == ("maker", "build")
+    assert (entry.runner.provider, entry.runner.model, entry.read_write) == ("anthropic", "opus", "read")
+    block = "# the runner maker, and more by their own names:\n#   anthropic/opus\n# --- end of"
+    assert block in result.text
+    again = sync(result.text, (*SERVER, painter, known), MODELS, beside={"maker": (tied,)})
+    assert (again.diff, again.vanished) == ("", ())
+
+
+def test_what_a_runner_beside_the_server_has_no_more_is_said_where_it_was_asked() -> None:
+    text = f"{SMALL}    runner: {{type: maker, agent_slug: gone, provider: anthropic, model: any}}\n"
+    assert sync(text, SERVER, ()).vanished == ()
+    known = ServerAgent("Plan", "all", native=True, writes=True, hidden=True, runner="maker")
+    assert sync(text, (*SERVER, known), ()).vanished == (Vanished("a", "agent_slug", "gone"),)

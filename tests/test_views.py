@@ -22,7 +22,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
-from ashep.store.tables import edit_json, server_json
+from ashep.store.tables import edit_json, runners_json
 from ashep.views import Data, attempts, standing, story
 from ashep.views.names import ANOTHER, Names
 from ashep.views.times import distance, duration, local
@@ -138,7 +138,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
-        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "server": None, "edit": None}
+        | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}
         | {"workspace": None, "trees": {"kept": 0, "next": None}, "journal": None},
         "issues": [],
     }
@@ -182,7 +182,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     now = T0 + timedelta(hours=2)
 
     def said(*facts: Fact) -> list[str]:
-        return standing.server(daemon_with("server", server_json, facts), now)
+        return standing.runners(daemon_with("runners", runners_json, facts), now)
 
     assert said() == []
     away = RunnerSeen("away", "no answer")
@@ -191,7 +191,7 @@ def test_status_says_what_is_wrong_with_the_agent_server() -> None:
     assert said(planned, away)[0] == "the agent server failed 4 times in a row; it is started again in 3m"
     wanted = RecycleWanted("server-1", now, False, "it holds 5.00 GiB")
     assert said(wanted) == ["the agent server is begun anew once it is at rest: it holds 5.00 GiB"]
-    assert standing.server({"daemon": {}}, now) == []
+    assert standing.runners({"daemon": {}}, now) == []
     upgraded = RunnerSeen("up", "1.19.0", replaced="1.19.0 answers where 1.18.33 did")
     assert said(upgraded) == ["the agent server was replaced: 1.19.0 answers where 1.18.33 did; sessions go on"]
     bd = TrackerSeen("me", "t", "1.4.0", replaced="1.4.0 answers where 1.3.0 did")

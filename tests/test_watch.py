@@ -225,7 +225,7 @@ def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() 
 @pytest.mark.parametrize("height", range(1, 30))
 def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
     seen = Seen.__new__(Seen)
-    daemon = {"running": False, "findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None}
+    daemon = {"running": False, "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": []}
     issues = [entry(f"t-{n}", state) for n, state in enumerate(["person"] * 9 + ["running"] * 3 + ["parked"] * 30)]
     seen.told, seen.runs = {"daemon": daemon, "issues": issues}, {}
     lines = Console(width=50, height=height, file=StringIO()).render_lines(page(seen, {}, height), pad=False)
@@ -243,7 +243,7 @@ def test_a_page_says_that_an_edit_is_not_in_force() -> None:
     seen = Seen.__new__(Seen)
     edit = {"since": "2026-01-01T22:00:00.000000Z", "problems": ["policies.yaml:3: x: wrong"], "more": 0}
     daemon = {"running": True, "pid": 1, "since": "2026-01-01T22:00:00.000000Z", "version": "1", "behind": False}
-    daemon |= {"findings": 0, "pauses": [], "budgets": [], "notices": [], "server": None, "edit": edit}
+    daemon |= {"findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [], "edit": edit}
     seen.told, seen.runs = {"daemon": daemon, "issues": []}, {}
     lines = Console(width=120, height=20, file=StringIO()).render_lines(page(seen, {}, 20), pad=False)
     text = ["".join(part.text for part in line) for line in lines]
@@ -262,7 +262,7 @@ async def test_the_daemon_says_how_alive_its_runs_are(tmp_path: Path) -> None:
     world.tracker.add("first")
     world.answer = lambda _, asked: Play(pulse=None, tool="bash", delay=9000.0)
     async with world.living() as running:
-        signs = LiveSigns(running.shepherd, running.worker._shepherd._effects.runner, world.clock)
+        signs = LiveSigns(running.shepherd, running.worker._shepherd._effects.runners, world.clock)
         control = Control(running.shepherd, signs.read)
         assert (await control.answer(b'{"do": "watch"}'))["signs"] == {}
         await anyio.sleep(minutes(10))

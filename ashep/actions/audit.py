@@ -18,7 +18,6 @@ from anyio import to_thread
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner
-from ashep.adapters.runners import Runners
 from ashep.connect import runners_of, tracker_of
 from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts.resources import DaemonStarted, Finding
@@ -31,6 +30,7 @@ from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal import files, lock, snapshots
 from ashep.journal.files import Told, nobody
 from ashep.ports.clock import Clock
+from ashep.ports.runners import Runners
 from ashep.ports.tracker import Tracker
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.tables import issue_row

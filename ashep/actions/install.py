@@ -6,7 +6,8 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.actions import kinds
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -28,11 +30,11 @@ from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import FOLDER, opencode_of, runners_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Document
-from ashep.core.policy.settings import OPENCODE, OpencodeSettings, Settings
+from ashep.core.policy.settings import CLAUDE, OPENCODE, OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
 
@@ -55,7 +57,7 @@ _Kind = TypeVar("_Kind", bound=Document)
 async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
     """Check everything, in the order in which it is shown; no check takes longer than two minutes.
 
-    With `server` the agent server is asked for its models, where it can be.
+    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do.
     """
     settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
@@ -72,8 +74,9 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     used = await to_thread.run_sync(_used, project)
     if OPENCODE not in used:
         del tried["opencode"]
-    if not settings.runners.own.keys().isdisjoint(used):
-        tried["runners"] = lambda: to_thread.run_sync(own_runners, project, settings)
+    others = sorted(used & settings.runners.others.keys())
+    for name in others:
+        tried[f"runner {name}"] = partial(kinds.runner, project, settings, name, ask=server)
 
     async def keep(name: str) -> None:
         found[name] = await tried[name]()
@@ -87,7 +90,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
-    return [*lines, *found["bd"], *of_server, *found.get("runners", ()), *rest]
+    of_others = [line for name in others for line in found[f"runner {name}"]]
+    return [*lines, *found["bd"], *of_server, *of_others, *rest]
 
 
 def _used(project: Path) -> set[str]:
@@ -181,19 +185,6 @@ async def sandbox(project: Path, settings: Settings) -> list[Line]:
     return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
 
 
-def own_runners(project: Path, settings: Settings) -> list[Line]:
-    """Look at runners of the user's own: whether their classes can be used. None is started."""
-    lines, runners = list[Line](), runners_of(project, settings)
-    for name, one in settings.runners.own.items():
-        try:
-            runners[name]
-        except ConfigError as error:
-            lines.append(Line("error", "runner", str(error), "docs/extending.md says what a runner is"))
-        else:
-            lines.append(Line("ok", "runner", f"{name} is {one.type}, which is a runner; it was not started"))
-    return lines
-
-
 def _unusable(project: Path, program: Path, why: str) -> Line:
     if "too old" in why:
         return Line("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
@@ -243,14 +234,28 @@ class Offer:
     agents: tuple[ServerAgent, ...]
     models: tuple[Model, ...]
     default: Model | None
+    beside: Mapping[str, tuple[Model, ...]] = field(default_factory=dict[str, tuple[Model, ...]])
+    """Models of runners beside it, by the runner's name; they have more."""
+
+
+async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
+    """Ask the server, unless no agent is of it, and say what each Claude Code has."""
+    runners, used = settings.runners, await to_thread.run_sync(_used, project)
+    claudes = [name for name in runners.others if runners.kind(name) == CLAUDE]
+    asked = OPENCODE in used or not runners.others or OPENCODE in runners.model_fields_set
+    if not asked and not claudes:
+        names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
+        raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
+    found = await offer(project, state, settings) if asked else Offer((), (), None)
+    for name in claudes:
+        agents, models = await kinds.of_claude(project, settings, name)
+        found = replace(found, agents=(*found.agents, *agents), beside={**found.beside, name: models})
+    return found
 
 
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
     server = settings.runners.opencode
-    if settings.runners.own and OPENCODE not in await to_thread.run_sync(_used, project):
-        names = ", ".join(settings.runners.own)
-        raise UsageError(f"only OpenCode is asked, and the agents of this project are of {names}: write them by hand")
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)
     try:

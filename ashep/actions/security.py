@@ -23,7 +23,7 @@ from ashep.connect import FOLDER, inside_of, sandboxed
 from ashep.core.policy.apart import AS_YOU
 from ashep.core.policy.checks import TestPass
 from ashep.core.policy.policies import Policies
-from ashep.core.policy.settings import Settings
+from ashep.core.policy.settings import OPENCODE, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
@@ -35,6 +35,7 @@ _WEAKENS = {
     "ssh-agent": "they log in wherever you can",
     "gpg-agent": "they sign as you",
 }
+_NO_SANDBOX = "agents run as you and reach all that you can: with a runner beside OpenCode no agent is in a sandbox"
 _LOOK = 20.0  # seconds for a look at what is there in the sandbox
 _SHOWN = 12
 Level = Literal["ok", "warning", "error"]
@@ -52,9 +53,13 @@ class Line:
 
 async def agents(project: Path, settings: Settings) -> list[Line]:
     """Say where agents run that may change files, what weakens it, and what they lack there."""
+    runners = settings.runners
+    if runners.own and runners.own == runners.others and OPENCODE not in runners.model_fields_set:
+        names = ", ".join(runners.own)
+        return [Line("ok", "agents", f"where agents run is the business of the runner {names}")]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):
-        return [Line("ok", "agents", AS_YOU), *otherwise]
+        return [Line("ok", "agents", _NO_SANDBOX if settings.runners.others else AS_YOU), *otherwise]
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
         found = await try_out(scratch)

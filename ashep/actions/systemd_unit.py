@@ -1,8 +1,9 @@
 """Systemd units that run ashep for a project, its loop and `ashep serve`: `ashep service`.
 
-The agent server outlives the daemon on purpose, so that only the main process is ended with the service
-(`KillMode=process`); `ashep stop --server` ends the server, too. What agents run is in the service's sandbox: it keeps
-the system's files from being written and new privileges from being gained, and leaves the user's own files alone.
+The agent server outlives the daemon on purpose, as do turns of Claude Code and the keepers of agents that speak ACP, so
+that only the main process is ended with the service (`KillMode=process`); `ashep stop --server` ends the server, too.
+What agents run is in the service's sandbox: it keeps the system's files from being written and new privileges from
+being gained, and leaves the user's own files alone.
 """
 
 import os
@@ -21,7 +22,7 @@ WATCHDOG = "5min"
 """The service manager's patience; `ashep.daemon.watchdog` ticks every half minute."""
 
 KEPT = ("SHELL", "LANG", "LC_ALL", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
-        "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR")  # fmt: skip
+        "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "CLAUDE_CONFIG_DIR")  # fmt: skip
 """Variables, beside PATH, that are what they are when the unit is written; none of them is a secret."""
 
 NO_RESTART = (2, 3, 65)

@@ -10,7 +10,7 @@ from importlib import resources
 
 from ashep.errors import UsageError
 
-PRESETS = ("standard", "quick", "planned", "multi-tier", "bmad-story")
+PRESETS = ("standard", "quick", "planned", "multi-tier", "bmad-story", "cross-reviewed")
 """Their names; the first is what `ashep init` writes without `--preset`."""
 
 

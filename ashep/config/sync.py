@@ -9,7 +9,7 @@ import difflib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -49,12 +49,14 @@ class ServerAgent:
     model: Model | None = None
     """The model that it is tied to, where it is."""
     hidden: bool = False
-    """The server uses it for itself (titles, summaries): never added."""
+    """The server uses it for itself (titles, summaries), or everybody has it: never added."""
+    runner: str = OPENCODE
+    """The runner that lists it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Something that an entry names and the server no longer lists; the entry was kept."""
+    """Something that an entry names and its runner no longer lists; the entry was kept."""
 
     agent: str
     key: Literal["agent_slug", "model"]
@@ -80,17 +82,19 @@ def sync(
     default: Model | None = None,
     *,
     file: Path = Path("agents.yaml"),
+    beside: Mapping[str, Sequence[Model]] | None = None,
 ) -> SyncResult:
     """Add the server's agents that no entry names yet and refresh the list of its models, which is a comment.
 
-    Doing it twice changes nothing more. Raises `ConfigError` where the text is not a valid agents.yaml.
+    `beside`: models of runners beside the server, by their names. Doing it twice changes nothing more. Raises
+    `ConfigError` where the text is not a valid agents.yaml.
     """
     registry = read(Agents, text, file)
     entries = _new_entries(registry, agents)
     body = _without_block(text)
     if entries:
         body = _add(body, registry, entries, file)
-    new = _with_block(body, _block(models, default))
+    new = _with_block(body, _block(models, default, beside or {}))
     added = tuple(entry.id for entry in entries)
     return SyncResult(new, _diff(text, new, file), added, vanished(registry, agents, models))
 
@@ -99,20 +103,20 @@ def sync(
 
 
 def _new_entries(registry: Agents, agents: Sequence[ServerAgent]) -> list[Agent]:
-    named = {agent.runner.agent_slug for agent in registry.agents if agent.runner.type == OPENCODE}
+    named = {(agent.runner.type, agent.runner.agent_slug) for agent in registry.agents}
     taken = {agent.id for agent in registry.agents}
     entries: list[Agent] = []
-    for agent in sorted(agents, key=lambda agent: agent.name):
-        if agent.hidden or agent.name in named or not 0 < len(agent.name) <= 200:
+    for agent in sorted(agents, key=lambda agent: (agent.runner != OPENCODE, agent.runner, agent.name)):
+        if agent.hidden or (agent.runner, agent.name) in named or not 0 < len(agent.name) <= 200:
             continue
         entries.append(_entry(agent, _free_id(agent.name, taken)))
-        named.add(agent.name)
+        named.add((agent.runner, agent.name))
         taken.add(entries[-1].id)
     return entries
 
 
 def _entry(agent: ServerAgent, name: str) -> Agent:
-    runner: dict[str, str] = {"agent_slug": agent.name}
+    runner: dict[str, str] = {"type": agent.runner, "agent_slug": agent.name}
     if agent.model is not None:
         runner |= {"provider": agent.model.provider, "model": agent.model.model}
     return Agent.model_validate_json(
@@ -144,17 +148,18 @@ def _free_id(name: str, taken: set[str]) -> str:
 
 
 def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:
-    """Give what entries name and the server does not list."""
-    slugs, known = {agent.name for agent in agents}, set(models)
+    """Give what entries name and the server does not list, or another runner that listed its agents."""
+    slugs, known = {(agent.runner, agent.name) for agent in agents}, set(models)
+    asked = {OPENCODE, *(agent.runner for agent in agents)}
     gone: list[Vanished] = []
     for agent in registry.agents:
         runner = agent.runner
-        if agent.is_human or runner.type != OPENCODE:
+        if agent.is_human or runner.type not in asked:
             continue
-        if runner.agent_slug is not None and runner.agent_slug not in slugs:
+        if runner.agent_slug is not None and (runner.type, runner.agent_slug) not in slugs:
             gone.append(Vanished(agent.id, "agent_slug", runner.agent_slug))
         model = Model(runner.provider, runner.model) if runner.provider and runner.model else None
-        if model is not None and model not in known:
+        if model is not None and runner.type == OPENCODE and model not in known:
             gone.append(Vanished(agent.id, "model", f"{model.provider}/{model.model}"))
     return tuple(gone)
 
@@ -258,7 +263,7 @@ def _round_trip(text: str, entries: list[Agent]) -> str:
 # --- the comment block ------------------------------------------------------------------------------------------
 
 
-def _block(models: Sequence[Model], default: Model | None) -> list[str]:
+def _block(models: Sequence[Model], default: Model | None, beside: Mapping[str, Sequence[Model]]) -> list[str]:
     providers: dict[str, list[str]] = {}
     for model in sorted(set(models), key=lambda model: (model.provider, model.model)):
         providers.setdefault(model.provider, []).append(model.model)
@@ -268,6 +273,11 @@ def _block(models: Sequence[Model], default: Model | None) -> list[str]:
     for provider, names in providers.items():
         lines.append(f"# {_clean(provider)}:")
         lines += [f"#   {_clean(name)}" for name in names]
+    for runner, offered in sorted(beside.items()):
+        lines.append(f"# the runner {_clean(runner)}, and more by their own names:")
+        lines += [
+            f"#   {_clean(one.provider)}/{_clean(one.model)}" for one in sorted(offered, key=lambda one: one.model)
+        ]
     return [*lines, _END]
 
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import anyio
 import anyio.lowlevel
 
-from ashep.adapters.runners import Runners
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts import commands, records, resources, tracker
 from ashep.core.facts.vocabulary import Fact
@@ -20,6 +19,7 @@ from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.clock import Clock
+from ashep.ports.runners import Runners
 
 EVERY = 3600.0
 """Seconds between audits."""

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ashep.adapters.runners import Runners, runners_of
 from ashep.core.analysis.audit import in_sessions
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
@@ -24,6 +23,7 @@ from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, RunnerError
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
+from ashep.ports.runners import Runners, runners_of
 
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""

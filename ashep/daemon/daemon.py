@@ -18,7 +18,6 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.adapters.runners import Runners, runners_of
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
@@ -49,6 +48,7 @@ from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
 from ashep.ports.runner import Runner
+from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.ports.trees import Workspaces, WorkTree
 from ashep.prompt import Templates

@@ -13,7 +13,6 @@ from functools import partial
 
 import anyio
 
-from ashep.adapters.runners import Runners
 from ashep.core.facts import outcome, requests, runs
 from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
 from ashep.core.facts.vocabulary import Fact
@@ -33,6 +32,7 @@ from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
+from ashep.ports.runners import Runners
 
 CATALOGUE = 60.0
 """Seconds between reads of the catalogue while all is well."""

@@ -9,25 +9,13 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes, programs
-from ashep.adapters.acp import AcpRunner
+from ashep.adapters.acp import AcpRunner, cannot
 from ashep.adapters.acp.folder import MARK, Folder, lives
 from ashep.core.facts.runs import Model
 from ashep.demo.model import claude_environment, opencode_config
 from ashep.errors import RunnerUnavailable
 from ashep.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
-
-CANNOT = {
-    "people": "nobody but its client writes in a session; who opens it elsewhere is seen when it is loaded again",
-    "questions": "the protocol has no question; its agents have no such tool",
-    "fails": "an error has the provider's words and not its status, so that nothing says what kind of refusal it is",
-    "waits": "while it waits for a provider it tells nothing",
-    "serves": "each session has an agent and a keeper of its own; there is no server",
-    "words": "while it waits for a provider it tells nothing",
-    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
-}
-"""What `opencode acp` cannot be made to do, and why."""
-
 
 IDLE = timedelta(seconds=10)
 """After which an agent is ended: dozens of them would be much for a machine."""
@@ -36,7 +24,7 @@ IDLE = timedelta(seconds=10)
 class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
-    can, agents, models = EVERYTHING - CANNOT.keys(), ("build", "plan"), (SCRIPTED, OTHER)
+    can, agents, models = EVERYTHING - cannot.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
 
     def __init__(self, folder: Path) -> None:
         self.place = RealWorld(folder)
@@ -76,24 +64,10 @@ class OpencodeWorld:
         await end_all(self.kept)
 
 
-CLAUDE_CANNOT = {
-    "people": CANNOT["people"],
-    "questions": CANNOT["questions"],
-    "asks": "the user's rules judge what an agent asks leave for, and Claude Code asks for none to read in its folder",
-    "fetches": "it offers its tool for pages only to a model that has looked for it",
-    "fails": "it tries again for minutes, and says so to nobody (facts/claude-code.md 32)",
-    "waits": CANNOT["waits"],
-    "serves": CANNOT["serves"],
-    "words": CANNOT["words"],
-    "unlists": CANNOT["unlists"],
-}
-"""What Claude Code cannot be made to do over ACP, and why."""
-
-
 class ClaudeWorld(OpencodeWorld):
     """Claude Code behind its adapter, in a home of its own."""
 
-    can, agents = EVERYTHING - CLAUDE_CANNOT.keys(), ("default", "plan")
+    can, agents = EVERYTHING - cannot.CLAUDE.keys(), ("default", "plan")
     models = (Model("claude", "default"), Model("claude", "haiku"))
 
     def another(self) -> AcpRunner:

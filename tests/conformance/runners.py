@@ -16,9 +16,9 @@ import pytest
 from ashep.adapters import programs
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.server import ManagedServer
-from ashep.adapters.runners import Named
 from ashep.core.facts.runs import Model, Refusal
 from ashep.demo.model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.ports.runners import Named
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.testing.worlds import FETCHED, Act
 

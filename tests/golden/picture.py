@@ -9,7 +9,9 @@ from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
-from ashep.core.state.snapshot import PARTS, RENAMED
+from ashep.core.policy.settings import OPENCODE
+from ashep.core.state.server import NO_SERVER
+from ashep.core.state.snapshot import ALONE, PARTS, RENAMED
 from ashep.core.state.world import World
 
 Known = dict[str, list[str]]
@@ -50,6 +52,8 @@ def _plain(value: Any, known: Known | None, shown: Known) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
+    if isinstance(value, World) and name in ALONE:
+        return getattr(value, ALONE[name]).get(OPENCODE, NO_SERVER if name == "server" else None)
     parts = PARTS.get(type(value), {})
     part = next((part for part, kind in parts.items() if name in kind.__dataclass_fields__), None)
     return getattr(getattr(value, part) if part else value, RENAMED.get(name, name))

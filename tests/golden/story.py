@@ -196,6 +196,7 @@ def work() -> list[list[Fact | Command]]:
         ],
         [runs.PromptPrepared("demo-1", RUN, f"{RUN}/prepare/1", 1, BLOB, ("comment-1",)), deliver(RUN, 1)],
         [
+            runs.TurnBegun("demo-1", RUN, 1, "msg_1"),
             runs.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-1"),
             turn(RUN, 1, "running", tokens=120, cost=0.0012),
         ],

@@ -8,6 +8,7 @@ base holds is handed over on the command line.
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,15 +21,55 @@ _BIGGEST = 64 * 1024  # bytes of a definition; an argument of a program takes 12
 _KEPT = ("description", "tools", "disallowedTools", "model")
 
 
+_WRITERS = frozenset({"Bash", "Edit", "NotebookEdit", "Write"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An agent that can be named, as far as its definition says what it is."""
+
+    name: str
+    writes: bool
+    """It has a tool by which files are changed."""
+    model: str | None
+    """The model that it is tied to."""
+
+
 def named(config: Path) -> tuple[str, ...]:
     """The user's own, by name. Blocks."""
-    found = list[str]()
+    return tuple(name for name, _ in _own(config))
+
+
+def listed(config: Path, base: Mapping[str, str]) -> tuple[Listed, ...]:
+    """The user's own and those of the base, each once: what the base says of a name counts. Blocks."""
+    heads = dict(_own(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
+    return tuple(_listed(name, head) for name, head in heads.items())
+
+
+def _listed(name: str, head: Mapping[str, Any]) -> Listed:
+    tools, without = _words(head.get("tools")), _words(head.get("disallowedTools"))
+    model = str(head.get("model") or "inherit")
+    return Listed(
+        name, bool((_WRITERS & tools if tools else _WRITERS) - without), None if model == "inherit" else model
+    )
+
+
+def _words(given: object) -> frozenset[str]:
+    """The names of tools in a head: a list, or a text with commas."""
+    words = (
+        given.split(",") if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
+    )
+    return frozenset(str(one).strip() for one in words)
+
+
+def _own(config: Path) -> list[tuple[str, dict[str, Any]]]:
+    found = list[tuple[str, dict[str, Any]]]()
     with suppress(OSError):
         for file in sorted((config / "agents").glob("*.md")):
             with suppress(OSError, ValueError), file.open(encoding="utf-8") as opened:
                 head, _ = _split(opened.read(_BIGGEST))
-                found.append(str(head.get("name") or file.stem))
-    return tuple(found)
+                found.append((str(head.get("name") or file.stem), head))
+    return found
 
 
 def definition(name: str, base: Mapping[str, str]) -> str | None:

@@ -171,12 +171,16 @@ class ClaudeRunner:
             raise RunnerUnavailable(f"{self._command[0]} is not there")
         return os.stat(program).st_mtime_ns
 
+    async def agents(self) -> tuple[agents.Listed, ...]:
+        """Say which agents can be named beside the built-in ones, and what they are; it need not have been started."""
+        return await anyio.to_thread.run_sync(lambda: agents.listed(self._config, self._base_agents()))
+
     def _agents(self) -> tuple[str, ...]:
-        self._check_login()
+        self.check_login()
         return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
 
-    def _check_login(self) -> None:
-        """Raise `RunnerUnauthorized` where nobody is logged in: the program would not say so before a prompt."""
+    def check_login(self) -> None:
+        """Raise `RunnerUnauthorized` where nobody is logged in, which the program says at a prompt only. Blocks."""
         given = self._config / "settings.json"
         own = (event_of(given.read_bytes()) or {}) if given.is_file() else {}
         named = any(self._environ.get(name) or text(part(own, "env"), name) for name in _LOGINS)
@@ -264,7 +268,7 @@ class ClaudeRunner:
 
     def _refuse(self, prompt: Prompt) -> None:
         """Raise where this prompt cannot begin now, or never."""
-        self._check_login()
+        self.check_login()
         if prompt.agent is not None and prompt.agent not in self._agents():
             raise RunnerRefused(f"there is no agent {prompt.agent[:100]}")
         if prompt.model is not None and prompt.model.provider != turns.PROVIDER:

@@ -37,7 +37,9 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
     agent = adviser(load(configured(project)).agents)
 
     async def ask() -> Proposal:
-        runner, clock = runners_of(project, settings)[agent.runner.type if agent else OPENCODE], RealClock()
+        runners, clock = runners_of(project, settings), RealClock()
+        runners.begins = _begins
+        runner = runners[agent.runner.type if agent else OPENCODE]
         as_found = await to_thread.run_sync(runs, configured(project) / "state")
         screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
         try:
@@ -51,6 +53,11 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
                 await runner.aclose()
 
     return anyio.run(ask)
+
+
+async def _begins(session: str, message: str) -> bool:
+    """Let the one turn begin that this command asks for: it is in no journal, and nothing follows from it by itself."""
+    return True
 
 
 def confirmed(found: Proposal, *, yes: bool) -> bool:

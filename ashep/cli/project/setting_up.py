@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.install import checks, offer, settings_of
+from ashep.actions.install import all_offers, checks, settings_of
 from ashep.actions.security import Line
 from ashep.actions.security import security as contained
 from ashep.cli import screen
@@ -28,7 +28,8 @@ def init(
     preset: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The policy to begin with: standard, quick, planned, multi-tier or bmad-story."
+            metavar="NAME",
+            help="The policy to begin with: standard, quick, planned, multi-tier, bmad-story or cross-reviewed.",
         ),
     ] = "standard",
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
@@ -97,7 +98,8 @@ def sync_agents(
     context: typer.Context,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
-    """Add the server's agents to agents.yaml, and list its providers and models there in a comment.
+    """Add the server's agents to agents.yaml, and list its providers and models there in a comment; where `runners` has
+    Claude Code, add the agents that you and the base commit have in .claude/agents, too.
 
     Comments and entries that are there stay as they are. What a new agent can do is guessed
     from its kind, and marked so.
@@ -111,11 +113,11 @@ def sync_agents(
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = anyio.run(offer, project, file.parent / "state", settings)
-    result = sync(before, found.agents, found.models, found.default, file=file)
+    found = anyio.run(all_offers, project, file.parent / "state", settings)
+    result = sync(before, found.agents, found.models, found.default, file=file, beside=found.beside)
     screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
     for gone in result.vanished:
-        screen.note(f"{gone.agent}: the server has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
+        screen.note(f"{gone.agent}: its runner has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
     if result.diff and not dry_run:
         replace(file, result.text.encode())
         screen.say(f"wrote {file}")

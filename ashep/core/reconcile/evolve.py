@@ -15,6 +15,7 @@ from ashep.core.facts.commands import WRITES, Command, SendNotice
 from ashep.core.facts.records import Entry
 from ashep.core.issues import folding
 from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import OPENCODE
 from ashep.core.runs import folding as runs
 from ashep.core.runs import requests, takeover
 from ashep.core.state import files as edits
@@ -238,7 +239,8 @@ def _tracker_lost(world: World, fact: tracker.TrackerLost) -> World:
 
 
 def _runner(world: World, fact: resources.RunnerSeen) -> World:
-    name, known = fact.runner, server.of(world.servers, fact.runner)
+    name = fact.runner or OPENCODE
+    known = server.of(world.servers, name)
     gap, before = server.absence(known, fact, world.now), world.seen.get(name)
     other = fact.state == "up" and before is not None and fact.instance != before.instance
     outages = providers.with_other_credentials(world.outages, world.now) if other else world.outages

@@ -131,7 +131,8 @@ def steadied(times: int) -> timedelta:
 
 def happened(servers: Servers, fact: ServerFact, at: datetime) -> Servers:
     """Fold a fact about a server."""
-    return servers.insert(fact.runner, _happened(of(servers, fact.runner), fact, at))
+    runner = fact.runner or OPENCODE
+    return servers.insert(runner, _happened(of(servers, runner), fact, at))
 
 
 def _happened(server: Server, fact: ServerFact, at: datetime) -> Server:

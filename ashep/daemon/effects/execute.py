@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep.adapters.runners import Runners, runners_of
 from ashep.core.delivery.notes import Notes
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
@@ -32,6 +31,7 @@ from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, Trac
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
+from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
 from ashep.prompt import render
 

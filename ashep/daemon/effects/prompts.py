@@ -5,7 +5,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep.adapters.runners import Runners
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
@@ -19,6 +18,7 @@ from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
+from ashep.ports.runners import Runners
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.prompt import Brief, Found, Templates, evidence_of, render
 

@@ -1,0 +1,24 @@
+"""Which tests of the real agents are ordinary: each session starts a process of its own, which takes seconds."""
+
+from pathlib import Path
+
+import pytest
+
+ORDINARY = {
+    "test_acp_opencode": {
+        "test_a_turn_goes_from_missing_to_finished",
+        "test_a_prompt_sent_again_starts_nothing_new",
+        "test_a_permission_is_answered_once_and_the_turn_goes_on",
+    },
+    "test_acp_claude": {"test_a_turn_goes_from_missing_to_finished"},
+}
+"""By module, the tests of the suite and beside it that `make test` plays; `make deep` plays all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the rest to `make deep`: the same suite is played in full over other runners."""
+    for item in items:
+        ordinary = ORDINARY.get(item.path.stem) if item.path.parent == Path(__file__).parent else None
+        if ordinary is not None and item.name.partition("[")[0] not in ordinary:
+            item.add_marker(pytest.mark.full)
