@@ -247,6 +247,7 @@ def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) ->
         assert said.stdout.strip(), said
         working.says(f"{issue} is a person's for now", 30)
         until(lambda: not Path(f"/proc/{process}").exists(), 10, lambda: working.text)
+        until(lambda: "ashep:paused" in mixed.issue(issue)["labels"], 30, lambda: working.text)
         mixed.ashep("release", issue)
         working.says(f"{issue} closed by shepherd", 60)
     assert [one["state"] for one in mixed.runs(issue)] == ["aborted", "succeeded", "succeeded"]
