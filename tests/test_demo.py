@@ -71,6 +71,7 @@ def test_the_real_tools_do_the_same(
 
 
 @pytest.mark.real
+@pytest.mark.full  # tests/e2e/test_mixed.py sees the same, and this takes a minute
 @pytest.mark.timeout(400)
 def test_two_kinds_of_agents_in_one_life_which_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
