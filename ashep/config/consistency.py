@@ -345,7 +345,8 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
     elif settings.runners.others or opencode.url is not None:
         own = "; `agents: {sandbox: none}` lets all run as you" if sandboxed else ""
-        yield "no-place", where, f"takes an OpenCode server that ashep starts: it can isolate no other{own}"
+        beside = f", and `runners` has {', '.join(settings.runners.others)}" if settings.runners.others else ""
+        yield "no-place", where, f"takes an OpenCode server that ashep starts: it can isolate no other{beside}{own}"
     elif opencode.isolation == "shared":
         yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
 
