@@ -1,8 +1,11 @@
 """Durable folders and bytes: they outlive a power cut. All of it blocks and raises OSError."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 
 def make_folder(path: Path) -> None:
@@ -45,3 +48,14 @@ def replace(path: Path, data: bytes | Iterable[bytes], mode: int = 0o600) -> Non
         os.close(file)
     draft.rename(path)
     sync_folder(path.parent)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a regular file to be read that somebody else may have put something in the stead of: a pipe keeps nobody
+    waiting, and a link leads nowhere. Raises `OSError`.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    return os.fdopen(file, "rb")

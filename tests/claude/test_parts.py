@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import tracemalloc
 from collections.abc import Sequence
@@ -415,6 +416,8 @@ def test_questions_and_their_answers_are_files(tmp_path: Path) -> None:
     (attempt.folder / "asks" / ("a" * 24)).write_text(json.dumps(what))
     (attempt.folder / "asks" / ("b" * 24 + ".7.tmp")).write_text("{")
     (attempt.folder / "asks" / ("c" * 24)).write_text("{")
+    os.mkfifo(attempt.folder / "asks" / ("0" * 24))  # nobody writes into it: who opened it as a file would hang
+    (attempt.folder / "asks" / ("1" * 24)).symlink_to(attempt.folder / "asks" / ("a" * 24))
     (request,) = asks.open_in(attempt, Redaction())
     assert request.asks == (Asked("Which?", ("first", "second"), several=True), Asked("Why?"))
     assert not asks.answer(attempt, "../x", "question", "answer", (), "")

@@ -53,7 +53,7 @@ class Folder:
     def read(self, name: str) -> Json | None:
         """What a file holds; None: it is not there, or no JSON object."""
         try:
-            with (self.path / name).open("rb") as file:
+            with paths.opened(self.path / name) as file:
                 found: object = json.loads(file.read(MOST_FILE))
         except (OSError, ValueError, RecursionError):
             return None
@@ -110,7 +110,7 @@ class Folder:
         """The last entries of the record, of about so many bytes; what is no entry is left out."""
         found, left = list[Json](), size
         for name in ("record.jsonl", "record.1.jsonl"):
-            with suppress(OSError), (self.path / name).open("rb") as file:
+            with suppress(OSError), paths.opened(self.path / name) as file:
                 end = file.seek(0, os.SEEK_END)
                 file.seek(max(0, end - left))
                 lines = file.read(left).split(b"\n")

@@ -68,7 +68,7 @@ def _json(said: Event) -> bytes:
 
 
 def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
-    with suppress(OSError), (attempt.folder / "asks" / name).open("rb") as file:
+    with suppress(OSError), paths.opened(attempt.folder / "asks" / name) as file:
         return event_of(redaction.data(file.read(_BIGGEST)))
     return None
 

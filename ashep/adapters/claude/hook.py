@@ -78,7 +78,7 @@ def ask(here: str, name: str, what: dict[str, object], seconds: float) -> dict[s
                 said = json.load(file)
             gone(asked)
             return said
-        time.sleep(_LOOK)
+        time.sleep(_LOOK)  # it is a process of its own, with nothing else to do
     gone(asked)
     return {"verdict": "deny", "message": "nobody answered in time; go on without it"}
 
@@ -123,7 +123,7 @@ def main() -> int:
     """Read what Claude Code is about to do from standard input, and print what follows."""
     try:
         said = decide(os.path.dirname(os.path.abspath(__file__)), json.load(sys.stdin))
-    except Exception as error:
+    except Exception as error:  # whatever it is, 2 blocks the tool: any other end would let it through
         sys.stderr.write(f"this could not be judged: {error}")
         return 2
     if said is not None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from ashep.journal import paths
+
 LONGEST = 32 * 1024 * 1024
 """Bytes of one line: more than the longest answer of a tool."""
 
@@ -29,7 +31,7 @@ class Lines:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The whole lines that came since, each with where it begins; none where there is no such file."""
         try:
-            with self.file.open("rb") as file:
+            with paths.opened(self.file) as file:
                 if file.seek(0, 2) < self.offset + len(self._rest):  # it is another one now
                     self.offset, self._rest, self._skips = 0, b"", False
                 file.seek(self.offset + len(self._rest))

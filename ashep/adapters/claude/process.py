@@ -154,13 +154,16 @@ def _mark(attempt: Attempt) -> processes.Mark:
     return processes.Mark(TURN, attempt.name)
 
 
+_ENTRY = 64 * 1024  # bytes of an entry in the register of sessions
+
+
 def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
     """Which of these sessions a living process of somebody else's has open, and whether that is at work [28, 29]."""
     found = dict[str, bool]()
     with suppress(OSError):
         for file in (config / "sessions").glob("*.json"):
-            with suppress(OSError, ValueError):
-                entry = event_of(file.read_bytes()) or {}
+            with suppress(OSError, ValueError), paths.opened(file) as opened:
+                entry = event_of(opened.read(_ENTRY)) or {}
                 session, pid = text(entry, "sessionId"), int(entry.get("pid") or 0)
                 if session in sessions and processes.lives(pid, int(entry.get("procStart") or 0)) and not _ours(pid):
                     found[session] = found.get(session, False) or text(entry, "status") not in ("idle", "waiting")

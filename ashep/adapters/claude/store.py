@@ -45,6 +45,7 @@ class _Kept(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+_MOST = 1024 * 1024  # bytes of a record that are read
 _T = TypeVar("_T", bound=_Kept)
 
 
@@ -213,7 +214,8 @@ class Store:
         """The attempt of a session whose end nobody has seen, if it has one."""
         if SESSION.fullmatch(session):
             with suppress(OSError, ValueError):
-                message = (self._live / session).read_text()
+                with paths.opened(self._live / session) as file:
+                    message = file.read(_MOST).decode()
                 return next(reversed(self.attempts(session, message)), None)
         return None
 
@@ -232,6 +234,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def _read(kind: type[_T], file: Path) -> _T | None:
-    with suppress(OSError, ValidationError):
-        return kind.model_validate_json(file.read_bytes())
+    with suppress(OSError, ValidationError), paths.opened(file) as opened:
+        return kind.model_validate_json(opened.read(_MOST))
     return None

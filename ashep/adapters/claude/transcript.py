@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, text
+from ashep.journal import paths
 
 _OWN = ("<task-notification>", "[Request interrupted", "Continue from where you left off", "<local-command-")
 """How a user's message begins that no person wrote."""
@@ -115,7 +116,7 @@ def said(message: Event) -> str:
 def tail(file: Path, limit: int) -> str:
     """The end of what was said in a session, at most so many characters."""
     entries = list[str]()
-    with suppress(OSError), file.open("rb") as opened:
+    with suppress(OSError), paths.opened(file) as opened:
         opened.seek(max(0, opened.seek(0, 2) - _TAIL))
         for line in opened:
             if b'"user"' not in line and b'"assistant"' not in line:

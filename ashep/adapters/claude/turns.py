@@ -18,6 +18,7 @@ from ashep.adapters.claude import process
 from ashep.adapters.claude.output import Output
 from ashep.adapters.claude.store import Attempt, Process
 from ashep.core.resources.providers import ABORTED
+from ashep.journal import paths
 from ashep.ports.runner import Turn, TurnState
 
 PROVIDER = "anthropic"
@@ -61,7 +62,7 @@ def _last_words(attempt: Attempt) -> str:
     try:
         if (attempt.folder / "stdout").stat().st_size:
             return ""
-        with (attempt.folder / "stderr").open("rb") as file:
+        with paths.opened(attempt.folder / "stderr") as file:
             file.seek(max(0, file.seek(0, 2) - _WORDS))
             return file.read(_WORDS).decode(errors="replace").strip()
     except OSError:
