@@ -112,6 +112,8 @@ def test_what_the_server_listed_when_it_was_last_seen_counts(project: Path) -> N
     agents.write_text(AGENTS.replace("model: large", "model: gone"))
     done = ashep("agents", "explain", "review", cwd=project)
     assert done.code == 1
-    assert "  not reader: the server lists no model acme/gone" in done.out
+    assert "  not reader: the agent server lists no model acme/gone" in done.out
     assert "error" not in ashep("agents", "check", cwd=project).out
-    assert "reader cannot be used: the server lists no model acme/gone" in ashep("agents", "check", cwd=project).out
+    assert (
+        "reader cannot be used: the agent server lists no model acme/gone" in ashep("agents", "check", cwd=project).out
+    )

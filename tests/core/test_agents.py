@@ -48,8 +48,8 @@ def test_what_the_server_does_not_list_is_excluded() -> None:
     odd = agent("odd", model=Model("acme", "odd"))
     choice = choose(team(gone, odd), Phase(name="review"), seen(up()), {})
     assert dict(choice.others) == {
-        "gone": "the server lists no agent gone",
-        "odd": "the server lists no model acme/odd",
+        "gone": "the agent server lists no agent gone",
+        "odd": "the agent server lists no model acme/odd",
     }
     assert choose(team(gone), Phase(name="review"), seen(), {}).agent == gone
 

@@ -295,7 +295,7 @@ def test_a_server_that_lists_no_such_agent_holds_with_the_reason_against_each() 
     book = Playbook(READ)
     book.made.turn(up(agents=("build",)))
     assert hold(book) == "no_agent"
-    assert "critic: the server lists no agent plan" in book.flow().why
+    assert "critic: the agent server lists no agent plan" in book.flow().why
 
 
 def test_no_agent_that_fits_holds_until_the_files_change() -> None:

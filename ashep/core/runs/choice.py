@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.kinds import spoken
 from ashep.core.policy.policies import Phase
 from ashep.core.resources import budgets
 from ashep.core.resources.providers import hold_of
@@ -87,15 +87,11 @@ def _unlisted(agent: Agent, runner: RunnerSeen | None) -> str | None:
     if runner is None or runner.state != "up" or not runner.exhaustive:
         return None
     if agent.runner.agent_slug is not None and agent.runner.agent_slug not in runner.agents:
-        return f"{_spoken(runner)} lists no agent {agent.runner.agent_slug}"
+        return f"{spoken(runner.runner)} lists no agent {agent.runner.agent_slug}"
     wanted = model_of(agent, NOT_SEEN)
     if wanted is not None and wanted not in runner.models:
-        return f"{_spoken(runner)} lists no model {wanted.provider}/{wanted.model}"
+        return f"{spoken(runner.runner)} lists no model {wanted.provider}/{wanted.model}"
     return None
-
-
-def _spoken(runner: RunnerSeen) -> str:
-    return "the server" if runner.runner == OPENCODE else runner.runner
 
 
 def model_of(agent: Agent, seen: Seen) -> Model | None:
