@@ -1,0 +1,31 @@
+"""Several runners of a project: which one is asked, whose an error is, and who lets turns begin."""
+
+import pytest
+
+from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.ports.runners import Runners
+from tests.conformance.runners import MemoryWorld
+
+
+async def test_errors_say_whose_they_are_and_a_runner_that_is_gone_refuses() -> None:
+    runners = Runners({"opencode": lambda: MemoryWorld().runner, "second": lambda: MemoryWorld().runner})
+    with pytest.raises(RunnerUnavailable) as away:  # nobody has started it
+        await runners.of("second:ses_1").busy(("second:ses_1",))
+    assert away.value.runner == "second"
+    with pytest.raises(RunnerRefused) as gone:
+        runners.of("third:ses_1")
+    assert gone.value.runner == "third"
+    assert not await runners.has_session("third:ses_1"), "what it had is gone with it"
+
+
+async def test_no_turn_begins_where_nobody_is_here_to_say_so() -> None:
+    runners, asked = Runners({}), list[tuple[str, str]]()
+    assert not await runners.may_begin("second", "5f0c", "msg_1")
+
+    async def begins(session: str, message: str) -> bool:
+        asked.append((session, message))
+        return True
+
+    runners.begins = begins
+    assert await runners.may_begin("second", "5f0c", "msg_1")
+    assert asked == [("second:5f0c", "msg_1")], "in the journal a session has its runner's name"
