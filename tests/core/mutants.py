@@ -141,6 +141,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("who works alone judges", prompting, "_ground", "phase.verdicts else", "True else"),
     ("an agent is a person in its place", trees, "speaks_for_itself", 'run.access == "write"', "False"),
     ("judges are no people's", trees, "speaks_for_itself", 'run.access == "write"', "True"),
+    ("what is put back waits for the person", outstanding, "_tracker_effect", "or is_held(world, flow)", ""),
     ("a place that a person has is sealed", trees, "is_held", "flow.takeover is not None", "False"),
     ("an agent answers what a person is asked", requests, "advance", "speaks_for_itself(world, run)", "False"),
     ("people are led to where a judge reads", trees, "own_tree", 'fact.ground == "sealed"', "False"),

@@ -266,6 +266,19 @@ def test_a_place_that_a_person_took_is_not_sealed_before_they_are_done_and_takes
     assert book.bodies(c.SealTree)[-1].run == "t-1/implement.1.1"
 
 
+@pytest.mark.promise("I7")
+def test_what_an_agent_changed_is_put_back_while_a_person_has_the_place() -> None:
+    """Found in a simulated night: it waited for the seal, which waits for the person."""
+    book = book_of(policy_of(Phase(name="implement")), config=alone()).looked()
+    (book >> book.seen(add=("ashep:paused",))).answered()
+    (book >> book.turn("running")).answered()
+    (book >> book.seen(who="ashep-agent", status="open")).answered()
+    told = account(book.world, "t-1")
+    assert (told.state, told.code, book.made.tracker["t-1"].status) == ("person", "paused", "in_progress")
+    assert ["Put back" in comment.text for comment in book.made.comments["t-1"]] == [True]
+    assert not book.bodies(c.SealTree)
+
+
 # --- a branch that issues share -----------------------------------------------------------------------------------
 
 

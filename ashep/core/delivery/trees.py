@@ -132,7 +132,8 @@ def waits_for_person(world: World, flow: Flow) -> bool:
     """Whether all that is lacking of a run is what waits until the person who has its place is done with it."""
     run = flow.run
     over = run is not None and run.ended and not run.stop and run.tree_wanted in ("after", "again")
-    return over and is_held(world, flow) and not flow.open and not flow.look_again and not flow.authors.busy
+    quiet = not (flow.open or flow.look_again or flow.authors.busy or flow.unsaid or flow.unwritten)
+    return over and is_held(world, flow) and quiet
 
 
 def speaks_for_itself(world: World, run: Run) -> bool:

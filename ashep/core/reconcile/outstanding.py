@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ashep.core.delivery.landing import may_close, next_of_work
+from ashep.core.delivery.trees import is_held
 from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
 from ashep.core.issues.people import STATUS, answer_labels, phase_labels
@@ -75,8 +76,9 @@ def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
         return commands.ReclaimIssue(f"{issue}/reclaim/{flow.view_seq}", issue, flow.reclaim)
     if flow.authors.doubts:
         return lookup(issue, flow.authors)
-    given_up = flow.stage in ("parked", "giving_back")  # said at once, although the run may not be settled
-    if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not given_up:
+    # said at once, although the run may not be settled: it is given up, or waits for whoever has its place
+    at_once = flow.stage in ("parked", "giving_back") or is_held(world, flow)
+    if flow.run is not None and flow.run.tree_wanted in ("after", "again") and not at_once:
         return None
     if flow.creations:
         return _creation(world, flow)

@@ -204,7 +204,7 @@ class Flow:
             return True
         landing = self.work.landing
         lands = landing is not None and not landing.over  # while it waits there, for its turn or for people
-        if self.active and (self.comments or self.creations or self.take_off or (self.unwritten and not lands)):
+        if self.active and (self.unsaid or (self.unwritten and not lands)):
             return True
         if self.stage == "work":
             return self.not_before is None and self.code not in (*WAITS_FOR_PEOPLE, *PAUSED, *NO_BUDGET, *NO_PROVIDER)
@@ -213,6 +213,11 @@ class Flow:
             or self.stage == "giving_back"
             or (self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling", *CAPS))
         )
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether something is still to be told or made in the tracker, beside how the issue stands there."""
+        return bool(self.comments or self.creations or self.take_off)
 
     @property
     def reviewed(self) -> bool:
