@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from anyio import from_thread
 from pydantic import JsonValue
@@ -26,10 +26,11 @@ from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.adapters.git.trees.worktrees import Worktrees
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.environment import passed
-from ashep.adapters.opencode.inside import Inside, enter
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
+from ashep.adapters.sandboxes.inside import Inside, enter, needed
+from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
@@ -47,6 +48,9 @@ from ashep.ports.runners import Runners
 from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
+
+if TYPE_CHECKING:
+    from ashep.adapters.claude import Apart
 
 FOLDER = ".agent-shepherd"
 OWN = "own"
@@ -124,7 +128,7 @@ def worktrees_of(
 
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
     """Give what runs a program where the agents of a place run."""
-    inside = await enter(_server(project, settings, place), project)
+    inside = await inside_of(project, settings, place, whole=True)
     return inside.run if inside is not None else None
 
 
@@ -133,9 +137,14 @@ def sandboxed(settings: Settings) -> bool:
     return settings.isolated and settings.agents.sandbox != "none"
 
 
-async def inside_of(project: Path, settings: Settings, place: Path, folder: Path | None = None) -> Inside | None:
-    """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps."""
-    return await enter(_server(project, settings, place, None, folder))
+async def inside_of(
+    project: Path, settings: Settings, place: Path, folder: Path | None = None, *, whole: bool = False
+) -> Inside | None:
+    """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps. `whole`:
+    the project's files can be read there, too.
+    """
+    profile, environment = await _server(project, settings, place, None, folder).surroundings()
+    return await enter(profile, environment, project if whole else None)
 
 
 def places_of(project: Path, settings: Settings) -> Path:
@@ -191,15 +200,33 @@ def _claude(
 
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
-        chosen.command or (str(programs.find("claude") or "claude"),),
+        _claude_command(chosen),
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         begin=begin,
         config=claude_folder(),
+        apart=_apart(project, settings, chosen) if settings.isolated else None,
         instructions=lambda: "\n\n".join(base(INSTRUCTIONS).values()),
         base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
         redaction=redaction,
+    )
+
+
+def _claude_command(chosen: OtherRunner) -> tuple[str, ...]:
+    return chosen.command or (str(programs.find("claude") or "claude"),)
+
+
+def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
+    from ashep.adapters.claude import Apart  # as above
+
+    program = _claude_command(chosen)[0]
+    return Apart(
+        _surroundings(project, settings),
+        place_of=partial(place_at, places_of(project, settings)),
+        folder_of=partial(folder_for, project / FOLDER / "state"),
+        user=claude_folder(),
+        needs=lambda: needed(programs.find(program) or Path(program)),
     )
 
 
@@ -266,11 +293,15 @@ def maker_of(
     return OpencodeRunner(server, directory=place, redaction=redaction)
 
 
+def _surroundings(project: Path, settings: Settings) -> Surroundings:
+    places = places_of(project, settings)
+    return Surroundings(project, places, (places / LENDER / "objects", places / CONFIG), settings.agents, os.environ)
+
+
 def _profiles(project: Path, settings: Settings) -> Profiles:
     base = partial(files_of, project, settings.landing.base or "HEAD")
-    places = places_of(project, settings)
-    lent = (places / LENDER / "objects", places / CONFIG)
-    return Profiles(project, places, places / GROUND, lent, settings.agents, os.environ, base)
+    ground = places_of(project, settings) / GROUND
+    return Profiles(_surroundings(project, settings), ground, os.environ, base)
 
 
 def _server(

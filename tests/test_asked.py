@@ -15,8 +15,8 @@ from anyio import to_thread
 from ashep.actions import asked
 from ashep.actions.asked import Asked, under_way
 from ashep.adapters.git.trees.places import Places
-from ashep.adapters.opencode.asks import ANSWERS, ASKS
 from ashep.adapters.opencode.isolated import folder_for
+from ashep.adapters.sandboxes.asks import ANSWERS, ASKS
 from ashep.core.facts.tracker import Issue
 from ashep.core.policy.checks import Criteria as Checks
 from ashep.core.policy.checks import canonical

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.opencode import asks
-from ashep.adapters.opencode.asks import ANSWERS, ASKS, AT_ONCE, STUB, answer, stirring, take
+from ashep.adapters.sandboxes import asks
+from ashep.adapters.sandboxes.asks import ANSWERS, ASKS, AT_ONCE, STUB, answer, stirring, take
 
 NAME = "0123456789abcdef"
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]

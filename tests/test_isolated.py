@@ -22,6 +22,7 @@ from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import LEFT, Record, folder_of
+from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.cli.place import servers_of
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
@@ -386,7 +387,8 @@ async def test_ten_thousand_files_that_a_base_includes_keep_no_judge_from_starti
         asked.append([*names])
         return {} if asked[1:] else {"opencode.json": text}
 
-    made = Profiles(tmp_path, tmp_path / "places", tmp_path / "ground", (), AgentsSettings(), {}, base)
+    around = Surroundings(tmp_path, tmp_path / "places", (), AgentsSettings(), {})
+    made = Profiles(around, tmp_path / "ground", {}, base)
     await made.judge(tmp_path / "server")
     assert len(asked[1]) == 100
     assert all(one.isdigit() for one in asked[1])

@@ -16,9 +16,9 @@ from ashep import connect
 from ashep.actions.verify import CODES, NoChecks, Outputs, verify
 from ashep.adapters.git.remotes import Candidate
 from ashep.adapters.git.trees.places import place_at
-from ashep.adapters.opencode.asks import ANSWERS, ASKS, answer, stirring, take
 from ashep.adapters.opencode.isolated import folder_for
-from ashep.adapters.opencode.profiles import STUBS
+from ashep.adapters.sandboxes.asks import ANSWERS, ASKS, answer, stirring, take
+from ashep.adapters.sandboxes.surroundings import STUBS
 from ashep.adapters.verifier.checkout import Place as Scratch
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.state.world import World

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from ashep.adapters import processes, programs
 from ashep.adapters.bubblewrap import try_out
-from ashep.adapters.opencode.inside import Inside
+from ashep.adapters.sandboxes.inside import Inside
 from ashep.adapters.verifier import probe
 from ashep.config import ConfigErrors, load
 from ashep.connect import FOLDER, inside_of, sandboxed

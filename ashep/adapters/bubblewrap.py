@@ -69,6 +69,14 @@ KEYS = (
 """Places in the user's home that are covered where something wider is to be there."""
 
 
+class Placed(NamedTuple):
+    """A file or folder that stands somewhere else in the sandbox."""
+
+    source: Path
+    target: Path
+    writable: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What a program sees beside the machine's programs."""
@@ -83,6 +91,8 @@ class View:
     """What is covered where it lies below something that is there. What is writable or kept lies over it."""
     kept: tuple[Path, ...] = ()
     """What may be read although it lies below something that is hidden, or that is writable."""
+    placed: tuple[Placed, ...] = ()
+    """What stands somewhere else than outside: below something that is writable."""
     tmp: Path | None = None
     """The folder that stands at /tmp; None: one in memory."""
     home: Path | None = None
@@ -142,14 +152,18 @@ class Bubblewrap:
         for own in view.writable:
             yield from ("--bind", str(own), str(own))
         yield from _read_only(view.kept)
+        for one in view.placed:
+            yield from ("--bind" if one.writable else "--ro-bind", str(one.source), str(one.target))
         yield from ("--chdir", str(view.at))
 
 
 def _straighten(view: View, options: Iterable[str]) -> None:
-    """Take links away that lie on the way to what is put into the folders for /tmp and the home: whoever was in there
-    before may have left them, and bubblewrap, which makes what it mounts upon, would follow them out of the sandbox.
+    """Take links away that lie on the way to what is put into the folders for /tmp and the home, or into one that may
+    be written: whoever was in there before may have left them, and bubblewrap, which makes what it mounts upon, would
+    follow them out of the sandbox.
     """
     own = {"/tmp": view.tmp, "/var/tmp": view.tmp, str(Path.home()): view.home}
+    own |= {str(one): one for one in view.writable for each in view.placed if each.target.is_relative_to(one)}
     for option in dict.fromkeys(options):
         for at, folder in own.items():
             if folder is not None and option.startswith(f"{at}/"):

@@ -237,6 +237,26 @@ def locked(file: int) -> bool:
     return True
 
 
+def below(pid: int) -> list[int]:
+    """The processes that one started itself."""
+    with suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def outside(pid: int, started: int) -> int:
+    """The id that a living process has here which began then and calls itself so, be it in a sandbox; 0: none does."""
+    if lives(pid, started):
+        return pid
+    for one in _pids():
+        with suppress(OSError):
+            if stat(one)[1] == started:
+                line = next(line for line in Path(f"/proc/{one}/status").read_text().splitlines() if "NSpid" in line)
+                if int(line.split()[-1]) == pid:
+                    return one
+    return 0
+
+
 async def end(mark: Mark, stuck: type[AshepError]) -> bool:
     """End every process that holds the mark, gently first, and return once none lives; whether there was one.
 

@@ -343,10 +343,11 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
         return
     if settings.worker.workspace != "place":
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
-    elif settings.runners.others or opencode.url is not None:
+    elif (others := settings.runners.unsandboxed) or opencode.url is not None:
         own = "; `agents: {sandbox: none}` lets all run as you" if sandboxed else ""
-        beside = f", and `runners` has {', '.join(settings.runners.others)}" if settings.runners.others else ""
-        yield "no-place", where, f"takes an OpenCode server that ashep starts: it can isolate no other{beside}{own}"
+        beside = f", and `runners` has {', '.join(others)}" if others else ""
+        takes = "takes Claude Code, or an OpenCode server that ashep starts: it can isolate no other"
+        yield "no-place", where, f"{takes}{beside}{own}"
     elif opencode.isolation == "shared":
         yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
 

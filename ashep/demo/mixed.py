@@ -27,9 +27,6 @@ _HEADLESS = "--strict-mcp-config"
 """An argument of every process of Claude Code that a daemon starts."""
 
 _SERVERS = "runners:\n"
-_SANDBOX = "  sandbox: auto "
-"""Sandboxes are OpenCode's alone, which the agents of this demonstration, made of a script, do not need."""
-
 _BUILDER = "    runner:\n      type: opencode\n      agent_slug: build "
 _MAKER = f"    runner:\n      type: {CLAUDE}\n      provider: anthropic\n      model: sonnet\n      agent_slug: null "
 _UNSET = "      provider: null          # with `model`; null: the server's default\n      model: null\n"
@@ -38,7 +35,7 @@ _UNSET = "      provider: null          # with `model`; null: the server's defau
 async def configure(stage: Stage) -> None:
     """Add the runner to the files that `ashep init` wrote, and let whoever implements be of it."""
     folder = stage.project / ".agent-shepherd"
-    await _changed(folder / "config.yaml", {_SERVERS: f"{_SERVERS}  {CLAUDE}: {{}}\n", _SANDBOX: "  sandbox: none "})
+    await _changed(folder / "config.yaml", {_SERVERS: f"{_SERVERS}  {CLAUDE}: {{}}\n"})
     await _changed(folder / "agents.yaml", {_BUILDER: _MAKER, _UNSET: ""})
 
 
@@ -67,9 +64,7 @@ async def kill(stage: Stage, process: Process, say: Callable[[str], None]) -> st
 
 async def end_turns(stage: Stage) -> None:
     """End what runs of Claude Code there: nobody takes those turns up any more, where a demonstration is stopped."""
-    config = stage.environ.get("CLAUDE_CONFIG_DIR")
-    if config is not None:
-        await processes.end(processes.Mark("CLAUDE_CONFIG_DIR", config, _HEADLESS), AshepError)
+    await processes.end(processes.Mark("HOME", stage.environ["HOME"], _HEADLESS), AshepError)
 
 
 async def _said(process: Process) -> str:

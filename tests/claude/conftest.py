@@ -21,3 +21,16 @@ async def world(place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
         await place.runner.start()
         yield place
         await place.end()
+
+
+ORDINARY = {"test_a_turn_goes_from_missing_to_finished", "test_a_permission_is_answered_once_and_the_turn_goes_on"}
+"""The tests of the suite that `make test` plays in a sandbox, too; `make deep` plays all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the rest to `make deep`: the same suite is played in full without a sandbox."""
+    for item in items:
+        is_suite = item.path == Path(__file__).with_name("test_apart_suite.py")
+        if is_suite and item.name.partition("[")[0] not in ORDINARY:
+            item.add_marker(pytest.mark.full)

@@ -225,7 +225,7 @@ BLOCKED = ends(num_turns=0, terminal_reason=None, result="blocked", modelUsage={
 def test_how_an_attempt_stands_once_its_process_is_dead(
     tmp_path: Path, notes: Sequence[str], events: Sequence[dict[str, Any]], stderr: str, state: str, error: str | None
 ) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, tmp_path / "config")
     store.make()
     store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
     attempt = store.add(SESSION, "msg_1", 1)
@@ -241,7 +241,7 @@ def test_how_an_attempt_stands_once_its_process_is_dead(
 
 def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_together(tmp_path: Path) -> None:
     """facts/claude-code.md 7."""
-    store = Store(tmp_path)
+    store = Store(tmp_path, tmp_path / "config")
     store.make()
     store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
     first, second = store.add(SESSION, "msg_1", 1), store.add(SESSION, "msg_1", 2)
@@ -254,7 +254,7 @@ def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_toget
 
 
 def test_a_session_is_kept_as_it_was_opened_first_and_no_path_is_one(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, tmp_path / "config")
     store.make()
     store.open(SESSION, Session(key="k", title="first", access="read", directory="/work"))
     store.open(SESSION, Session(key="k", title="second", access="write", directory="/work"))
@@ -404,7 +404,7 @@ def test_no_prompt_passes_where_the_gate_does_not_answer(tmp_path: Path) -> None
 
 
 def test_questions_and_their_answers_are_files(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, tmp_path / "config")
     store.make()
     store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
     attempt = store.add(SESSION, "msg_1", 1)

@@ -13,9 +13,12 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters import processes, programs
-from ashep.adapters.claude import CANNOT, ClaudeRunner, transcript
+from ashep.adapters.claude import CANNOT, Apart, ClaudeRunner, transcript
 from ashep.adapters.claude.lines import event_of
+from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.facts.runs import Model
+from ashep.core.policy.settings import AgentsSettings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
 from ashep.testing.worlds import FETCHED, Act
 from tests.conformance.runners import EVERYTHING, act_for
@@ -39,6 +42,8 @@ class ClaudeWorld:
         self.acts: dict[str, Act] = {}
         self.steps: dict[str, list[Call]] = {}
         """Tools that an agent calls one after the other before it answers, by a word in the prompt."""
+        self.results: dict[str, list[str]] = {}
+        """What came of them, as far as the model was told."""
         self.folder, self.directory, self.home = folder, folder / "work", folder / "home"
         self.config, self.kept = self.home / ".claude", folder / "kept"
         self.model = ModelServer(self._reply)
@@ -86,7 +91,8 @@ class ClaudeWorld:
             return Reply("no", status=401)
         if act.does == "waits" and not ask.repeated:
             return Reply("slow down", status=429, retry_after=1)
-        calls = next((calls for word, calls in self.steps.items() if word in ask.prompt), [])
+        word = next((word for word in self.steps if word in ask.prompt), "")
+        calls, self.results[word] = self.steps.get(word, []), list(ask.results)
         if act.does == "asks":
             calls = [Call("read", {"filePath": str(self.directory / "secret.env")})]
         if act.does == "fetches":
@@ -116,7 +122,8 @@ class ClaudeWorld:
 
     def _starts_person(self, argv: list[str]) -> None:
         with (self.folder / "person.log").open("ab") as log:
-            given = {"cwd": self.directory, "env": self.environ, "stdin": subprocess.DEVNULL}
+            environ = {**self.environ, "CLAUDE_CONFIG_DIR": str(self.config)}
+            given = {"cwd": self.directory, "env": environ, "stdin": subprocess.DEVNULL}
             self.people.append(subprocess.Popen(argv, **given, stdout=log, stderr=log))  # pyright: ignore[reportCallIssue, reportArgumentType] - as given
 
     def _written(self, session: str, words: str) -> list[str]:
@@ -143,6 +150,32 @@ class ClaudeWorld:
             one.wait()
         await self.kill()
         await self.runner.aclose()
+
+
+class ApartWorld(ClaudeWorld):
+    """The same in a place, in a sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.places = folder / "project" / ".agent-shepherd" / "places"
+        self.places.mkdir(parents=True)
+        self.directory = self.directory.rename(self.places / "t-1")
+        self.things = folder / "things"
+        settings = AgentsSettings(sandbox="bwrap")
+        self.apart = Apart(
+            Surroundings(folder / "project", self.places, (), settings, self.environ),
+            place_of=self._place_of, folder_of=lambda place: self.things, user=self.home / ".claude",
+            needs=lambda: needed(Path(self.program)),
+        )  # fmt: skip
+        self.user, self.config = self.config, self.things / "claude"
+
+    def _place_of(self, directory: str | None) -> Path | None:
+        at = Path(directory or self.directory)  # the suite names a folder where it means another one than the world's
+        return self.directory if at.is_relative_to(self.places) else None
+
+    def another(self, **given: object) -> ClaudeRunner:
+        """As above, in a sandbox."""
+        return super().another(**{"apart": self.apart, "config": self.user, **given})
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,9 @@ TURN, SECRET = "ASHEP_TURN", "ASHEP_SECRET"
 RETRIES = "2"
 """How often it asks a provider again that refuses; what comes later is decided elsewhere [32]."""
 
+INSIDE = "inside"
+"""What an attempt is noted to be whose process is in a sandbox: the one on record is the first in there."""
+
 _PATIENCE = 3.0  # seconds between the signals that end it
 _KILLED = 10.0  # seconds until it is gone after the last
 _OTHERS = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", TURN, SECRET)
@@ -55,19 +58,22 @@ class Start(Protocol):
         environment: Mapping[str, str],
         directory: str,
         files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    ) -> "subprocess.Popen[bytes]":
-        """Start it in a session of its own, with these as its standard input, output and error. Raises `OSError`."""
+    ) -> "tuple[subprocess.Popen[bytes], int]":
+        """Start it in a session of its own, with these as its standard input, output and error, and give the id of the
+        process that lives as long as it does and ends with it what it started. Raises `OSError`.
+        """
         ...
 
 
 def plain(
     argv: Sequence[str], environment: Mapping[str, str], directory: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]]
-) -> "subprocess.Popen[bytes]":
+) -> "tuple[subprocess.Popen[bytes], int]":
     """Start a process as it is."""
     stdin, stdout, stderr = files
-    return subprocess.Popen(
+    started = subprocess.Popen(
         argv, cwd=directory, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
     )
+    return started, started.pid
 
 
 def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret: str) -> dict[str, str]:
@@ -87,12 +93,12 @@ def begin(
             _private(folder / "stdout") as stdout,
             _private(folder / "stderr") as stderr,
         ):
-            started = start(argv, environ, directory, (prompt, stdout, stderr))
+            started, pid = start(argv, environ, directory, (prompt, stdout, stderr))
     except OSError as error:
         raise RunnerUnavailable(f"{argv[0]} cannot be started: {error}") from error
     processes.children[started.pid] = started
-    processes.restrain(started.pid, 0)
-    return started.pid, processes.stat(started.pid)[1]
+    processes.restrain(pid, 0)
+    return pid, processes.stat(pid)[1]
 
 
 def _private(file: Path) -> IO[bytes]:
@@ -108,7 +114,9 @@ def found(attempt: Attempt) -> Process | None:
     """The process of an attempt: as it is written down, or, where nobody came to do that, as it is found alive."""
     known = attempt.process()
     if known is None and not attempt.has("swept"):
-        holders = processes.holders_of(_mark(attempt))
+        holders = processes.holders_of(mark(attempt))
+        if holders and attempt.has(INSIDE):  # the first one put the sandbox up, and is not in it
+            holders = [one for one in holders if one[0] in processes.below(holders[0][0])] or holders
         if holders:
             known = Process(pid=holders[0][0], started=holders[0][1])
     return known
@@ -127,14 +135,15 @@ def runs(attempt: Attempt) -> bool:
 async def sweep(attempt: Attempt) -> None:
     """End what an attempt's process, which has ended, left behind. Raises `RunnerUnavailable`."""
     if not await anyio.to_thread.run_sync(attempt.has, "swept"):
-        await processes.end(_mark(attempt), RunnerUnavailable)
+        await processes.end(mark(attempt), RunnerUnavailable)
         await anyio.to_thread.run_sync(attempt.note, "swept")
 
 
 async def stop(attempt: Attempt, process: Process) -> None:
     """End an attempt's process, gently first, and what it started. Raises `RunnerUnavailable`."""
+    inside = await anyio.to_thread.run_sync(attempt.has, INSIDE)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        await anyio.to_thread.run_sync(_signal, process, number)
+        await anyio.to_thread.run_sync(_signal, process, number, inside)
         with anyio.move_on_after(_KILLED if number == signal.SIGKILL else _PATIENCE):
             while await anyio.to_thread.run_sync(lives, process):
                 await anyio.sleep(0.02)
@@ -144,13 +153,18 @@ async def stop(attempt: Attempt, process: Process) -> None:
     await sweep(attempt)
 
 
-def _signal(process: Process, number: int) -> None:
-    if lives(process):
+def _signal(process: Process, number: int, inside: bool) -> None:
+    """Send it a signal; the first process of a sandbox takes none but the last, which ends all in there."""
+    if not lives(process):
+        return
+    asks = number != signal.SIGKILL
+    for pid in processes.below(process.pid) if inside and asks else (process.pid,):
         with suppress(ProcessLookupError, PermissionError):
-            (os.killpg if number == signal.SIGKILL else os.kill)(process.pid, number)
+            (os.kill if asks or inside else os.killpg)(pid, number)
 
 
-def _mark(attempt: Attempt) -> processes.Mark:
+def mark(attempt: Attempt) -> processes.Mark:
+    """What tells its processes from all others."""
     return processes.Mark(TURN, attempt.name)
 
 
@@ -164,8 +178,9 @@ def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
         for file in (config / "sessions").glob("*.json"):
             with suppress(OSError, ValueError), paths.opened(file) as opened:
                 entry = event_of(opened.read(_ENTRY)) or {}
-                session, pid = text(entry, "sessionId"), int(entry.get("pid") or 0)
-                if session in sessions and processes.lives(pid, int(entry.get("procStart") or 0)) and not _ours(pid):
+                session, began = text(entry, "sessionId"), int(entry.get("procStart") or 0)
+                pid = processes.outside(int(entry.get("pid") or 0), began) if session in sessions else 0
+                if pid and not _ours(pid):
                     found[session] = found.get(session, False) or text(entry, "status") not in ("idle", "waiting")
     return found
 

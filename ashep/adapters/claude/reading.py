@@ -3,7 +3,6 @@
 import threading
 from collections import OrderedDict
 from dataclasses import replace
-from pathlib import Path
 
 from ashep.adapters.claude import process, transcript, turns
 from ashep.adapters.claude.output import Output
@@ -31,8 +30,8 @@ class Reading:
 class Readings:
     """The same of all sessions."""
 
-    def __init__(self, store: Store, config: Path) -> None:
-        self._store, self._config = store, config
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._kept: OrderedDict[str, Reading] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -98,7 +97,7 @@ class Readings:
 
     def _transcript(self, reading: Reading, session: str) -> Transcript | None:
         if reading.transcript is None:
-            file = transcript.file_of(self._config, session)
+            file = self._store.transcript(session)
             reading.transcript = Transcript(file) if file is not None else None
         if reading.transcript is not None:
             reading.transcript.read()

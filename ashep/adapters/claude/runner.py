@@ -15,12 +15,13 @@ import anyio.to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.claude import agents, asks, hook, process, settings, transcript, turns
+from ashep.adapters.claude.apart import Apart, starts
 from ashep.adapters.claude.gate import Begin, Gate
 from ashep.adapters.claude.lines import event_of, part, text
-from ashep.adapters.claude.process import Start
 from ashep.adapters.claude.reading import Readings
 from ashep.adapters.claude.signs import IDLE, LOOK, TOOLS, Seen, Watch
 from ashep.adapters.claude.store import MESSAGE, Attempt, Process, Session, Store, session_id
+from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
 from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
@@ -73,22 +74,23 @@ class ClaudeRunner:
         base_agents: Callable[[], Mapping[str, str]] = dict,
         redaction: Redaction | None = None,
         web: bool = True,
-        start: Start = process.plain,
+        apart: Apart | None = None,
     ) -> None:
         """Know where everything is; nothing is read or started.
 
         `command`: Claude Code and arguments of the user's own. `folder`: private, outside every work tree. `config`:
         Claude Code's own folder, with the login; None: one below `folder`. `begin`: see the gate. `instructions`: what
         the base commit says to agents (its CLAUDE.md, AGENTS.md); `base_agents`: the texts of its `.claude/agents/*.md`
-        by name. Both may block. `web`: a reader may fetch pages although no rule says so. `start`: a sandbox's.
+        by name. Both may block. `web`: a reader may fetch pages although no rule says so. `apart`: keeps sessions
+        in sandboxes; None: they run as we do.
         """
         self._command, self._directory, self._environ, self._begin = tuple(command), directory, environ, begin
         self._config = config or folder / "config"
         self._models = tuple(dict.fromkeys((*models, *(Model(turns.PROVIDER, one) for one in ALIASES))))
         self._default, self._instructions, self._base_agents = default, instructions, base_agents
-        self._redaction, self._web, self._start_process = redaction or Redaction(), web, start
-        self._store = Store(folder)
-        self._readings = Readings(self._store, self._config)
+        self._redaction, self._web, self._apart = redaction or Redaction(), web, apart
+        self._store = Store(folder, self._config)
+        self._readings = Readings(self._store)
         self._gate: Gate | None = None
         self._starting = anyio.Lock()
         self._watch = Watch()
@@ -191,14 +193,15 @@ class ClaudeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Keep what a session may do, under an id of its key and folder (see the port): idempotent."""
-        return await self._do(self._open, request)
-
-    def _open(self, request: SessionRequest) -> str:
-        directory = self._real(request.directory)
+        directory = await self._do(self._real, request.directory)
         session = session_id(request.key, directory)
-        rules, title = request.permissions, request.title
-        kept = Session(key=request.key, title=title, access=request.access, directory=directory, permissions=rules)
-        self._store.open(session, kept)
+        own = self._store.folder_of(session)
+        kept = Session(
+            key=request.key, title=request.title, access=request.access, directory=directory,
+            permissions=request.permissions, sandbox=request.sandbox,
+            config=await self._apart.config(request, own) if self._apart is not None else "",
+        )  # fmt: skip
+        await self._do(self._store.open, session, kept)
         return session
 
     def _real(self, directory: str | None) -> str:
@@ -234,7 +237,8 @@ class ClaudeRunner:
             earlier = await self._do(self._dead, prompt.session, message)
             if earlier is not None:
                 await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
-        instance = await self._do(self._begin_turn, session, prompt)
+        profile = await self._apart.profile(session) if self._apart is not None else None
+        instance = await self._do(self._begin_turn, session, prompt, profile)
         self._watch.sent(prompt.session)
         self._stir()
         return instance
@@ -249,7 +253,7 @@ class ClaudeRunner:
             last = attempts[-1] if attempts else None
             return last if last is not None and not process.runs(last) else None
 
-    def _begin_turn(self, session: Session, prompt: Prompt) -> str:
+    def _begin_turn(self, session: Session, prompt: Prompt, profile: Profile | None) -> str:
         with self._store.lock(prompt.session):
             attempts = self._store.attempts(prompt.session, prompt.message_id)
             if attempts:
@@ -259,9 +263,12 @@ class ClaudeRunner:
             self._refuse(prompt)
             attempt = self._store.add(prompt.session, prompt.message_id, len(attempts) + 1)
             argv, secret = self._prepare(session, prompt, attempt)
-            environ = process.environment(self._environ, self._config, attempt, secret)
+            config = self._store.config(prompt.session)
+            given = self._environ if profile is None else profile.given(self._environ)
+            environ = process.environment(given, config, attempt, secret)
             self._store.set_current(prompt.session, prompt.message_id)
-            pid, started = process.begin(self._start_process, argv, environ, session.directory, attempt)
+            start = process.plain if profile is None else starts(profile, attempt, config.parent)
+            pid, started = process.begin(start, argv, environ, session.directory, attempt)
             known = Process(pid=pid, started=started)
             process.record(attempt, known)
             return known.instance
@@ -276,7 +283,7 @@ class ClaudeRunner:
         current = self._store.current(prompt.session)
         if current is not None and process.runs(current):
             raise RunnerRefused(f"the session runs {current.message}")
-        if prompt.session in process.strangers(self._config, [prompt.session]):
+        if prompt.session in process.strangers(self._store.config(prompt.session), [prompt.session]):
             raise RunnerRefused("a person has this session open in Claude Code; nothing is begun beside them")
 
     def _prepare(self, session: Session, prompt: Prompt, attempt: Attempt) -> tuple[list[str], str]:
@@ -298,7 +305,7 @@ class ClaudeRunner:
         for name, content in given.items():
             (folder / name).touch(mode=0o600)
             (folder / name).write_text(content, encoding="utf-8", errors="replace")
-        known = transcript.file_of(self._config, prompt.session) is not None
+        known = self._store.transcript(prompt.session) is not None
         argv = [*self._command, *_HEADLESS, "--resume" if known else "--session-id", prompt.session]
         argv += ["--settings", str(folder / "settings.json"), "--permission-mode", settings.mode_of(session)]
         argv += ["--tools", ",".join(tools), "--permission-prompt-tool", "stdio"]
@@ -347,8 +354,11 @@ class ClaudeRunner:
     def _busy(self, sessions: list[str]) -> frozenset[str]:
         current = {one: self._store.current(one) for one in sessions}
         ours = {one for one, attempt in current.items() if attempt and process.runs(attempt)}
-        theirs = process.strangers(self._config, sessions)
-        return frozenset(ours | {one for one, works in theirs.items() if works})
+        configs = {one: self._store.config(one) for one in sessions}
+        for config in set(configs.values()):
+            theirs = process.strangers(config, [one for one in sessions if configs[one] == config])
+            ours |= {one for one, works in theirs.items() if works}
+        return frozenset(ours)
 
     async def abort(self, session: str) -> None:
         """Stop a session's process and see it gone, with all that it started (see the port); a person's goes on."""
@@ -365,7 +375,7 @@ class ClaudeRunner:
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""
-        file = await self._do(transcript.file_of, self._config, session)
+        file = await self._do(self._store.transcript, session)
         said = "" if file is None else await self._do(transcript.tail, file, limit)
         return self._redaction.text(said)[-limit:] if limit > 0 else ""
 

@@ -1,6 +1,7 @@
 """What is kept of sessions and turns on the disk, in a private folder outside every work tree. All of it blocks.
 
     sessions/<session>/session.json      what the session was opened with
+    sessions/<session>/claude, home, tmp   of one that judges in a sandbox: Claude Code's own folder, and its home
     sessions/<session>/lock              held while it is decided whether a process is started
     sessions/<session>/turns/<message>/<n>/   one attempt of a prompt, the first is 1
         prompt, settings.json, rules.json, hook.py, instructions.md, secret    what its process is given
@@ -8,6 +9,7 @@
         process.json                     which process that is; it stands a moment after the process does
         stdout, stderr                   what it told
         begun, aborted, swept            it passed the gate · we stopped it · nothing of it lives any more
+        inside                           it is in a sandbox
         asks/, answers/                  what it asks, and what was said to that
     live/<session>                       it has an attempt whose end nobody has seen yet: of this message
 
@@ -27,6 +29,8 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ashep.adapters.claude import transcript
+from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
 from ashep.journal import paths
 
@@ -57,6 +61,10 @@ class Session(_Kept):
     access: Literal["read", "write"]
     directory: str
     permissions: tuple[PermissionRule, ...] = ()
+    sandbox: Sandbox | None = None
+    """The one that its agent is to have; None: that of all."""
+    config: str = ""
+    """Claude Code's own folder, where the session is kept apart; empty: it is not, and has the user's."""
 
 
 class Process(_Kept):
@@ -138,8 +146,9 @@ def prompt_uuid(session: str, message: str, number: int) -> str:
 class Store:
     """The folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, config: Path) -> None:
+        """`config`: Claude Code's own folder, of sessions that are not kept apart."""
+        self.folder, self._config = folder, config
         self._sessions, self._live = folder / "sessions", folder / "live"
 
     def make(self) -> None:
@@ -160,6 +169,24 @@ class Store:
         """What is kept of a session."""
         named = SESSION.fullmatch(session)
         return _read(Session, self._sessions / session / "session.json") if named else None
+
+    def folder_of(self, session: str) -> Path:
+        """The folder of a session."""
+        return self._sessions / session
+
+    def config(self, session: str) -> Path:
+        """Claude Code's own folder, as a session has it."""
+        known = self.session(session)
+        return Path(known.config) if known is not None and known.config else self._config
+
+    def transcript(self, session: str) -> Path | None:
+        """The transcript of a session; None: there is none yet, or somebody has put a way to another file there."""
+        known, config = self.session(session), self.config(session)
+        file = transcript.file_of(config, session)
+        if file is not None and known is not None and known.config:
+            own = Path(os.path.realpath(config))
+            return file if Path(os.path.realpath(file)).is_relative_to(own) else None
+        return file
 
     @contextmanager
     def lock(self, session: str) -> Generator[None]:

@@ -21,14 +21,15 @@ import anyio.to_thread
 
 from ashep.adapters import processes
 from ashep.adapters.git.clean import delete
-from ashep.adapters.opencode.profiles import ISSUE, PLACE, STUBS, sandbox_named, wish, wish_of
+from ashep.adapters.opencode.profiles import PLACE, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import LEFT, ManagedServer, folder_of, record_in
+from ashep.adapters.sandboxes import occupants
+from ashep.adapters.sandboxes.surroundings import tell
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
-from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 
 _Answer = TypeVar("_Answer")
@@ -66,7 +67,9 @@ def living(folder: Path) -> tuple[int, int]:
 
 
 async def leave(state: Path, place: Path) -> None:
-    """End the server of a place, if it has one, and all that runs there. `state`: the project's state folder."""
+    """End the server of a place, if it has one, and all that agents of whatever kind run there. `state`: the project's
+    state folder.
+    """
     server = ManagedServer(command=(), directory=place, state=state, folder=partial(folder_for, state, place))
 
     def mark() -> None:
@@ -74,6 +77,7 @@ async def leave(state: Path, place: Path) -> None:
             (server.folder / LEFT).touch()
 
     await anyio.to_thread.run_sync(mark)
+    await occupants.evict(server.folder, RunnerUnavailable)
     await server.stop()
     await anyio.to_thread.run_sync(mark)  # one that was being begun took the first away
 
@@ -380,11 +384,8 @@ class IsolatedRunner:
         return session
 
     def _tell(self, directory: str, snapshot: str) -> None:
-        """Put the issue's words where the `bd` of its place finds them."""
         if (place := self._place_of(directory)) is not None:
-            file = folder_for(self._state, place) / STUBS / ISSUE
-            file.parent.mkdir(parents=True, exist_ok=True)
-            paths.replace(file, snapshot.encode(errors="replace"))
+            tell(folder_for(self._state, place), snapshot)
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session that carries a key (see the port)."""

@@ -15,16 +15,14 @@ The server has a process group of its own and writes to a file, so that it outli
 """
 
 import hashlib
-import json
 import os
 import secrets
-import select
 import shlex
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,10 +30,11 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
-from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
 from ashep.adapters.git import durable
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.opencode.environment import passed
+from ashep.adapters.sandboxes.inside import needed, start
+from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.policy.settings import Settings
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
 from ashep.journal import paths
@@ -43,7 +42,6 @@ from ashep.journal import paths
 _START = 40.0  # until a started server answers
 _REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
-_FIRST = 5.0  # seconds until a sandbox says which its first process is
 _LOCK = 120.0  # for another starter to be done
 _PORTS = 3  # that are tried where somebody else takes them
 
@@ -93,22 +91,6 @@ def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
     digest = hashlib.sha256(os.fsencode(os.path.realpath(state))).hexdigest()[:16]
     return Path(base, "ashep", digest)
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """How a server is started that is to see less than we do."""
-
-    how: str
-    """What tells it from others; no secret."""
-    view: View
-    """What it sees in its sandbox."""
-    sandbox: Bubblewrap | None
-    """None: there is none, and it sees what we see."""
-    environment: Mapping[str, str]
-    """What stands in its environment beside what passes."""
-    without: frozenset[str] = frozenset()
-    """Variables that do not pass."""
 
 
 class ManagedServer:
@@ -312,9 +294,9 @@ class ManagedServer:
         descriptor = os.open(self._log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             if profile is not None and profile.sandbox is not None:
-                view = replace(profile.view, readable=(*profile.view.readable, *_needed(program)))
-                line = [str(program), *arguments]
-                process, first = _start_inside(profile.sandbox, view, line, env=environment, output=descriptor)
+                view = replace(profile.view, readable=(*profile.view.readable, *needed(program)))
+                files = (subprocess.DEVNULL, descriptor, descriptor)
+                process, first = start(profile.sandbox, view, [str(program), *arguments], environment, files)
             else:
                 process = subprocess.Popen(
                     [program, *arguments],
@@ -425,48 +407,10 @@ class _Taken(ServerNotStarted):
 _in_thread = anyio.to_thread.run_sync
 
 
-def _start_inside(
-    bubblewrap: Bubblewrap, view: View, argv: Sequence[str], *, env: Mapping[str, str], output: int
-) -> tuple[subprocess.Popen[bytes], int | None]:
-    """Start a program in the sandbox, in a session of its own, and give the process that was started and the id of the
-    sandbox's first one: where that is killed all in it end. None: it did not say so, and has ended or soon will.
-
-    `output`: the file to which it writes. Blocks for as long as a sandbox takes. Raises `OSError`.
-    """
-    ends = [*os.pipe()]
-    read, write = ends
-    try:
-        with filter_file() as forbidding:
-            process = subprocess.Popen(
-                bubblewrap.wrap(view, argv, forbidding, write),
-                cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                pass_fds=(write, *forbidding),
-            )  # fmt: skip
-        os.close(ends.pop())
-        told = b""
-        while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
-            told += more
-        with suppress(ValueError, KeyError):
-            return process, int(json.loads(told)["child-pid"])
-        return process, None
-    finally:
-        for end in ends:
-            os.close(end)
-
-
 async def _end(record: Record) -> bool:
     """End a server and everything that it started; what took the mark off itself is in its sandbox all the same."""
     there = record.first is not None and await processes.kill(*record.first, RunnerUnavailable)
     return await processes.end(record.mark, RunnerUnavailable) or there
-
-
-def _needed(program: Path) -> set[Path]:
-    """Give the folders that a program is in; of a package of npm's all that it came with."""
-    found = set[Path]()
-    for one in (program, program.resolve()):
-        packages = [folder for folder in one.parents if folder.name == "node_modules"]
-        found.add(packages[-1] if packages else one.parent)
-    return found
 
 
 def _free_port() -> int:

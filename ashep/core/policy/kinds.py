@@ -6,6 +6,9 @@ OPENCODE, CLAUDE, ACP = "opencode", "claude", "acp"
 KINDS = (CLAUDE, ACP)
 """Of the others there may be several, under names of the user's."""
 
+SANDBOXED = (OPENCODE, CLAUDE)
+"""Those whose agents are kept apart in a sandbox."""
+
 
 def spoken(runner: str) -> str:
     """Name a runner as people say it."""

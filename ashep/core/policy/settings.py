@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validat
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import parse_glob
-from ashep.core.policy.kinds import KINDS, OPENCODE
+from ashep.core.policy.kinds import KINDS, OPENCODE, SANDBOXED
 from ashep.core.policy.language import (
     BEADS,
     AtOnce,
@@ -271,6 +271,11 @@ class Runners(Document):
     def own(self) -> Mapping[str, OtherRunner]:
         """The user's own classes, by name."""
         return {name: one for name, one in self.others.items() if self.kind(name) not in KINDS}
+
+    @property
+    def unsandboxed(self) -> tuple[str, ...]:
+        """Those whose agents can be put into no sandbox."""
+        return tuple(name for name in self.others if self.kind(name) not in SANDBOXED)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -573,9 +578,8 @@ class Settings(Document):
         """Whether who changes files has an agent server of its own, and who judges stands on what was committed."""
         opencode = self.runners.opencode
         wanted = opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
-        return (
-            wanted == "place" and self.worker.workspace == "place" and not self.runners.others and opencode.url is None
-        )
+        alone = not self.runners.unsandboxed and opencode.url is None
+        return wanted == "place" and self.worker.workspace == "place" and alone
 
     @property
     def forge(self) -> ForgeSettings | None:

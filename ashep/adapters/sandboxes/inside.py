@@ -1,18 +1,25 @@
 """Programs that run where the agents of a place run, and are none of theirs: the set-up, and what a person tries."""
 
+import json
+import os
+import select
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import anyio.to_thread
 
 from ashep.adapters import bubblewrap
 from ashep.adapters.bubblewrap import Bubblewrap, View, filter_file
-from ashep.adapters.opencode.server import ManagedServer
 from ashep.adapters.programs import Finished
+from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.errors import ProgramMissing
+
+_FIRST = 5.0  # seconds until a sandbox says which its first process is
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +55,56 @@ def _leave(*_: object) -> None:
     """Do nothing about a signal."""
 
 
-async def enter(server: ManagedServer, project: Path | None = None) -> Inside | None:
-    """Give the sandbox of a server's place; None: its agents run without. Raises `ServerNotStarted`.
+async def enter(profile: Profile | None, environment: Mapping[str, str], project: Path | None = None) -> Inside | None:
+    """Give the sandbox of a place, as its agents have it with their environment; None: they run without.
 
     `project`: its files can be read there, too, as far as its profile does not hide them.
     """
-    profile, environment = await server.surroundings()
     if profile is None or profile.sandbox is None:
         return None
     view = replace(profile.view, lasting=False)
     if project is not None:
         view = replace(view, readable=(*view.readable, await anyio.to_thread.run_sync(project.resolve)))
     return Inside(profile.sandbox, view, environment)
+
+
+def start(
+    bubblewrap: Bubblewrap,
+    view: View,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    files: tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]],
+) -> "tuple[subprocess.Popen[bytes], int | None]":
+    """Start a program in the sandbox, in a session of its own, and give the process that was started and the id of the
+    sandbox's first one: where that is killed all in it end. None: it did not say so, and has ended or soon will.
+
+    `files`: its standard input, output and error. Blocks for as long as a sandbox takes. Raises `OSError`.
+    """
+    ends = [*os.pipe()]
+    read, write = ends
+    try:
+        with filter_file() as forbidding:
+            process = subprocess.Popen(
+                bubblewrap.wrap(view, argv, forbidding, write),
+                cwd="/", env=env, stdin=files[0], stdout=files[1], stderr=files[2], start_new_session=True,
+                pass_fds=(write, *forbidding),
+            )  # fmt: skip
+        os.close(ends.pop())
+        told = b""
+        while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
+            told += more
+        with suppress(ValueError, KeyError):
+            return process, int(json.loads(told)["child-pid"])
+        return process, None
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def needed(program: Path) -> set[Path]:
+    """Give the folders that a program is in; of a package of npm's all that it came with."""
+    found = set[Path]()
+    for one in (program, program.resolve()):
+        packages = [folder for folder in one.parents if folder.name == "node_modules"]
+        found.add(packages[-1] if packages else one.parent)
+    return found

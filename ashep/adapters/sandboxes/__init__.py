@@ -1,0 +1,1 @@
+"""Where agents run that are kept apart, whatever kind they are: what they see, and what they may ask from in there."""

@@ -1,0 +1,167 @@
+"""A turn in a sandbox: what it sees and can change, and that all of it ends, whoever ends it."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from ashep.adapters import processes
+from ashep.adapters.claude import process
+from ashep.adapters.claude.store import Attempt
+from ashep.adapters.sandboxes import occupants
+from ashep.demo.model import Call
+from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.ports.runner import SessionRequest
+from ashep.testing.worlds import Act, name, opened, prompt, settled
+from tests.conformance.claudes import ApartWorld
+from tests.places import has_bubblewrap
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.may_block,
+    pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here"),
+]
+
+HIDDEN = "xhiddenx"
+
+
+@pytest.fixture
+def shut(tmp_path: Path) -> ApartWorld:
+    """A world in which nothing runs yet."""
+    world = ApartWorld(tmp_path / "claude")
+    (world.home / "key").write_text(HIDDEN)
+    (world.places.parent / "config.yaml").write_text(HIDDEN)
+    (world.user / ".credentials.json").write_text('{"login": 1}')
+    return world
+
+
+@pytest.fixture
+async def apart(shut: ApartWorld) -> AsyncIterator[ApartWorld]:
+    """The same once its model and its gate are open."""
+    world = shut
+    async with world.model:
+        await world.runner.start()
+        yield world
+        await world.end()
+
+
+def attempt_of(world: ApartWorld, message: str) -> Attempt:
+    (folder,) = world.kept.glob(f"sessions/*/turns/{message}/1")
+    return Attempt(folder)
+
+
+async def said(world: ApartWorld, session: str, *lines: str) -> tuple[Attempt, list[str]]:
+    """What came out of commands that an agent ran in its shell."""
+    word = name()
+    for n, line in enumerate(lines):  # in a script: what the rules see is none of it
+        (world.directory / f"{n}.sh").write_text(line)
+    world.steps[word] = [
+        Call("bash", {"command": f"sh {n}.sh >{n}.out 2>&1", "description": "try"}) for n in range(len(lines))
+    ]
+    world.acts[word] = Act("END")
+    sent = prompt(session, word)
+    await world.runner.send(sent)
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.text, turn.error) == ("END", None)
+    return attempt_of(world, sent.message_id), [(world.directory / f"{n}.out").read_text() for n in range(len(lines))]
+
+
+@pytest.mark.promise("I7")
+async def test_who_makes_sees_its_place_and_can_change_nothing_that_judges_it(apart: ApartWorld) -> None:
+    session = await opened(apart)
+    before = apart.user.stat().st_mtime_ns
+    attempt, found = await said(
+        apart,
+        session,
+        f"cat {apart.home}/key; ls -a {apart.home}; cat {apart.places.parent}/config.yaml",
+        "echo made > made && git init -q . 2>/dev/null; touch ~/mine && echo home",
+        f"for one in {apart.kept}/sessions/*/turns/*/1; do ls $one; echo x > $one/rules.json; echo x > $one/hook.py; "
+        "touch $one/answers/0123456789abcdef01234567; mv $one/asks $one/answers; done; "
+        "echo x > $one/asks/0 && echo asks",
+        'cd "$CLAUDE_CONFIG_DIR"; echo {} > settings.json; touch agents/x.md; rm -r agents; mv agents y; '
+        "touch plugins/x; ls agents; cat .credentials.json; echo new > .credentials.json && echo login",
+        "ps -A 2>/dev/null | wc -l; ls /proc | grep -c '^[0-9]'",
+    )
+    key, home, files, config, count = found
+    assert HIDDEN not in key
+    assert "home" in home
+    assert (apart.directory / "made").exists()
+    assert not (apart.home / "mine").exists()
+    assert "asks" in files.splitlines()[-1]
+    assert files.count("Read-only file system") >= 4, files
+    assert sorted(os.listdir(attempt.folder / "answers")) == []
+    assert "build.md" in config
+    assert config.splitlines()[-1] == '{"login": 1}login'
+    assert config.count("Read-only file system") + config.count("busy") >= 4, config
+    assert (apart.user / ".credentials.json").read_text() == "new\n"
+    assert apart.user.stat().st_mtime_ns == before
+    assert int(count.split()[-1]) < 30, count
+
+
+@pytest.mark.promise("I7")
+@pytest.mark.parametrize("who", ["abort", "evict", "unrecorded"])
+async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, who: str) -> None:
+    """Also what has taken our mark off itself, and when the daemon died before it wrote down which process it is."""
+    session, word = await opened(apart), name()
+    (apart.directory / "shed.sh").write_text("env -i setsid sleep 987 & sleep 1; echo shed")
+    apart.steps[word] = [Call("bash", {"command": "sh shed.sh", "description": "try"})]
+    apart.acts[word] = Act(does="hangs")
+    sent = prompt(session, word)
+    await apart.runner.send(sent)
+
+    def shed() -> list[int]:
+        found = (Path(f"/proc/{one}/cmdline") for one in os.listdir("/proc") if one.isdecimal())
+        return [int(one.parent.name) for one in found if one.exists() and b"sleep\x00987" in one.read_bytes()]
+
+    with anyio.fail_after(30):
+        while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(shed):
+            await anyio.sleep(0.05)
+    attempt = await anyio.to_thread.run_sync(attempt_of, apart, sent.message_id)
+    known = attempt.process()
+    assert known is not None
+    if who == "unrecorded":
+        (attempt.folder / "process.json").unlink()
+        assert await anyio.to_thread.run_sync(process.found, attempt) == known
+    if who == "evict":
+        await occupants.evict(apart.things, RunnerUnavailable)
+    else:
+        await apart.runner.abort(session)
+    assert not processes.lives(known.pid, known.started)
+    with anyio.fail_after(5):
+        while await anyio.to_thread.run_sync(shed):
+            await anyio.sleep(0.05)
+    assert (await apart.runner.turn(session, sent.message_id)).state == "finished" or who != "abort"
+
+
+async def test_a_transcript_that_leads_elsewhere_is_none(apart: ApartWorld) -> None:
+    session = await opened(apart)
+    _, _ = await said(apart, session, "true")
+    assert "END" in await apart.runner.transcript(session, 1000)
+    (file,) = apart.config.glob(f"projects/*/{session}.jsonl")
+    (apart.home / "other.jsonl").write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(apart.home / "other.jsonl")
+    another = apart.another()
+    await another.start()
+    assert await another.transcript(session, 1000) == ""
+    await another.aclose()
+
+
+async def test_who_judges_has_a_folder_of_its_own_and_who_makes_needs_a_place(apart: ApartWorld) -> None:
+    ground = apart.folder / "ground"
+    ground.mkdir()
+    (ground / "one.txt").write_text("sealed")
+    with pytest.raises(RunnerRefused):
+        await apart.runner.open_session(SessionRequest(name(), "t", "write", directory=str(ground)))
+    session, word = await apart.runner.open_session(SessionRequest(name(), "t", "read", directory=str(ground))), name()
+    apart.steps[word] = [Call("read", {"filePath": str(one)}) for one in (ground / "one.txt", apart.home / "key")]
+    sent = prompt(session, word)
+    await apart.runner.send(sent)
+    assert (await settled(apart, session, sent.message_id)).text == "END"
+    assert "sealed" in apart.results[word][0]
+    assert HIDDEN not in apart.results[word][1]
+    assert (apart.kept / "sessions" / session / "claude" / "projects").is_dir()
+    assert not apart.config.exists()
