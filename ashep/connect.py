@@ -5,6 +5,7 @@ A class that cannot be used is a mistake in config.yaml: `ConfigError` with its 
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.settings import ForgeSettings, OtherRunner, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
@@ -141,10 +142,18 @@ async def inside_of(
     project: Path, settings: Settings, place: Path, folder: Path | None = None, *, whole: bool = False
 ) -> Inside | None:
     """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps. `whole`:
-    the project's files can be read there, too.
+    the project's files can be read there, too, and the agents' logins not.
     """
     profile, environment = await _server(project, settings, place, None, folder).surroundings()
-    return await enter(profile, environment, project if whole else None)
+    inside = await enter(profile, environment, project if whole else None)
+    theirs = [one for name, one in settings.runners.others.items() if settings.runners.kind(name) == CLAUDE]
+    for chosen in theirs if inside is not None and not whole else ():
+        own = await _apart(project, settings, chosen, folder).of_place(place)
+        passes = passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE)
+        both = {**environment, **{name: one for name, one in passes.items() if name not in environment}}
+        both["CLAUDE_CONFIG_DIR"] = own.environment["CLAUDE_CONFIG_DIR"]
+        inside = inside and replace(inside, view=inside.view.beside(own.view), environment=both)
+    return inside
 
 
 def places_of(project: Path, settings: Settings) -> Path:
@@ -200,7 +209,7 @@ def _claude(
 
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
-        _claude_command(chosen),
+        claude_command(chosen),
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
@@ -213,18 +222,19 @@ def _claude(
     )
 
 
-def _claude_command(chosen: OtherRunner) -> tuple[str, ...]:
-    return chosen.command or (str(programs.find("claude") or "claude"),)
+def claude_command(chosen: OtherRunner) -> tuple[str, ...]:
+    """Give Claude Code and the arguments of the user's own."""
+    return chosen.command or (str(programs.find(CLAUDE) or CLAUDE),)
 
 
-def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
+def _apart(project: Path, settings: Settings, chosen: OtherRunner, folder: Path | None = None) -> "Apart":
     from ashep.adapters.claude import Apart  # as above
 
-    program = _claude_command(chosen)[0]
+    program = claude_command(chosen)[0]
     return Apart(
         _surroundings(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
-        folder_of=partial(folder_for, project / FOLDER / "state"),
+        folder_of=(lambda _: folder) if folder is not None else partial(folder_for, project / FOLDER / "state"),
         user=claude_folder(),
         needs=lambda: needed(programs.find(program) or Path(program)),
     )

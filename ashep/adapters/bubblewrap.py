@@ -10,7 +10,7 @@ import struct
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from glob import glob
 from itertools import accumulate
@@ -103,6 +103,11 @@ class View:
     """Whether it reaches what the machine reaches, the machine itself included; else it has a loopback of its own."""
     lasting: bool = False
     """Whether it may outlive the thread that starts it; else it ends with that."""
+
+    def beside(self, other: "View") -> "View":
+        """Add what another one sees of its own."""
+        writable, readable = (*self.writable, *other.writable), (*self.readable, *other.readable)
+        return replace(self, writable=writable, readable=readable, placed=(*self.placed, *other.placed))
 
 
 _BOUNDED = ("/bin/sh", "-c", 'ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null; exec "$@"', "sh")

@@ -3,21 +3,26 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ashep.adapters import programs
+from ashep.adapters.opencode.isolated import folder_for
 from ashep.adapters.opencode.server import folder_of
 from ashep.demo.model import Ask, Call, Reply, claude_environment, outcome_text
 from ashep.demo.stage import run_of
 from tests.e2e.site import Site, until
 from tests.full import repeated
+from tests.places import has_bubblewrap
 
 pytestmark = pytest.mark.real
 
@@ -40,9 +45,9 @@ MIXED = """
 """
 
 
-@pytest.fixture
-def mixed(site: Site) -> Iterator[Site]:
-    """The site with a maker on Claude Code, who is logged in."""
+@contextmanager
+def with_claude(site: Site, more: str = "") -> Iterator[Site]:
+    """The site with a maker on Claude Code, who is logged in; `more`: of config.yaml."""
     folder = site.project / ".agent-shepherd"
     before = {name: (folder / name).read_text() for name in ("agents.yaml", "policies.yaml")}
     environ = dict(site.environ)
@@ -53,6 +58,7 @@ def mixed(site: Site) -> Iterator[Site]:
     (folder / "policies.yaml").write_text(before["policies.yaml"] + MIXED)
     site.runners = "claude: {}"
     site.command(site.bd_command)
+    site.config(more)
     try:
         yield site
     finally:
@@ -63,6 +69,20 @@ def mixed(site: Site) -> Iterator[Site]:
         for name, text in before.items():
             (folder / name).write_text(text)
         site.command(site.bd_command)
+
+
+@pytest.fixture
+def mixed(site: Site) -> Iterator[Site]:
+    with with_claude(site) as made:
+        yield made
+
+
+@pytest.fixture
+def apart(site: Site, managed: None) -> Iterator[Site]:
+    """The same, with agents in sandboxes."""
+    with with_claude(site, "worker: {workspace: place}\nlanding: {mode: branch}\nagents: {sandbox: bwrap}\n") as made:
+        yield made
+        made.ashep("stop", "--server")
 
 
 def writes(ask: Ask) -> Reply:
@@ -253,3 +273,35 @@ def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) ->
     assert [one["state"] for one in mixed.runs(issue)] == ["aborted", "succeeded", "succeeded"]
     assert mixed.prompts(run) == 1
     mixed.check()
+
+
+@pytest.mark.promise("I7")
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+def test_in_a_sandbox_a_person_takes_the_session_over_and_gives_it_back(apart: Site) -> None:
+    site = apart
+
+    def behaves(ask: Ask) -> Reply:
+        if "Phase: review" in ask.prompt or site.prompts(f"{issue}/implement.1.1") > 1:
+            return writes(ask)
+        return Reply("I think. " * 20 + outcome_text(), drip=0.2)
+
+    issue = site.add("taken in a sandbox", "policy:mixed", behaves=behaves)
+    run = f"{issue}/implement.1.1"
+    with site.working(issue) as working:
+        until(lambda: site.prompts(run), 60, lambda: working.text)
+        pid = process_of(site, run)[1]
+        line = site.ashep("take", issue).splitlines()[-1]
+        assert line.startswith(f"ashep sandbox {issue} -- "), line
+        assert " --resume " in line
+        until(lambda: "RunEnded" in [one["type"] for one in site.journal(issue)], 30, lambda: working.text)
+        until(lambda: not Path(f"/proc/{pid}").exists(), 30, lambda: working.text)
+        argv = [sys.executable, "-m", *shlex.split(line), "-p", "what have you done?"]
+        told = subprocess.run(argv, cwd=site.project, env=site.environ, capture_output=True, text=True, timeout=60)
+        assert (told.returncode, "done" in told.stdout) == (0, True), told
+        (site.tree(issue) / "person.txt").write_text("mine\n")
+        site.ashep("release", issue)
+        working.says("closed by shepherd")
+    assert site.issue(issue)["status"] == "closed", site.ashep("why", issue)
+    assert site.run("git", "show", f"ashep/{issue}:person.txt") == "mine\n"
+    assert not [*folder_for(site.state, site.tree(issue), site.environ).glob("occupants/*")]
+    site.check()

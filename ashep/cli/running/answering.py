@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -20,7 +21,7 @@ from ashep.cli import screen
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
-from ashep.connect import claude_folder, maker_of, places_of, tracker_of
+from ashep.connect import claude_command, claude_folder, maker_of, places_of, runner_folder, tracker_of
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.state.run import runner_of
@@ -130,7 +131,7 @@ def _session(project: Path, issue: str) -> str:
     place, where = Path(folder) if folder else project, configured(project)
     settings, state = settings_in(where), where / "state"
     if (name := runner_of(run["session"])) != OPENCODE:
-        return _elsewhere(settings, name, place, run["session"].removeprefix(f"{name}:"))
+        return _elsewhere(project, settings, issue, name, place, run["session"].removeprefix(f"{name}:"))
     alone = place_at(places_of(project, settings), place) if settings.isolated else None
     if alone is None:
         return how_to_open(settings, place, folder_of(state, os.environ), run["session"])
@@ -141,12 +142,20 @@ def _session(project: Path, issue: str) -> str:
     return how_to_open(settings, place, folder_for(state, alone), run["session"], alone=True)
 
 
-def _elsewhere(settings: Settings, name: str, place: Path, session: str) -> str:
+def _elsewhere(project: Path, settings: Settings, issue: str, name: str, place: Path, session: str) -> str:
     """Give the command that opens a session of another runner than OpenCode, or say that there is none."""
     if settings.runners.kind(name) != CLAUDE:
         return f"Its session is {session}, of the runner {name}."
+    from ashep.adapters.claude.store import Store  # few have one
+
+    command = (CLAUDE,) if shutil.which(CLAUDE) else claude_command(settings.runners.others[name])
+    words = shlex.join((*(settings.runners.others[name].command or command), "--resume", session))
+    known = Store(runner_folder(project, name), claude_folder()).session(session)
+    if known is not None and known.config:
+        if place_at(places_of(project, settings), place) is None:
+            return f"Its session is {session}; it judges in a sandbox of its own, and nobody goes on with it there."
+        return f"ashep sandbox {issue} -- {words}"
     own = "" if "CLAUDE_CONFIG_DIR" not in os.environ else f"CLAUDE_CONFIG_DIR={shlex.quote(str(claude_folder()))} "
-    words = shlex.join((*(settings.runners.others[name].command or (CLAUDE,)), "--resume", session))
     return f"cd {shlex.quote(str(place))} && {own}{words}"
 
 
