@@ -363,7 +363,10 @@ async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path
         assert (line.level, "is not installed" in line.what) == (level, True)
     own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
     assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
-    for more, said in (({}, AS_YOU), ({"mine": {"type": "mine:Runner"}}, "with the runner mine no agent is in a sandbox")):
+    for more, said in (
+        ({}, AS_YOU),
+        ({"mine": {"type": "mine:Runner"}}, "with the runner mine no agent is in a sandbox"),
+    ):
         beside = Settings.model_validate({"runners": {"claude": {}, **more}})
         assert (await security.agents(project, beside))[0].what.endswith(said)
 

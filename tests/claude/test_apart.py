@@ -1,6 +1,8 @@
 """A turn in a sandbox: what it sees and can change, and that all of it ends, whoever ends it."""
 
 import os
+import subprocess
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,9 +11,11 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters import processes
-from ashep.adapters.claude import process
+from ashep.adapters.claude import asks, process
+from ashep.adapters.claude.lines import Lines
 from ashep.adapters.claude.store import Attempt
 from ashep.adapters.sandboxes import occupants
+from ashep.adapters.sandboxes.inside import start
 from ashep.demo.model import Call
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import SessionRequest
@@ -165,3 +169,39 @@ async def test_who_judges_has_a_folder_of_its_own_and_who_makes_needs_a_place(ap
     assert HIDDEN not in apart.results[word][1]
     assert (apart.kept / "sessions" / session / "claude" / "projects").is_dir()
     assert not apart.config.exists()
+
+
+async def test_nothing_begins_beside_a_person_who_has_the_session_open_in_a_sandbox(apart: ApartWorld) -> None:
+    session, word = await opened(apart), name()
+    await said(apart, session, "true")
+    apart.acts[word] = Act(does="hangs")
+    profile = await apart.apart.of_place(apart.directory)
+    assert profile.sandbox is not None
+    argv = [apart.program, "-p", "--resume", session, "--", word]
+    nothing = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
+    person, _ = start(profile.sandbox, profile.view, argv, profile.given(apart.environ), nothing)
+    apart.people.append(person)
+    with anyio.fail_after(30):
+        while apart.model.requests_seen(word) < 1:
+            await anyio.sleep(0.05)
+    assert await apart.runner.busy((session,)) == {session}
+    with pytest.raises(RunnerRefused, match="person"):
+        await apart.runner.send(prompt(session, name()))
+
+
+def test_what_an_agent_writes_where_it_can_keeps_nobody_busy(tmp_path: Path) -> None:
+    file = tmp_path / "stdout"
+    file.write_bytes(b'{"a": 1}\n')
+    os.truncate(file, 64 * 1024**4)
+    begun = time.monotonic()
+    assert [line for _, line in Lines(file)] == [b'{"a": 1}']
+    attempt, config = Attempt(tmp_path / "1"), tmp_path / "config"
+    (attempt.folder / "asks").mkdir(parents=True)
+    (config / "sessions").mkdir(parents=True)
+    for n in range(20_000):
+        (attempt.folder / "asks" / f"{n:024x}").touch()
+        (config / "sessions" / f"{n}.json").touch()
+    mark = time.monotonic()
+    assert len(asks.names(attempt)) == asks.MOST
+    assert process.strangers(config, ["x"]) == {}
+    assert (mark - begun < 30, time.monotonic() - mark < 2) == (True, True)

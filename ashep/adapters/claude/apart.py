@@ -32,6 +32,8 @@ FOLDER = "claude"
 LOGIN = ".credentials.json"
 _FILES = {"settings.json": b"{}", "CLAUDE.md": b""}
 _FOLDERS = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills", "workflows")
+_MANAGED = Path("/etc/claude-code")
+"""Where whoever runs the machine says what Claude Code may do."""
 _VOID = "void"
 """In the same: what stands for what the user has not."""
 
@@ -86,7 +88,7 @@ class Apart:
         def made() -> Profile:
             return self._surroundings.closed(
                 sandbox, config.parent, at, {},
-                writable=self._own(config), readable=[at, *self._needs()], placed=self._placed(config),
+                writable=self._own(config), readable=[at, _MANAGED, *self._needs()], placed=self._placed(config),
             )  # fmt: skip
 
         return await anyio.to_thread.run_sync(made)
@@ -103,7 +105,7 @@ class Apart:
             own = {**given.environment, "CLAUDE_CONFIG_DIR": str(config)}
             return self._surroundings.closed(
                 sandbox, folder, at or place, own,
-                writable=[*self._own(config), *given.writable], readable=[*given.readable, *self._needs()],
+                writable=[*self._own(config), *given.writable], readable=[*given.readable, _MANAGED, *self._needs()],
                 placed=self._placed(config),
             )  # fmt: skip
 

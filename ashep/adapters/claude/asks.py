@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Literal
 
 from ashep.adapters.claude.lines import Event, event_of, parts, strings, text
@@ -25,6 +26,7 @@ MOST = 50
 """Patterns, questions and options that are kept of one request, and requests of one turn."""
 
 _NAME = re.compile("[0-9a-f]{24}")
+_LOOKED_AT = 1000  # of what its agent may have put there
 _BIGGEST = 1024 * 1024  # bytes of a question that are read
 
 Kind = Literal["permission", "question"]
@@ -33,7 +35,9 @@ Kind = Literal["permission", "question"]
 def names(attempt: Attempt) -> list[str]:
     """The ids of what an attempt asks and was not answered."""
     with suppress(OSError):
-        asked = sorted(filter(_NAME.fullmatch, os.listdir(attempt.folder / "asks")))[:MOST]
+        with os.scandir(attempt.folder / "asks") as entries:
+            listed = [one.name for one in islice(entries, _LOOKED_AT)]
+        asked = sorted(filter(_NAME.fullmatch, listed))[:MOST]
         return [one for one in asked if not (attempt.folder / "answers" / one).exists()]
     return []
 

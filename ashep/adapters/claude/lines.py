@@ -13,6 +13,9 @@ from ashep.journal import paths
 LONGEST = 32 * 1024 * 1024
 """Bytes of one line: more than the longest answer of a tool."""
 
+MOST = 1024**3
+"""Bytes of a file that are read: agents can write there, too, and a hole costs them nothing."""
+
 _CHUNK = 256 * 1024
 
 Event = dict[str, Any]
@@ -35,12 +38,15 @@ class Lines:
                 if file.seek(0, 2) < self.offset + len(self._rest):  # it is another one now
                     self.offset, self._rest, self._skips = 0, b"", False
                 file.seek(self.offset + len(self._rest))
-                while chunk := file.read(_CHUNK):
+                while self.offset + len(self._rest) < MOST and (chunk := file.read(_CHUNK)):
                     yield from self._take(chunk)
         except OSError:
             return
 
     def _take(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
+        if self._skips and b"\n" not in chunk:
+            self.offset += len(chunk)
+            return
         *whole, rest = (self._rest + chunk).split(b"\n") if b"\n" in chunk else (self._rest + chunk,)
         self._rest = rest
         for line in whole:

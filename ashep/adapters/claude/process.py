@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -168,14 +169,14 @@ def mark(attempt: Attempt) -> processes.Mark:
     return processes.Mark(TURN, attempt.name)
 
 
-_ENTRY = 64 * 1024  # bytes of an entry in the register of sessions
+_ENTRY, _ENTRIES = 64 * 1024, 1000  # bytes of an entry in the register of sessions, and entries that are read
 
 
 def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
     """Which of these sessions a living process of somebody else's has open, and whether that is at work [28, 29]."""
     found = dict[str, bool]()
     with suppress(OSError):
-        for file in (config / "sessions").glob("*.json"):
+        for file in islice((config / "sessions").glob("*.json"), _ENTRIES):
             with suppress(OSError, ValueError), paths.opened(file) as opened:
                 entry = event_of(opened.read(_ENTRY)) or {}
                 session, began = text(entry, "sessionId"), int(entry.get("procStart") or 0)
