@@ -10,6 +10,7 @@ from tests.bench import (
     commands,
     idle,
     issues,
+    kinds,
     labels,
     landing,
     parallel,
@@ -25,7 +26,7 @@ from tests.bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "suite",
+    "sandboxes", "kinds", "suite",
 )  # fmt: skip
 
 
@@ -53,7 +54,12 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         with tools() as found:
             return sandboxes.measure(found, issues=4 if quick else 20)
 
+    def with_kinds() -> list[Figure]:
+        with tools() as found:
+            return kinds.measure(found, issues=4 if quick else 20)
+
     return {
+        "kinds": with_kinds,
         "parallel": with_parallel,
         "sandboxes": with_sandboxes,
         "commands": lambda: commands.measure(runs=500 if quick else 10_000, pairs=5 if quick else 15),

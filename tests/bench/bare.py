@@ -4,6 +4,8 @@ One process without a thread, an HTTP connection that it keeps, and bd: nothing 
 each issue it claims, lets three agents answer, notes the phase twice and closes: four calls of bd, three sessions,
 three prompts (the texts that ashep sent). `python -m tests.bench.bare PLAN` with a plan as `issues.plan_of` makes it.
 
+Where the plan has `claude`, its command line, that answers, a process a prompt, and no server is asked.
+
 Where the plan has `at_once`, so many issues are worked on at a time, each in a thread with a connection of its own, and
 bd is called one at a time, as ever: what a second core costs by itself is told by that.
 """
@@ -64,6 +66,9 @@ def _issue(
         else:
             moved.append(f"--remove-label=phase:{runs[number - 2]['phase']}")
             _bd(plan, "update", issue, "--status=in_progress", stamp, *moved)
+        if "claude" in plan:
+            _claude(plan, run)
+            continue
         opened = {"title": run["run"], "permission": run["permission"]}
         session = json.loads(_post(plan, server, "/session", opened))["id"]
         prompt = {"agent": run["agent"], "parts": [{"type": "text", "text": run["text"]}]}
@@ -71,6 +76,16 @@ def _issue(
         if b'"finish":"stop"' not in answer:
             raise RuntimeError(f"{run['run']}: {answer[:300]!r}")
     _bd(plan, "update", issue, "--status=closed", f"--remove-label=phase:{runs[-1]['phase']}")
+
+
+def _claude(plan: dict[str, Any], run: dict[str, Any]) -> None:
+    mode = "acceptEdits" if run["access"] == "write" else "dontAsk"
+    argv = [*plan["claude"], "--permission-mode", mode]
+    done = subprocess.run(
+        argv, cwd=plan["folder"], input=run["text"].encode(), capture_output=True, check=True, timeout=120
+    )
+    if b'"is_error":false' not in done.stdout:
+        raise RuntimeError(f"{run['run']}: {done.stdout[:300]!r}")
 
 
 def _post(plan: dict[str, Any], server: http.client.HTTPConnection, path: str, body: dict[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ashep.adapters.opencode.rules import ruleset
 from tests.bench.figures import Figure, short, times
-from tests.bench.place import ROOT, THREE, Calls, Project, Server, Tools, model, say, server, template
+from tests.bench.place import ROOT, THREE, Calls, Project, Tools, model, say, server, template
 from tests.bench.processes import Spent, Watched, watch
 
 PHASES = 3
@@ -149,6 +149,7 @@ def plan_of(project: Project) -> dict[str, Any]:
     for record in project.journal():
         if record["type"] == "RunPlanned":
             run = {"run": record["run"], "phase": record["phase"], "agent": record["slug"]}
+            run["access"] = record["access"]
             runs[str(record["run"])] = run | {"permission": ruleset(_access(record["access"]))}
             issues.setdefault(str(record["issue"]), []).append(runs[str(record["run"])])
         if record["type"] == "SendPrompt":
@@ -165,7 +166,7 @@ def _access(word: object) -> Any:
 def _bare(project: Project, url: str, plan: dict[str, Any]) -> Side:
     with server(project.tools, url, f"server-{project.folder.name}", warm=project.folder) as agents:
         before = agents.cpu()
-        found = watch(_start_bare(project, agents, plan), PATIENCE)
+        found = watch(start_bare(project, agents.url, plan), PATIENCE)
         side = Side(found.spent, agents.cpu() - before, project.calls(), found.memory)
     if found.code:
         raise RuntimeError(f"the bare loop ended with {found.code}")
@@ -174,9 +175,10 @@ def _bare(project: Project, url: str, plan: dict[str, Any]) -> Side:
     return side
 
 
-def _start_bare(project: Project, agents: Server, plan: dict[str, Any]) -> "subprocess.Popen[bytes]":
+def start_bare(project: Project, url: str, plan: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    """Start the bare loop; `url`: the server's, where it has one."""
     file = project.folder.parent / f"{project.folder.name}.plan"
-    place = {"folder": str(project.folder), "bd": str(project.bd), "url": agents.url}
+    place = {"folder": str(project.folder), "bd": str(project.bd), "url": url}
     file.write_text(json.dumps(plan | place))
     return subprocess.Popen(
         [sys.executable, "-m", "tests.bench.bare", str(file)], cwd=ROOT, env=project.tools.env,

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,8 @@ def main() -> int:
     parser.add_argument("--worktree", action="store_true", help="each issue in a work tree of its own")
     parser.add_argument("--place", action="store_true", help="each issue in a place of its own")
     parser.add_argument("--sandbox", action="store_true", help="and who makes in a sandbox, who judges on clean ground")
+    parser.add_argument("--claude", action="store_true", help="who makes is of Claude Code")
+    parser.add_argument("--both", action="store_true", help="what runs of that is killed with each daemon")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began, good = time.monotonic(), True
@@ -60,8 +63,8 @@ def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
     own = "sandbox" if chosen.sandbox else "place" if chosen.place else "worktree" if chosen.worktree else "shared"
     agents = partial(play, commits=own == "shared")
-    with _places(agents, names, workspace=own) as made:
-        found = boundaries(made[0])
+    with _places(agents, names, workspace=own, claude=chosen.claude) as made:
+        found = [replace(one, both=chosen.both) for one in boundaries(made[0])]
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
         _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
         return Sweep(made, _say).run(kills)

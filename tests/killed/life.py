@@ -17,6 +17,7 @@ def main() -> int:
     watch_files(points, Path.cwd() / ".agent-shepherd", Path(os.environ["XDG_STATE_HOME"]) / "ashep")
     watch_programs(points)  # before anything of ashep takes these names for itself
     from ashep import app, connect
+    from ashep.adapters import claude
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitLanding
     from ashep.adapters.git.trees.workspaces import GitWorkspaces
@@ -43,6 +44,8 @@ def main() -> int:
     connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
     connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
     connect.OpencodeRunner = Runners
+    made = claude.ClaudeRunner
+    claude.ClaudeRunner = lambda *words, **named: Through("claude", made(*words, **named), points)
     connect.IsolatedRunner = lambda *words, **named: kept("runner", IsolatedRunner(*words, **named), points)
     return ashep()
 

@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 
 from ashep.actions.replay import replay
-from ashep.adapters import programs
+from ashep.adapters import processes, programs
 from ashep.adapters.opencode.server import folder_of
 from ashep.core.analysis.replay import Replay
-from ashep.demo.model import ModelServer, opencode_config, settle
+from ashep.demo.model import ModelServer, claude_environment, opencode_config, settle
 from ashep.demo.stage import PERSON, Stage, run_of
 from tests import databases
 from tests.forks import Forked, Forks, shared
@@ -35,6 +35,14 @@ CONFIG = """version: 1
 tracker: {command: [%s], poll_every: 2s, timeout: %ds}
 monitor: {check_every: 500ms}
 worker: {workspace: %s}
+"""
+AGENTS = """version: 1
+agents:
+  - id: maker
+    capabilities: [implement]
+    read_write: write
+    runner: {type: claude, provider: anthropic, model: sonnet}
+  - {id: judge, capabilities: [review], read_write: read, runner: {type: opencode, agent_slug: plan}}
 """
 SANDBOX = "place}\nagents: {sandbox: bwrap"
 """What stands for a workspace where agents have a sandbox each."""
@@ -63,13 +71,20 @@ class Life:
 class Place:
     """One project. `name` is the prefix of its issues: places that share a model have different ones.
 
-    `workspace`: `worktree` where each issue is to have a work tree of its own.
+    `workspace`: `worktree` where each issue is to have a work tree of its own. `claude`: who makes is of Claude Code.
     """
 
     def __init__(
-        self, folder: Path, model: ModelServer, name: str, *, policies: str | None = None, workspace: str = "shared"
+        self,
+        folder: Path,
+        model: ModelServer,
+        name: str,
+        *,
+        policies: str | None = None,
+        workspace: str = "shared",
+        claude: bool = False,
     ) -> None:
-        self.model, self.name, self.workspace = model, name, workspace
+        self.model, self.name, self.workspace, self.claude = model, name, workspace, claude
         stage = Stage.at(folder)
         self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
         self.environ = dict(stage.environ) | {**QUICK, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
@@ -88,6 +103,10 @@ class Place:
         (self.project / ".agent-shepherd" / "policies.yaml").write_text(
             policies or (POLICIES if workspace == "shared" else PROVEN)
         )
+        if claude:
+            self.environ |= claude_environment(model.url, Path(self.environ["HOME"]))
+            Path(self.environ["CLAUDE_CONFIG_DIR"]).mkdir(parents=True)
+            (self.project / ".agent-shepherd" / "agents.yaml").write_text(AGENTS)
         self._template = folder / "template"
         self._forks = Forks(self.project, self.environ)
         self.use_bd(stage.bd)
@@ -100,9 +119,10 @@ class Place:
     def use_bd(self, program: Path, timeout: int = 30) -> None:
         """Which bd ashep uses from its next start on, and the seconds that it waits for an answer."""
         own = SANDBOX if self.workspace == "sandbox" else self.workspace
+        more = f"runners: {{claude: {{command: [{programs.find('claude')}]}}}}\n" if self.claude else ""
         for folder in (self.project, self._template):
             if folder.exists():
-                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout, own))
+                (folder / ".agent-shepherd" / "config.yaml").write_text(CONFIG % (program, timeout, own) + more)
 
     # --- programs ---
 
@@ -148,10 +168,11 @@ class Place:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         subprocess.run(("cp", "-a", f"{self._template}/.", self.project), check=True)
 
-    def live(self, *kills: str, cold: bool = False) -> Life:
+    def live(self, *kills: str, cold: bool = False, both: bool = False) -> Life:
         """Live from the beginning to the end, killed at these boundaries: each in a process of its own.
 
-        The agent server of the life before is found and used; `cold`: there is none, and in the end it is gone.
+        The agent server of the life before is found and used; `cold`: there is none, and in the end it is gone. `both`:
+        what runs of Claude Code is killed with it.
         """
         if cold:
             self.stop()
@@ -165,17 +186,25 @@ class Place:
                 if code == -signal.SIGKILL and life.crossed[-1][-1].endswith(" killed"):
                     life.killed.append(life.crossed[-1][-1].removesuffix(" killed"))
                     left.pop(0)
+                    if both:
+                        self._kill_turns()
                 else:
                     assert code == 0, f"ashep ended with {code}"
                     if self.all_closed():
                         break
             else:
                 raise AssertionError("it did not come to its end")
-            self.check(mark)
+            self.check(mark, None if both else 0)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story(life)}") from error
         life.seconds = time.monotonic() - began
         return life
+
+    def _kill_turns(self) -> None:
+        mark = processes.Mark("CLAUDE_CONFIG_DIR", self.environ["CLAUDE_CONFIG_DIR"], "--strict-mcp-config")
+        for pid, _ in processes.holders_of(mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _process(self, life: Life, kill_at: str, person: "Person", *, cold: bool) -> int:
         points, output = self.folder / "points", self.folder / "output"
@@ -208,8 +237,13 @@ class Place:
         """The journal's lines, read as they are."""
         return list(records(self.state))
 
-    def check(self, mark: int, restarts: int = 0) -> None:
-        """What must hold in the end, whatever was killed when; `restarts`: turns that a dead server cost."""
+    def check(self, mark: int, restarts: int | None = 0) -> None:
+        """What must hold in the end, whatever was killed when; `restarts`: turns that a dead server cost, or None: as
+        many as are told.
+        """
+        if restarts is None:
+            restarts = sum(one["restarts"] for one in self._drawn())
+            assert restarts <= 1, "one was killed"
         issues = {issue["id"]: issue for issue in self.issues()}
         assert all(issue["status"] == "closed" for issue in issues.values()), issues
         for issue in issues.values():
@@ -222,6 +256,7 @@ class Place:
         expected = Counter({f"{self.issue}/{way}": 1 for way in PHASES} | {f"{found[0]}/{PHASES[0]}": 1})
         self._check_model(mark, expected, restarts)
         effects = self._effects(issues)
+        effects = sorted({*effects}) if restarts else effects
         assert sorted(effects) == sorted(run for run in expected if "implement.1.1" in run), effects
         self._check_journal(set(expected), restarts)
         audit = self.start(self.folder / "audit", "audit", "--json")
@@ -255,16 +290,20 @@ class Place:
         requests = Counter(run for run, _ in of)
         tools = {run: 1 for run in expected if "implement.1.1" in run}
         assert restarts or turns == expected, f"prompts that the model saw: {turns}"
+        assert sum(turns.values()) <= sum(expected.values()) + restarts, f"prompts that the model saw: {turns}"
         assert restarts or requests == expected + Counter(tools), f"requests that the model saw: {requests}"
 
     def _check_journal(self, runs: set[str], restarts: int) -> None:
         assert not list(replay(self.state, Replay())), "every decision is derived again as it was"
         ended = [(one["run"], one["state"]) for one in self.records() if one["type"] == "RunEnded"]
         assert sorted(ended) == sorted((run, "succeeded") for run in runs), ended
-        lines = (self.project / ".agent-shepherd" / "runs.jsonl").read_text().split("\n")
-        drawn = [json.loads(line) for line in lines if line]
+        drawn = self._drawn()
         assert sorted(one["run"] for one in drawn) == sorted(runs), drawn
         assert sum(one["restarts"] for one in drawn) == restarts, drawn
+
+    def _drawn(self) -> list[dict[str, Any]]:
+        lines = (self.project / ".agent-shepherd" / "runs.jsonl").read_text().split("\n")
+        return [json.loads(line) for line in lines if line]
 
     def story(self, life: Life) -> str:
         """What a person needs to understand what went wrong."""

@@ -28,11 +28,18 @@ class Kill:
     cold: bool = False
     again: str | None = None
     """The boundary of the second kill, in the process that was started after the first."""
+    both: bool = False
+    """What runs of Claude Code is killed with it."""
     place: int = 1
     """How many boundaries of that life were crossed by then, itself included."""
 
     def __str__(self) -> str:
-        return self.at + (" (cold)" if self.cold else "") + (f", then {self.again}" if self.again else "")
+        return (
+            self.at
+            + (" (cold)" if self.cold else "")
+            + (", both" if self.both else "")
+            + (f", then {self.again}" if self.again else "")
+        )
 
 
 def boundaries(place: Place) -> list[Kill]:
@@ -69,10 +76,10 @@ def once_or_twice(place: Place, kill: Kill) -> Life:
     kind, _, number = kill.at.rpartition("#")
     for _ in range(TRIES):
         for earlier in range(int(number), 0, -1):
-            life = place.live(f"{kind}#{earlier}", *second, cold=kill.cold)
+            life = place.live(f"{kind}#{earlier}", *second, cold=kill.cold, both=kill.both)
             if life.killed:
                 return life
-    life = place.live(f"+{kill.place}", *second, cold=kill.cold)
+    life = place.live(f"+{kill.place}", *second, cold=kill.cold, both=kill.both)
     assert life.killed, f"no life comes by {kill.at}, of {TRIES}, nor by as many boundaries"
     return life
 
