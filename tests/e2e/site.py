@@ -109,6 +109,11 @@ class Site:
         self.command([str(stage.bd)])
         self.forks = Forks(self.project, self.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
 
+    @property
+    def shared_server(self) -> int:
+        """The process of the agent server that all lives share."""
+        return self._server.pid
+
     def command(self, command: list[str]) -> None:
         """Which bd ashep uses from its next start on."""
         self.rest()

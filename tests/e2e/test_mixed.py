@@ -158,6 +158,29 @@ def test_one_kind_that_is_away_holds_its_own_issues_alone(mixed: Site) -> None:
     once_each(mixed, held)
 
 
+@pytest.mark.full
+def test_both_kinds_are_away_and_back(mixed: Site) -> None:
+    server, key = mixed.shared_server, mixed.environ.pop("ANTHROPIC_API_KEY")
+    issues = [mixed.add("its maker is logged out", "policy:mixed", behaves=writes), mixed.add("all on the other kind")]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with mixed.working(*issues) as working:
+
+            def standing() -> set[str]:
+                listed = json.loads(mixed.ashep("status", "--json"))["issues"]
+                return {one["code"] for one in listed if one["issue"] in issues}
+
+            until(lambda: standing() == {"runner_unauthorized", "runner_away"}, 120, lambda: working.text)
+            os.kill(server, signal.SIGCONT)
+            working.says(f"{issues[1]} closed by shepherd", 120)
+            settings = Path(mixed.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+            settings.write_text(json.dumps({"env": {"ANTHROPIC_API_KEY": key}}))
+            working.says(f"{issues[0]} closed by shepherd", 120)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    once_each(mixed, issues[0])
+
+
 def kept(site: Site) -> Path:
     """The folder in which the runner keeps its sessions and turns."""
     return folder_of(site.state, site.environ) / "runners" / "claude"
