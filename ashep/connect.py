@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from anyio import from_thread
 from pydantic import JsonValue
@@ -30,6 +30,7 @@ from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget,
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.adapters.sandboxes.inside import Inside, enter, needed
+from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
@@ -48,9 +49,6 @@ from ashep.ports.runners import Runners
 from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.verifier import CheckType
 from ashep.redaction import Redaction
-
-if TYPE_CHECKING:
-    from ashep.adapters.claude import Apart
 
 FOLDER = ".agent-shepherd"
 OWN = "own"
@@ -193,55 +191,55 @@ def _claude(
     redaction: Redaction | None,
     may_begin: Callable[[str, str], Awaitable[bool]],
 ) -> Runner:
-    from ashep.adapters.claude import ClaudeRunner  # few have one, and nobody else need import it
+    from ashep.adapters.claude import Apart, ClaudeRunner  # few have one, and nobody else need import it
+
+    command = chosen.command or (str(programs.find("claude") or "claude"),)
 
     async def begin(session: str, message: str, _: str) -> bool:
         return await may_begin(session, message)
 
     base = partial(_in_base, project, settings)
     return ClaudeRunner(
-        _claude_command(chosen),
+        command,
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         begin=begin,
         config=claude_folder(),
-        apart=_apart(project, settings, chosen) if settings.isolated else None,
+        apart=Apart(_quarters(project, settings, command), claude_folder()) if settings.isolated else None,
         instructions=lambda: "\n\n".join(base(INSTRUCTIONS).values()),
         base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
         redaction=redaction,
     )
 
 
-def _claude_command(chosen: OtherRunner) -> tuple[str, ...]:
-    return chosen.command or (str(programs.find("claude") or "claude"),)
-
-
-def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
-    from ashep.adapters.claude import Apart  # as above
-
-    program = _claude_command(chosen)[0]
-    return Apart(
+def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> Quarters:
+    """Say where agents of a command are kept apart. `read`: what who judges reads beside its ground."""
+    return Quarters(
         _surroundings(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
-        user=claude_folder(),
-        needs=lambda: needed(programs.find(program) or Path(program)),
+        needs=lambda: {
+            *needed(programs.find(command[0]) or Path(command[0])),
+            *(Path(one).expanduser() for one in read),
+        },
     )
 
 
 def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, redaction: Redaction | None) -> Runner:
     from ashep.adapters.acp import AcpRunner  # as above
 
+    command, read = chosen.command or (), settings.agents.paths.read
     modes = {access: mode for access, mode in (("read", chosen.modes.read), ("write", chosen.modes.write)) if mode}
     return AcpRunner(
-        chosen.command or (),
+        command,
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         name=name,
         mode=cast(Mapping[Literal["read", "write"], str], modes),
         redaction=redaction,
+        quarters=_quarters(project, settings, command, read) if settings.isolated else None,
     )
 
 

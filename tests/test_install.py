@@ -363,11 +363,13 @@ async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path
         assert (line.level, "is not installed" in line.what) == (level, True)
     own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
     assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
-    for more in ({"claude": {}}, {"claude": {}, "mine": {"type": "mine:Runner"}}):
-        beside = Settings.model_validate({"runners": more})
-        assert (await security.agents(project, beside))[0].what == (
-            "agents run as you and reach all that you can: with a runner beside OpenCode no agent is in a sandbox"
-        )
+    beside = Settings.model_validate({"runners": {"claude": {}, "mine": {"type": "mine:Runner"}}})
+    assert (await security.agents(project, beside))[0].what == (
+        "agents run as you and reach all that you can: beside a runner of your own no agent is in a sandbox"
+    )
+    kinds = {"claude": {}, "gemini": {"type": "acp", "command": ("gemini",)}}
+    (line,) = await security.agents(project, Settings.model_validate({"runners": kinds}))
+    assert line.what == AS_YOU
 
 
 @pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")

@@ -12,7 +12,7 @@ from anyio import to_thread
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.config.sync import ServerAgent
-from ashep.connect import runners_of
+from ashep.connect import runners_of, sandboxed
 from ashep.core.facts.runs import Model
 from ashep.core.policy.kinds import CLAUDE
 from ashep.core.policy.settings import Settings
@@ -75,7 +75,7 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     except RunnerUnauthorized as error:
         remedy = "run `claude` and log in, or give the daemon ANTHROPIC_API_KEY (docs/guides/agents.md)"
         lines.append(Line("error", name, str(error), remedy))
-    return [*lines, Line("ok", name, f"{ONCE}; {AS_YOU}")]
+    return [*lines, Line("ok", name, f"{ONCE}{_where(settings)}")]
 
 
 async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple[ServerAgent, ...], tuple[Model, ...]]:
@@ -129,8 +129,12 @@ async def _acp(project: Path, settings: Settings, name: str, *, ask: bool) -> li
             await made.aclose()
     lines = [Line("ok", name, f"{' '.join(command)} {version}: {where}")]
     if made.guarantee == "once":
-        return [*lines, Line("ok", name, f"{ONCE}; {AS_YOU}")]
-    return [*lines, Line("warning", name, f"{AT_LEAST_ONCE}; {AS_YOU}", _TWICE)]
+        return [*lines, Line("ok", name, f"{ONCE}{_where(settings)}")]
+    return [*lines, Line("warning", name, f"{AT_LEAST_ONCE}{_where(settings)}", _TWICE)]
+
+
+def _where(settings: Settings) -> str:
+    return "" if sandboxed(settings) else f"; {AS_YOU}"
 
 
 def _made(project: Path, settings: Settings, name: str) -> object:

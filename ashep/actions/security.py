@@ -36,7 +36,7 @@ _WEAKENS = {
     "ssh-agent": "they log in wherever you can",
     "gpg-agent": "they sign as you",
 }
-_NO_SANDBOX = "agents run as you and reach all that you can: with a runner beside OpenCode no agent is in a sandbox"
+_NO_SANDBOX = "agents run as you and reach all that you can: beside a runner of your own no agent is in a sandbox"
 _LOOK = 20.0  # seconds for a look at what is there in the sandbox
 _SHOWN = 12
 Level = Literal["ok", "warning", "error"]
@@ -60,7 +60,7 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
         return [Line("ok", "agents", f"where agents run is the business of the runner {names}")]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):
-        return [Line("ok", "agents", _NO_SANDBOX if settings.runners.others else AS_YOU), *otherwise]
+        return [Line("ok", "agents", _NO_SANDBOX if settings.runners.unsandboxed else AS_YOU), *otherwise]
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
         found = await try_out(scratch)
