@@ -31,6 +31,7 @@ from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget,
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.adapters.sandboxes.inside import Inside, enter, needed
+from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
@@ -148,7 +149,8 @@ async def inside_of(
     inside = await enter(profile, environment, project if whole else None)
     theirs = [one for name, one in settings.runners.others.items() if settings.runners.kind(name) == CLAUDE]
     for chosen in theirs if inside is not None and not whole else ():
-        own = await _apart(project, settings, chosen, folder).of_place(place)
+        things = folder or folder_for(project / FOLDER / "state", place)
+        own = await _apart(project, settings, chosen).of_place(place, things)
         passes = passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE)
         both = {**environment, **{name: one for name, one in passes.items() if name not in environment}}
         both["CLAUDE_CONFIG_DIR"] = own.environment["CLAUDE_CONFIG_DIR"]
@@ -227,33 +229,44 @@ def claude_command(chosen: OtherRunner) -> tuple[str, ...]:
     return chosen.command or (str(programs.find(CLAUDE) or CLAUDE),)
 
 
-def _apart(project: Path, settings: Settings, chosen: OtherRunner, folder: Path | None = None) -> "Apart":
+def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.claude import Apart  # as above
 
-    program = claude_command(chosen)[0]
-    return Apart(
+    return Apart(_quarters(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder())
+
+
+def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> Quarters:
+    """Say where agents of a command are kept apart. `read`: what who judges reads beside its ground."""
+    return Quarters(
         _surroundings(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
-        folder_of=(lambda _: folder) if folder is not None else partial(folder_for, project / FOLDER / "state"),
-        user=claude_folder(),
-        needs=lambda: needed(programs.find(program) or Path(program)),
+        folder_of=partial(folder_for, project / FOLDER / "state"),
+        needs=lambda: {
+            *needed(programs.find(command[0]) or Path(command[0])),
+            *(Path(one).expanduser() for one in read),
+        },
     )
 
 
 def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, redaction: Redaction | None) -> Runner:
     from ashep.adapters.acp import AcpRunner  # as above
 
+    command, read = chosen.command or (), settings.agents.paths.read
     modes = {access: mode for access, mode in (("read", chosen.modes.read), ("write", chosen.modes.write)) if mode}
     return AcpRunner(
-        chosen.command or (),
+        command,
         directory=project,
         folder=runner_folder(project, name),
         environ=passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE),
         name=name,
         mode=cast(Mapping[Literal["read", "write"], str], modes),
         redaction=redaction,
+        quarters=_quarters(project, settings, command, read) if settings.isolated else None,
     )
 
+
+_OF_THE_MACHINE = ("/etc/claude-code",)
+"""Where whoever runs a machine says what Claude Code may do there."""
 
 _OF_CLAUDE = ("ANTHROPIC_", "CLAUDE_", "VERTEX_")
 """How variables begin that Claude Code is set up by, beside the keys of providers."""

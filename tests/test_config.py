@@ -496,7 +496,9 @@ def test_an_agent_may_run_otherwise_where_each_issue_has_a_place(folder: Path, s
     """Whatever the project says, as long as who makes is alone."""
     entry = f"  - {{id: a, capabilities: [code], read_write: write, sandbox: {sandbox}}}\n"
     (folder / "agents.yaml").write_text(starter("agents.yaml") + entry)
-    for text in (SANDBOXED, "worker: {workspace: place}\nrunners: {opencode: {isolation: place}}"):
+    others = "runners: {claude: {}, second: {type: acp, command: [x]}}"
+    isolated = "worker: {workspace: place}\nrunners: {opencode: {isolation: place}}"
+    for text in (SANDBOXED, isolated, f"{SANDBOXED}\n{others}"):
         assert findings(folder, f"version: 1\n{text}\n", "config.yaml") == []
 
 
@@ -524,6 +526,7 @@ SETTINGS = [
     ("runners: {opencode: {isolation: place}}", "no-place", "runners.opencode.isolation"),
     (f"runners: {{opencode: {{isolation: shared}}}}\n{SANDBOXED}", "no-place", "runners.opencode.isolation"),
     (f"{SANDBOXED}\nrunners: {{opencode: {{url: 'http://x'}}}}", "no-place", "agents.sandbox"),
+    (f"{SANDBOXED}\nrunners: {{mine: {{type: 'os:PathLike'}}}}", "no-place", "agents.sandbox"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),

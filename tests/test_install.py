@@ -364,7 +364,7 @@ async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path
     own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
     assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
     for more, said in (
-        ({}, AS_YOU),
+        ({"gemini": {"type": "acp", "command": ("gemini",)}}, AS_YOU),
         ({"mine": {"type": "mine:Runner"}}, "with the runner mine no agent is in a sandbox"),
     ):
         beside = Settings.model_validate({"runners": {"claude": {}, **more}})

@@ -75,7 +75,7 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     except RunnerUnauthorized as error:
         remedy = "run `claude` and log in, or give the daemon ANTHROPIC_API_KEY (docs/guides/agents.md)"
         lines.append(Line("error", name, str(error), remedy))
-    return [*lines, Line("ok", name, _promised(settings, ONCE))]
+    return [*lines, Line("ok", name, f"{ONCE}{_where(settings)}")]
 
 
 async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple[ServerAgent, ...], tuple[Model, ...]]:
@@ -129,12 +129,12 @@ async def _acp(project: Path, settings: Settings, name: str, *, ask: bool) -> li
             await made.aclose()
     lines = [Line("ok", name, f"{' '.join(command)} {version}: {where}")]
     if made.guarantee == "once":
-        return [*lines, Line("ok", name, _promised(settings, ONCE))]
-    return [*lines, Line("warning", name, _promised(settings, AT_LEAST_ONCE), _TWICE)]
+        return [*lines, Line("ok", name, f"{ONCE}{_where(settings)}")]
+    return [*lines, Line("warning", name, f"{AT_LEAST_ONCE}{_where(settings)}", _TWICE)]
 
 
-def _promised(settings: Settings, guarantee: str) -> str:
-    return guarantee if sandboxed(settings) else f"{guarantee}; {AS_YOU}"
+def _where(settings: Settings) -> str:
+    return "" if sandboxed(settings) else f"; {AS_YOU}"
 
 
 def _made(project: Path, settings: Settings, name: str) -> object:

@@ -345,9 +345,8 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
         yield "no-place", where, "takes places of the issues' own: set `worker.workspace: place`"
     elif (others := settings.runners.unsandboxed) or opencode.url is not None:
         own = "; `agents: {sandbox: none}` lets all run as you" if sandboxed else ""
-        beside = f", and `runners` has {', '.join(others)}" if others else ""
-        takes = "takes Claude Code, or an OpenCode server that ashep starts: it can isolate no other"
-        yield "no-place", where, f"{takes}{beside}{own}"
+        which = f"agents of a class of your own, as {', '.join(others)}" if others else "an OpenCode server at a `url`"
+        yield "no-place", where, f"cannot isolate {which}{own}"
     elif opencode.isolation == "shared":
         yield "no-place", ("runners", "opencode", "isolation"), "a sandbox for agents takes `place` here"
 

@@ -11,6 +11,7 @@ ORDINARY = {
         "test_a_permission_is_answered_once_and_the_turn_goes_on",
     },
     "test_acp_claude": {"test_a_turn_goes_from_missing_to_finished"},
+    "test_acp_apart": {"test_a_permission_is_answered_once_and_the_turn_goes_on"},
 }
 """By module, the tests of the suite and beside it that `make test` plays; `make deep` plays all."""
 

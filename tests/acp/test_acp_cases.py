@@ -17,11 +17,16 @@ import pytest
 from ashep.adapters.acp import AcpRunner
 from ashep.adapters.acp.folder import MARK, MOST_RECORD
 from ashep.adapters.processes import Mark, holders_of
+from ashep.adapters.sandboxes import occupants
+from ashep.adapters.sandboxes.quarters import Quarters
+from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.facts.runs import Model
 from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.settings import AgentPaths, AgentsSettings
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import Prompt, SessionRequest, Turn
 from tests.acp.worlds import end_all, folder_of, keepers, kill_keepers
+from tests.places import has_bubblewrap
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -89,6 +94,35 @@ async def place(tmp_path: Path, about: Path) -> AsyncIterator[Place]:
     await end_all(place.kept)
     if not about.exists() and (place.kept / "about.json").exists():
         shutil.copy(place.kept / "about.json", about)
+
+
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+async def test_nothing_is_done_outside_for_an_agent_in_a_sandbox_and_its_session_goes_with_its_place(
+    place: Place,
+) -> None:
+    things = place.work.parent / "things"
+    agents = AgentsSettings(sandbox="bwrap", paths=AgentPaths(write=(str(place.store),)))
+    surroundings = Surroundings(place.work.parent / "project", place.work.parent / "places", (), agents, os.environ)
+    place.runner = place.another(
+        quarters=Quarters(
+            surroundings, place_of=lambda _: place.work, folder_of=lambda _: things,
+            needs=lambda: (Path(COMMAND[-1]),),
+        )
+    )  # fmt: skip
+    prompt = await place.begin(f"FS:{place.work / 'in.txt'}")
+    assert (await place.reached(prompt)).text == "END of default"
+    assert "Method not found" in await place.runner.transcript(prompt.session, 1000)
+    assert not [*place.work.iterdir()]
+    await occupants.evict(things, RunnerUnavailable)
+    assert (await anyio.to_thread.run_sync(keepers, place.kept), await place.processes(prompt)) == ([], [])
+    assert await place.runner.has_session(prompt.session)
+    for one in (things, *place.store.glob("s*.jsonl")):
+        one.rename(place.work.parent / f"was {one.name}")
+    assert not await place.runner.has_session(prompt.session)
+    assert (await place.begin(f"FS:{place.work / 'in.txt'}")).session == prompt.session
+    again = Prompt(prompt.session, "msg_2", "prt_2", "and on")
+    await place.runner.send(again)
+    assert (await place.reached(again)).text == "END of default", "in another session of the agent's"
 
 
 OWNER = """

@@ -11,8 +11,12 @@ import anyio.to_thread
 from ashep.adapters import processes, programs
 from ashep.adapters.acp import AcpRunner, cannot
 from ashep.adapters.acp.folder import MARK, Folder, lives
+from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.sandboxes.quarters import Quarters
+from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.facts.runs import Model
-from ashep.demo.model import claude_environment, opencode_config
+from ashep.core.policy.settings import AgentsSettings
+from ashep.demo.model import MODELS_FILE, claude_environment, opencode_config, settle
 from ashep.errors import RunnerUnavailable
 from ashep.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
@@ -25,6 +29,7 @@ class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
     can, agents, models = EVERYTHING - cannot.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
+    quarters: Quarters | None = None
 
     def __init__(self, folder: Path) -> None:
         self.place = RealWorld(folder)
@@ -42,6 +47,7 @@ class OpencodeWorld:
             environ=self.place.environ,
             name="opencode",
             idle=IDLE,
+            quarters=self.quarters,
         )
 
     def configure(self) -> None:
@@ -62,6 +68,31 @@ class OpencodeWorld:
     async def aclose(self) -> None:
         """End all that runs."""
         await end_all(self.kept)
+
+
+class ApartWorld(OpencodeWorld):
+    """The same in a place, in a sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.places = folder / "project" / ".agent-shepherd" / "places"
+        self.places.mkdir(parents=True)
+        self.directory = self.place.directory = self.directory.rename(self.places / "t-1")
+        self.things, self.home = folder / "things", folder / "home"
+        models = self.place.config / MODELS_FILE
+        settle(self.things / "home" / ".config" / "opencode", {})
+        self.quarters = Quarters(
+            Surroundings(
+                folder / "project", self.places, (), AgentsSettings(sandbox="bwrap"), self.place.environ
+            ),
+            place_of=self._place_of, folder_of=lambda place: self.things,
+            needs=lambda: {*needed(Path(opencode())), models},
+        )  # fmt: skip
+        self.runner = self.another()
+
+    def _place_of(self, directory: str | None) -> Path | None:
+        at = Path(directory or self.directory)  # the suite names a folder where it means another one than the world's
+        return self.directory if at.is_relative_to(self.places) else None
 
 
 class ClaudeWorld(OpencodeWorld):

@@ -175,7 +175,7 @@ async def test_nothing_begins_beside_a_person_who_has_the_session_open_in_a_sand
     session, word = await opened(apart), name()
     await said(apart, session, "true")
     apart.acts[word] = Act(does="hangs")
-    profile = await apart.apart.of_place(apart.directory)
+    profile = await apart.apart.of_place(apart.directory, apart.things)
     assert profile.sandbox is not None
     argv = [apart.program, "-p", "--resume", session, "--", word]
     nothing = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)

@@ -16,6 +16,7 @@ from ashep.adapters import processes, programs
 from ashep.adapters.claude import CANNOT, Apart, ClaudeRunner, transcript
 from ashep.adapters.claude.lines import event_of
 from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
@@ -162,11 +163,11 @@ class ApartWorld(ClaudeWorld):
         self.directory = self.directory.rename(self.places / "t-1")
         self.things = folder / "things"
         settings = AgentsSettings(sandbox="bwrap")
-        self.apart = Apart(
+        quarters = Quarters(
             Surroundings(folder / "project", self.places, (), settings, self.environ),
-            place_of=self._place_of, folder_of=lambda place: self.things, user=self.home / ".claude",
-            needs=lambda: needed(Path(self.program)),
+            place_of=self._place_of, folder_of=lambda place: self.things, needs=lambda: needed(Path(self.program)),
         )  # fmt: skip
+        self.apart = Apart(quarters, self.home / ".claude")
         self.user, self.config = self.config, self.things / "claude"
 
     def _place_of(self, directory: str | None) -> Path | None:

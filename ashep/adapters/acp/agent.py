@@ -5,15 +5,17 @@ import os
 import signal
 from asyncio import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 
 from ashep.adapters import processes
+from ashep.adapters.acp.apart import Wrap
 from ashep.adapters.acp.folder import MARK, as_object
 from ashep.adapters.acp.line import Line
+from ashep.adapters.bubblewrap import filter_file
 from ashep.errors import RunnerUnavailable
 
 ANSWER = 90.0
@@ -65,15 +67,23 @@ class Agent:
 
     @classmethod
     async def begin(
-        cls, command: Sequence[str], directory: Path, mark: Mapping[str, str], hear: Hear, handle: Handle
+        cls,
+        command: Sequence[str],
+        directory: Path,
+        mark: Mapping[str, str],
+        hear: Hear,
+        handle: Handle,
+        wrap: Wrap | None = None,
     ) -> "Agent":
-        """Start it in a group of its own, and say hello."""
+        """Start it in a group of its own, and say hello. `wrap`: puts it into its sandbox."""
         environ = {**os.environ, **mark}
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, cwd=directory, env=environ, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
+            with filter_file() if wrap is not None else nullcontext(()) as passed:
+                argv = wrap(command, passed) if wrap is not None else command
+                process = await asyncio.create_subprocess_exec(
+                    *argv, cwd=directory if wrap is None else "/", env=environ, start_new_session=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=passed,
+                )  # fmt: skip
         except OSError as error:
             raise AgentFailed("AgentNotStarted", f"{command[0]} in {directory}: {error.strerror}") from error
         processes.restrain(process.pid, 0)
@@ -82,6 +92,9 @@ class Agent:
             client = {"name": "ashep", "title": "Agent Shepherd", "version": "1"}
             asks = {"protocolVersion": agent._version, "clientCapabilities": _ABILITIES, "clientInfo": client}
             agent.about = await agent.ask("initialize", asks)
+            for one in processes.below(process.pid) if wrap is not None else ():
+                for pid in (one, *processes.below(one)):  # it is there by now, and what it starts is as it is
+                    processes.restrain(pid, 0)
         except AgentFailed:
             await agent.end()
             raise

@@ -2,7 +2,8 @@
 
 `session.json` (what was asked for), `in/` (prompts, answers and aborts for the keeper), `turns/` (how each prompt's
 turn stands), `questions/` (what waits for an answer), `record.jsonl` (what was said), `now` (a turn is open),
-`agent.json` (the agent's own id of the session), `keeper.json` (who keeps it), `door` and `keeper` (locks).
+`agent.json` (the agent's own id of the session), `keeper.json` (who keeps it), `sandbox.json` (how an agent is started
+that is kept apart, and sees nothing of this folder), `door` and `keeper` (locks).
 """
 
 import fcntl
@@ -24,6 +25,14 @@ MOST_FILE = 4 * 1024 * 1024
 
 MARK = "ASHEP_ACP_SESSION"
 """The variable that an agent and all that it starts have in their environment, with the session's folder."""
+
+KEPT = "ASHEP_ACP_KEEPER"
+"""The same, which the keeper has, too."""
+
+APART = "apart"
+"""What who judges in a sandbox has of its own."""
+
+_STANDS = "acp"
 
 Json = dict[str, Any]
 
@@ -85,6 +94,22 @@ class Folder:
             draft.unlink(missing_ok=True)
         paths.sync_folder((self.path / name).parent)
         return True
+
+    def things(self) -> Path | None:
+        """Where the agent of a session that is kept apart has its things; None: it runs as we do."""
+        said = (self.read("session.json") or {}).get("things")
+        return Path(str(said)) if said else None
+
+    def stands(self) -> bool:
+        """Whether what the agent has kept of it is still there: it goes with the place that it was made in."""
+        return (things := self.things()) is None or (things / _STANDS / self.path.name).exists()
+
+    def stand(self) -> None:
+        """Begin it anew where it does not stand."""
+        if (things := self.things()) is not None and not self.stands():
+            self.remove("agent.json")
+            paths.make_folder(things / _STANDS)
+            (things / _STANDS / self.path.name).touch()
 
     @contextmanager
     def door(self) -> Generator[None]:

@@ -21,6 +21,7 @@ import anyio.abc
 from ashep.adapters import processes
 from ashep.adapters.acp import leave
 from ashep.adapters.acp.agent import Agent, AgentFailed, Unknown, end_left
+from ashep.adapters.acp.apart import wrapped
 from ashep.adapters.acp.folder import MARK, Folder, Json, as_list, as_object, named
 from ashep.adapters.acp.offer import Offer, Unfit, mode_for, model_for, read_offer
 from ashep.adapters.acp.replay import Replay, keyed, words_of
@@ -235,7 +236,8 @@ class Keeper:
             turn.state["cost_before"] = self._cost
             return self._agent
         mark, command = {MARK: str(self._folder.path)}, cast("list[str]", self._session.get("command", []))
-        agent = self._agent = await Agent.begin(command, self._directory, mark, self._hear, self._asks)
+        wrap = wrapped(self._folder)
+        agent = self._agent = await Agent.begin(command, self._directory, mark, self._hear, self._asks, wrap)
         known = self._folder.read("agent.json") or {}
         place: dict[str, object] = {"cwd": str(self._directory), "mcpServers": []}
         answer: Mapping[str, Any] | None = None
@@ -343,7 +345,7 @@ class Keeper:
             if said == "allow":
                 self._allowed |= {str(call.get("toolCallId")), *((asks.patterns) if asks.tool == "edit" else ())}
             return {"outcome": _chosen(params.get("options"), said)}
-        if method == "fs/write_text_file":
+        if method == "fs/write_text_file" and self._folder.things() is None:  # else nothing is done out here for it
             path, content = str(params.get("path", "")), str(params.get("content", ""))
             call = {"kind": "edit", "title": "edit", "rawInput": {"path": path}}
             asks = leave.wanted(call, self._directory)  # what leave was given for is not asked once more

@@ -18,9 +18,11 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes, programs
+from ashep.adapters.acp import apart, offer, signs
 from ashep.adapters.acp import folder as places
-from ashep.adapters.acp import offer, signs
 from ashep.adapters.acp.folder import Folder, Json
+from ashep.adapters.sandboxes.quarters import GONE, Quarters
+from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
 from ashep.errors import AshepError, ProgramMissing, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
@@ -65,15 +67,17 @@ class AcpRunner:
         models: Sequence[Model] = (),
         redaction: Redaction | None = None,
         idle: timedelta = timedelta(minutes=5),
+        quarters: Quarters | None = None,
     ) -> None:
         """`command` starts the agent, with the whole environment `environ`; `folder` is the runner's own; `mode`: what
         to set it to for an access, where the names that are known do not do; `models`: those that it has, its default
-        first, where it does not say so itself; `idle`: after which an agent with nothing to do is ended.
+        first, where it does not say so itself; `idle`: after which an agent with nothing to do is ended; `quarters`:
+        keep sessions apart, in sandboxes; None: agents run as we do.
         """
         self._command, self._environ, self._name = [*command], dict(environ), name
         self._directory, self._folder = directory, folder
         self._modes, self._models, self._idle = dict(mode or {}), tuple(models), idle
-        self._redaction = redaction or Redaction()
+        self._redaction, self._quarters = redaction or Redaction(), quarters
         self._about: Json | None = None
         self._started = False
         self._starting = anyio.Lock()
@@ -175,21 +179,22 @@ class AcpRunner:
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
         self._told()
-        if request.sandbox is not None:
-            raise RunnerRefused(f"{self._name}: agents that speak ACP run in no sandbox of ours")
         session, directory = await _blocking(lambda: self._ident(request.key, request.directory))
         own = Folder(self._folder / "sessions" / session)
+        things = await self._quarters.folder(request, own.path / places.APART) if self._quarters is not None else None
         asked = {
             "key": request.key, "title": request.title, "access": request.access, "directory": directory,
             "permissions": [one.model_dump(mode="json") for one in request.permissions], "command": self._command,
             "modes": self._modes, "idle": self._idle.total_seconds(), "agent": request.agent,
             "model": [request.model.provider, request.model.model] if request.model else None,
+            "things": str(things) if things is not None else None, "sandbox": request.sandbox,
         }  # fmt: skip
 
         def make() -> None:
             own.make()
             if own.read("session.json") is None:
                 own.write("session.json", asked)
+            own.stand()
 
         await _blocking(make)
         return session
@@ -207,7 +212,8 @@ class AcpRunner:
     async def has_session(self, session: str) -> bool:
         """Whether there is such a session (see the port)."""
         self._told()
-        return await _blocking(lambda: self._of(session)) is not None
+        own = await _blocking(lambda: self._of(session))
+        return own is not None and await _blocking(own.stands)
 
     def _of(self, session: str) -> Folder | None:
         own = Folder(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
@@ -234,12 +240,23 @@ class AcpRunner:
         self._told()
         if not _NAME.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:200]!r} can be no message's id")
-        return await _blocking(lambda: self._send(prompt))
-
-    def _send(self, prompt: Prompt) -> str:
-        own, message = self._of(prompt.session), prompt.message_id
+        own = await _blocking(lambda: self._of(prompt.session))
         if own is None:
             raise RunnerRefused(f"there is no session {prompt.session[:200]}")
+        profile = await self._profile(own)
+        return await _blocking(lambda: self._send(own, prompt, profile))
+
+    async def _profile(self, own: Folder) -> Profile | None:
+        """Say how the agent of a session is started; None: as we are. Raises `RunnerUnavailable`."""
+        asked = await _blocking(lambda: own.read("session.json")) or {}
+        if not asked.get("things"):
+            return None
+        if self._quarters is None:
+            raise RunnerUnavailable(GONE)
+        return await self._quarters.profile(Path(asked["things"]), asked["directory"], asked.get("sandbox"))
+
+    def _send(self, own: Folder, prompt: Prompt, profile: Profile | None) -> str:
+        message = prompt.message_id
         with own.door():
             turn, keeper = own.read(f"turns/{message}.json"), own.keeper()
             if turn is not None and (turn.get("state") == "ended" or places.lives(str(turn.get("keeper")))):
@@ -248,13 +265,16 @@ class AcpRunner:
             model = [prompt.model.provider, prompt.model.model] if prompt.model else asked.get("model")
             what = {"text": prompt.text, "agent": prompt.agent or asked.get("agent"), "model": model}
             known = own.read(f"in/prompt.{message}.json")
+            if (things := own.things()) is not None and profile is not None:
+                apart.note(own, things, profile)
             if known is None:
                 own.write(f"in/prompt.{message}.json", what)
-            return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own)
+            return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
 
-    def _start_keeper(self, session: str, own: Folder) -> str:
+    def _start_keeper(self, session: str, own: Folder, profile: Profile | None) -> str:
         argv = [sys.executable, "-m", "ashep.adapters.acp.keeper", str(own.path)]
-        environ = {name: value for name, value in self._environ.items() if name != places.MARK}
+        given = self._environ if profile is None else profile.given(self._environ)
+        environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
         try:
             process = subprocess.Popen(
                 argv, cwd=own.path, env=environ, start_new_session=True,
@@ -348,8 +368,9 @@ class AcpRunner:
         else:
             await self._end_keeper(own)
             await _blocking(lambda: [_close(own, one) for one in open_])
-        if not await _blocking(lambda: places.lives(own.keeper())):  # what a dead one left might still work
-            await processes.end(processes.Mark(places.MARK, str(own.path)), RunnerUnavailable)
+        # what a dead one left might still work, and in a sandbox what was started there, whatever mark it has
+        if await _blocking(lambda: own.things() is not None or not places.lives(own.keeper())):
+            await self._end_keeper(own)
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""

@@ -20,6 +20,7 @@ _LOOK = 0.15  # seconds between looks
 _SPACING = 1.0  # seconds between two signs of a session that goes on
 _TAIL = 64 * 1024
 _BUSY = 0.2  # of a processor: what a tool's processes use while they work
+_INSIDE = 3  # processes of a sandbox that are no tool's: two put it up, the third is the agent
 
 _Seen = tuple[object, object]
 
@@ -111,7 +112,8 @@ class Watch:
     def _works(self, session: str, own: Folder, now: float) -> bool:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""
         holders = processes.holders_of(processes.Mark(places.MARK, str(own.path)))
-        used = sum(_ticks(pid) for pid, _ in holders[1:])
+        first = 1 if own.things() is None else _INSIDE
+        used = sum(_ticks(pid) for pid, _ in holders[first:])
         before = self._used.get(session)
         self._used[session] = now, used
         ticks = os.sysconf("SC_CLK_TCK")

@@ -7,7 +7,7 @@ attempt's folder it can read, but for what it asks: what opens the gate, the rul
 """
 
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -20,9 +20,10 @@ from ashep.adapters.claude import process
 from ashep.adapters.claude.process import Start
 from ashep.adapters.claude.store import Attempt, Session
 from ashep.adapters.sandboxes import inside, occupants
-from ashep.adapters.sandboxes.surroundings import Profile, Surroundings, tell
+from ashep.adapters.sandboxes.quarters import Quarters
+from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.policy.agents import Sandbox
-from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.errors import RunnerUnavailable
 from ashep.journal import paths
 from ashep.ports.runner import SessionRequest
 
@@ -32,8 +33,6 @@ FOLDER = "claude"
 LOGIN = ".credentials.json"
 _FILES = {"settings.json": b"{}", "CLAUDE.md": b""}
 _FOLDERS = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills", "workflows")
-_MANAGED = Path("/etc/claude-code")
-"""Where whoever runs the machine says what Claude Code may do."""
 _VOID = "void"
 """In the same: what stands for what the user has not."""
 
@@ -41,84 +40,37 @@ _VOID = "void"
 class Apart:
     """Who is kept apart, of one project."""
 
-    def __init__(
-        self,
-        surroundings: Surroundings,
-        *,
-        place_of: Callable[[str | None], Path | None],
-        folder_of: Callable[[Path], Path],
-        user: Path,
-        needs: Callable[[], Collection[Path]] = tuple,
-    ) -> None:
-        """`place_of`: the place that a folder is in; `folder_of`: where what belongs to a place is kept; `user`: the
-        user's own folder of Claude Code; `needs`: folders of the program. All of them may block.
-        """
-        self._surroundings, self._place_of, self._folder_of = surroundings, place_of, folder_of
-        self._user, self._needs = user, needs
+    def __init__(self, quarters: Quarters, user: Path) -> None:
+        """`user`: the user's own folder of Claude Code."""
+        self._quarters, self._user = quarters, user
 
     async def config(self, request: SessionRequest, folder: Path) -> str:
         """Give the folder of Claude Code's own of a session that is opened, which has `folder`; empty: it is the
         user's, and no sandbox is around it. Raises `RunnerRefused`, `ServerNotStarted`.
         """
-        place = await anyio.to_thread.run_sync(self._place_of, request.directory)
-        if place is None and request.access == "write":
-            raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
-        wished = (request.sandbox if place is not None else None) or self._surroundings.agents.sandbox
-        if await self._surroundings.sandbox(wished) is None:
-            return ""
-        if place is None:
-            return str(folder / FOLDER)
-        own = await anyio.to_thread.run_sync(self._folder_of, place)
-        if request.snapshot:
-            await anyio.to_thread.run_sync(tell, own, request.snapshot)
-        return str(own / FOLDER)
+        found = await self._quarters.folder(request, folder)
+        return str(found / FOLDER) if found is not None else ""
 
     async def profile(self, session: Session) -> Profile | None:
         """Say how a process of a session is started; None: as we are. Raises `RunnerUnavailable`."""
         if not session.config:
             return None
-        place = await anyio.to_thread.run_sync(self._place_of, session.directory)
-        if place is not None:
-            return await self.of_place(place, session.sandbox, at=Path(session.directory))
-        sandbox = await self._surroundings.sandbox(self._surroundings.agents.sandbox)
-        if sandbox is None:
-            raise RunnerUnavailable("the sandbox in which this session was opened is not there any more")
-        at, config = Path(session.directory), Path(session.config)
+        return await self._profile(Path(session.config), session.directory, session.sandbox)
 
-        def made() -> Profile:
-            return self._surroundings.closed(
-                sandbox, config.parent, at, {},
-                writable=self._own(config), readable=[at, _MANAGED, *self._needs()], placed=self._placed(config),
-            )  # fmt: skip
+    async def of_place(self, place: Path, folder: Path) -> Profile:
+        """Say how a person starts it in a place whose things are in `folder`. Raises `RunnerUnavailable`."""
+        found = await self._profile(folder / FOLDER, str(place), None)
+        return replace(found, environment={**found.environment, "CLAUDE_CONFIG_DIR": str(folder / FOLDER)})
 
-        return await anyio.to_thread.run_sync(made)
-
-    async def of_place(self, place: Path, wished: Sandbox | None = None, *, at: Path | None = None) -> Profile:
-        """Say how a process is started in a place. Raises `RunnerUnavailable`."""
-        given = await self._surroundings.of_place(place, wished)
-        sandbox, folder = given.sandbox, await anyio.to_thread.run_sync(self._folder_of, place)
-        config = folder / FOLDER
-        if sandbox is None:
-            raise RunnerUnavailable("the sandbox in which this session was opened is not there any more")
-
-        def made() -> Profile:
-            own = {**given.environment, "CLAUDE_CONFIG_DIR": str(config)}
-            return self._surroundings.closed(
-                sandbox, folder, at or place, own,
-                writable=[*self._own(config), *given.writable], readable=[*given.readable, _MANAGED, *self._needs()],
-                placed=self._placed(config),
-            )  # fmt: skip
-
-        return await anyio.to_thread.run_sync(made)
-
-    def _own(self, config: Path) -> list[Path]:
-        paths.make_folder(config)
-        return [config]
+    async def _profile(self, config: Path, directory: str, wished: Sandbox | None) -> Profile:
+        placed = await anyio.to_thread.run_sync(self._placed, config)
+        return await self._quarters.profile(config.parent, directory, wished, writable=(config,), placed=placed)
 
     def _placed(self, config: Path) -> list[Placed]:
-        """What lies over Claude Code's own folder: the user's, or nothing."""
+        """Make Claude Code's own folder, and give what lies over it: the user's, or nothing."""
         void = config.parent / _VOID
-        paths.make_folder(void)
+        for one in (config, void):
+            paths.make_folder(one)
         found = list[Placed]()
         for name in (*_FILES, *_FOLDERS, LOGIN):
             source = self._user / name

@@ -6,7 +6,7 @@ OPENCODE, CLAUDE, ACP = "opencode", "claude", "acp"
 KINDS = (CLAUDE, ACP)
 """Of the others there may be several, under names of the user's."""
 
-SANDBOXED = (OPENCODE, CLAUDE)
+SANDBOXED = (OPENCODE, CLAUDE, ACP)
 """Those whose agents are kept apart in a sandbox."""
 
 

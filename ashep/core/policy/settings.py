@@ -203,7 +203,8 @@ class AgentPaths(Document):
     """What agents see in their sandbox beside the machine's programs and their own place."""
 
     read: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
-    """Files and folders that they may read, as `/srv/data` or `~/lib`."""
+    """Files and folders that they may read, as `/srv/data` or `~/lib`; who judges over ACP may, too, and the login and
+    settings of an agent over ACP are there only so."""
     write: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
     """Files and folders that they may change, too: whatever else reads them reads what an agent wrote."""
 
