@@ -54,8 +54,16 @@ def _cut(pieces: int, *words: str) -> tuple[tuple[str, ...], ...]:
     return tuple((*words, "--each", str(pieces), "--first", str(first)) for first in range(pieces))
 
 
+_LIVES = (
+    ("", "", ()),
+    ("-sandbox", " in places, with agents in sandboxes", ("--sandbox",)),
+    ("-claude", " whose makers are Claude Code's", ("--claude",)),
+    ("-claude-both", " whose makers are Claude Code's, and their process with it", ("--claude", "--both")),
+)
+
+
 def _killed() -> Iterator[tuple[str, Part]]:
-    for suffix, where, flags in (("", "", ()), ("-sandbox", " in places, with agents in sandboxes", ("--sandbox",))):
+    for suffix, where, flags in _LIVES:
         tells = r"\d+/\d+ came .*"
         for often, pieces in (("once", 3), ("twice", 5)):
             words = ("tests.killed", "--only", often, *flags)
@@ -69,7 +77,7 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes",
+    "sandboxes", "kinds",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
