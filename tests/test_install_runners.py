@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ashep.cli import main
 from ashep.config import read
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.settings import Settings
+from tests.places import has_bubblewrap
 from tests.test_install import git, program, project
 
 __all__ = ["project"]
@@ -94,6 +96,23 @@ async def test_a_command_of_the_users_is_the_one_that_is_looked_at(project: Path
     program(project, "claude", GOOD)
     (line,) = await looked(project, type="claude", command=["wrapped-claude"])
     assert (line.level, line.what) == ("error", "wrapped-claude is not there")
+
+
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+async def test_claude_code_that_does_not_start_in_its_sandbox_is_told(project: Path) -> None:
+    (project.parent / "bin" / "bwrap").symlink_to(str(shutil.which("bwrap", path=os.environ["BEFORE"])))
+    library = project.parent / "library"
+    library.mkdir()
+    (library / "version").write_text(GOOD)
+    program(project, "claude", f"#!/bin/sh\nexec sh {library}/version\n")
+    for seen, expected in (((), ["ok", "error", "error", "ok"]), ((str(library),), ["ok", "error", "ok"])):
+        agents = {"sandbox": "bwrap", "paths": {"read": seen}}
+        kept: dict[str, Any] = {"worker": {"workspace": "place"}, "agents": agents}
+        settings = Settings.model_validate({**kept, "runners": {"it": {"type": "claude"}}})
+        lines = await kinds.runner(project, settings, "it", ask=True)
+        assert levels(lines) == expected, lines
+        assert lines[-1].what == kinds.ONCE
+        assert bool([one for one in lines if "agents.paths.read" in one.remedy]) is not bool(seen)
 
 
 # --- agents that speak ACP ----------------------------------------------------------------------------------------

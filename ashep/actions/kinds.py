@@ -12,7 +12,7 @@ from anyio import to_thread
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.config.sync import ServerAgent
-from ashep.connect import runners_of, sandboxed
+from ashep.connect import inside_of, runners_of, sandboxed
 from ashep.core.facts.runs import Model
 from ashep.core.policy.kinds import CLAUDE
 from ashep.core.policy.settings import Settings
@@ -75,7 +75,27 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     except RunnerUnauthorized as error:
         remedy = "run `claude` and log in, or give the daemon ANTHROPIC_API_KEY (docs/guides/agents.md)"
         lines.append(Line("error", name, str(error), remedy))
+    if sandboxed(settings):
+        lines += await _inside(project, settings, name, command)
     return [*lines, Line("ok", name, f"{ONCE}{_where(settings)}")]
+
+
+async def _inside(project: Path, settings: Settings, name: str, command: Sequence[str]) -> list[Line]:
+    """Say where it does not start in the sandbox of its agents."""
+    async with anyio.TemporaryDirectory(prefix="ashep-install-") as made:
+        scratch = await to_thread.run_sync(Path(made).resolve)
+        place = scratch / "empty"
+        await anyio.Path(place).mkdir()
+        try:
+            inside = await inside_of(project, settings, place, scratch / "server")
+            done = await inside.run([*command, "--version"], place, {}, _SAYS) if inside is not None else None
+        except AshepError as error:
+            return [Line("error", name, f"nothing can be started in its sandbox: {error}")]
+    if done is None or not done.returncode:
+        return []
+    said = clean(done.stderr.decode(errors="replace")).strip()[-200:]
+    remedy = "add the folders that it needs to `agents.paths.read`"
+    return [Line("error", name, f"it does not start in the sandbox of its agents: {said}", remedy)]
 
 
 async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple[ServerAgent, ...], tuple[Model, ...]]:
