@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from anyio import from_thread
+from anyio import from_thread, to_thread
 from pydantic import JsonValue
 
 from ashep.adapters import programs
@@ -149,8 +149,9 @@ async def inside_of(
     inside = await enter(profile, environment, project if whole else None)
     theirs = [one for name, one in settings.runners.others.items() if settings.runners.kind(name) == CLAUDE]
     for chosen in theirs if inside is not None and not whole else ():
-        things = folder or folder_for(project / FOLDER / "state", place)
-        own = await _apart(project, settings, chosen).of_place(place, things)
+        things = folder or await to_thread.run_sync(folder_for, project / FOLDER / "state", place)
+        apart = await to_thread.run_sync(_apart, project, settings, chosen)
+        own = await apart.of_place(place, things)
         passes = passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE)
         both = {**environment, **{name: one for name, one in passes.items() if name not in environment}}
         both["CLAUDE_CONFIG_DIR"] = own.environment["CLAUDE_CONFIG_DIR"]
