@@ -100,7 +100,7 @@ def _program(argv: list[str]) -> str:
 
 
 _FOLDER_OF_A_SERVER = re.compile(r"[0-9a-f]{16}")
-_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OF_CLAUDE = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|msg_[0-9a-z]+)(?P<draft>\.tmp)?")
 
 
 def watch_files(points: Points, *folders: Path) -> None:
@@ -114,8 +114,8 @@ def watch_files(points: Points, *folders: Path) -> None:
         # what a place keeps beside it is named by its issue, and an issue of an agent's has another id in each life
         named = ("journal", "blobs", "snapshots", ".notes", ".making")
         name = next((part for part in named if part in parts), Path(path).name)
-        if _SESSION.fullmatch(name):  # of Claude Code: it is named by its run, and by the life's own journal
-            return "session"
+        if named := _OF_CLAUDE.fullmatch(name):  # it is named by its run, and that by the life's own journal
+            return f"claude{named['draft'] or ''}"
         return "server" if _FOLDER_OF_A_SERVER.fullmatch(name) else name  # its name is a hash of the project's place
 
     def of(place: int | str | bytes | os.PathLike[str]) -> str | None:
