@@ -250,7 +250,9 @@ def outside(pid: int, started: int) -> int:
         return pid
     for one in _pids():
         with suppress(OSError):
-            if stat(one)[1] == started:
+            if stat(one)[1] == started and lives(
+                one, started
+            ):  # one that has ended keeps its id until somebody asks how
                 line = next(line for line in Path(f"/proc/{one}/status").read_text().splitlines() if "NSpid" in line)
                 if int(line.split()[-1]) == pid:
                     return one

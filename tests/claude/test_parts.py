@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import tracemalloc
 from collections.abc import Sequence
 from datetime import timedelta
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ashep.adapters import processes
 from ashep.adapters.claude import agents, asks, hook, process, settings, transcript, turns
 from ashep.adapters.claude.lines import LONGEST, Lines, event_of
 from ashep.adapters.claude.output import Output
@@ -440,3 +442,16 @@ def test_an_agent_of_the_base_is_given_as_its_file_says() -> None:
     assert json.loads(agents.definition("plain", {"plain": "Just do it."}) or "")["plain"]["prompt"] == "Just do it."
     assert agents.definition("none", {}) is None
     assert agents.definition("bad", {"bad": "---\n: [\n---\nPrompt"}) is not None
+
+
+def test_a_process_that_nobody_has_reaped_has_no_session_open(tmp_path: Path) -> None:
+    """Found by a test that failed once: it was taken for a person's."""
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    state, began = processes.stat(ended.pid)
+    entry = {"sessionId": "x", "pid": ended.pid, "procStart": str(began), "status": "busy"}
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "1.json").write_text(json.dumps(entry))
+    assert state == "Z"
+    assert process.strangers(tmp_path, ["x"]) == {}
+    ended.wait()
