@@ -472,7 +472,7 @@ async def test_texts_of_any_size_blind_no_look(world: BeadsWorld, tmp_path: Path
     shown = await world.tracker.issue("t-big1")
     assert shown is not None
     assert [one.text for one in shown.text.comments] == ["hello"]
-    assert [one.what for one in await world.tracker.changes("t-big1")][:1] == [("added", "phase:a")]
+    assert ("added", "phase:a") in [one.what for one in await world.tracker.changes("t-big1")]  # in no order: facts 9
 
 
 @pytest.mark.real
