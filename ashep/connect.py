@@ -243,7 +243,7 @@ def _quarters(project: Path, settings: Settings, command: Sequence[str], read: S
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
         needs=lambda: {
-            *needed(programs.find(command[0]) or Path(command[0])),
+            *needed(programs.find(command[0])),
             *(Path(one).expanduser() for one in read),
         },
     )

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -50,6 +50,16 @@ def commit() -> str:
 def repeated(*parameters: object) -> list[object]:
     """Parameters whose tests repeat what those of the others see."""
     return [pytest.param(one, marks=pytest.mark.full) for one in parameters]
+
+
+def leave_to_deep(items: Iterable[pytest.Item], folder: Path, ordinary: Mapping[str, Collection[str]]) -> None:
+    """Leave to `make deep` what these modules of a folder play beside their ordinary tests: a suite that is played in
+    full over others.
+    """
+    for item in items:
+        kept = ordinary.get(item.path.stem) if item.path.parent == folder else None
+        if kept is not None and item.name.partition("[")[0] not in kept:
+            item.add_marker(pytest.mark.full)
 
 
 if __name__ == "__main__":

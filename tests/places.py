@@ -52,6 +52,16 @@ def checked() -> str:
     return "" if has_bubblewrap() else "verification: {sandbox: none}\n"
 
 
+def called(*words: str) -> list[int]:
+    """Processes with this command line, whoever started them."""
+    wanted, found = "".join(f"{word}\0" for word in words).encode(), list[int]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            if (process / "cmdline").read_bytes() == wanted:
+                found.append(int(process.name))
+    return found
+
+
 def living_in(*folders: Path, run: str | None = None) -> list[int]:
     """Processes whose working directory or environment is below one of these folders, or which belong to the run."""
     words = [f"{folder}/".encode() for folder in folders]

@@ -104,6 +104,16 @@ async def test_what_is_set_up_runs_where_the_agent_does(world: World) -> None:
 
 
 @SANDBOXED
+async def test_a_program_that_is_not_there_opens_nothing(world: World) -> None:
+    """Its folder was taken to be the one that everything is in."""
+    settings = world.settings("bwrap").model_dump(exclude_unset=True)
+    lost = {"claude": {"command": ("no-such-program",)}}
+    inside = await connect.inside_of(world.top, Settings.model_validate(settings | {"runners": lost}), world.top.parent)
+    assert inside is not None
+    assert [one for one in inside.view.readable if not one.is_absolute() or Path.cwd().is_relative_to(one)] == []
+
+
+@SANDBOXED
 async def test_a_step_that_fails_in_the_sandbox_is_told_and_bounded(world: World) -> None:
     with pytest.raises(AshepError, match=r"step 1 of worker.setup.*exit code 3 .*: no such package"):
         await world.with_setup("bwrap", script("echo 'no such package' >&2", "exit 3")).prepare(ONE, None, 0)

@@ -12,7 +12,7 @@ from anyio import to_thread
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.config.sync import ServerAgent
-from ashep.connect import inside_of, runners_of, sandboxed
+from ashep.connect import claude_command, inside_of, runners_of, sandboxed
 from ashep.core.facts.runs import Model
 from ashep.core.policy.kinds import CLAUDE
 from ashep.core.policy.settings import Settings
@@ -55,8 +55,7 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     """Look at Claude Code: its program and version, and whether somebody is logged in."""
     from ashep.adapters.claude import ClaudeRunner  # few have one
 
-    wanted = settings.runners.others[name].command
-    command = wanted or (str(await to_thread.run_sync(programs.find, CLAUDE) or CLAUDE),)
+    command = await to_thread.run_sync(claude_command, settings.runners.others[name])
     remedy = f"install Claude Code {programs.CLAUDE_VERSION} (npm install -g @anthropic-ai/claude-code)"
     version = await _version(name, command, remedy)
     if isinstance(version, Line):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.full import leave_to_deep
+
 ORDINARY = {
     "test_acp_opencode": {
         "test_a_turn_goes_from_missing_to_finished",
@@ -19,7 +21,4 @@ ORDINARY = {
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the rest to `make deep`: the same suite is played in full over other runners."""
-    for item in items:
-        ordinary = ORDINARY.get(item.path.stem) if item.path.parent == Path(__file__).parent else None
-        if ordinary is not None and item.name.partition("[")[0] not in ordinary:
-            item.add_marker(pytest.mark.full)
+    leave_to_deep(items, Path(__file__).parent, ORDINARY)

@@ -1,9 +1,7 @@
 """An agent over ACP in a sandbox: what it sees and can change, and that all of it ends, whoever ends it."""
 
 import json
-import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -15,7 +13,7 @@ from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import SessionRequest
 from ashep.testing.worlds import Act, name, opened, prompt, settled
 from tests.acp.worlds import ApartWorld, folder_of, keepers, kill_keepers
-from tests.places import has_bubblewrap
+from tests.places import called, has_bubblewrap
 
 pytestmark = [
     pytest.mark.anyio,
@@ -87,12 +85,8 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
     sent = prompt(session, word)
     await apart.runner.send(sent)
 
-    def shed() -> list[int]:
-        found = (Path(f"/proc/{one}/cmdline") for one in os.listdir("/proc") if one.isdecimal())
-        return [int(one.parent.name) for one in found if one.exists() and b"sleep\x009876" in one.read_bytes()]
-
     with anyio.fail_after(30):
-        while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(shed):
+        while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(called, "sleep", "9876"):
             await anyio.sleep(0.05)
     match who:
         case "abort":
@@ -103,7 +97,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
         case _:
             await kill_keepers(apart.kept)
     with anyio.fail_after(5):
-        while await anyio.to_thread.run_sync(shed):
+        while await anyio.to_thread.run_sync(called, "sleep", "9876"):
             await anyio.sleep(0.05)
     turn = await apart.runner.turn(session, sent.message_id)
     assert turn.state == ("finished" if who == "abort" else "incomplete")

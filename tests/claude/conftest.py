@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.claudes import ClaudeWorld
+from tests.full import leave_to_deep
 
 
 @pytest.fixture
@@ -23,14 +24,16 @@ async def world(place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
         await place.end()
 
 
-ORDINARY = {"test_a_turn_goes_from_missing_to_finished", "test_a_permission_is_answered_once_and_the_turn_goes_on"}
+ORDINARY = {
+    "test_apart_suite": {
+        "test_a_turn_goes_from_missing_to_finished",
+        "test_a_permission_is_answered_once_and_the_turn_goes_on",
+    },
+}
 """The tests of the suite that `make test` plays in a sandbox, too; `make deep` plays all."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave the rest to `make deep`: the same suite is played in full without a sandbox."""
-    for item in items:
-        is_suite = item.path == Path(__file__).with_name("test_apart_suite.py")
-        if is_suite and item.name.partition("[")[0] not in ORDINARY:
-            item.add_marker(pytest.mark.full)
+    leave_to_deep(items, Path(__file__).parent, ORDINARY)

@@ -21,7 +21,7 @@ from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import SessionRequest
 from ashep.testing.worlds import Act, name, opened, prompt, settled
 from tests.conformance.claudes import ApartWorld
-from tests.places import has_bubblewrap
+from tests.places import called, has_bubblewrap
 
 pytestmark = [
     pytest.mark.real,
@@ -116,12 +116,8 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
     sent = prompt(session, word)
     await apart.runner.send(sent)
 
-    def shed() -> list[int]:
-        found = (Path(f"/proc/{one}/cmdline") for one in os.listdir("/proc") if one.isdecimal())
-        return [int(one.parent.name) for one in found if one.exists() and b"sleep\x00987" in one.read_bytes()]
-
     with anyio.fail_after(30):
-        while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(shed):
+        while apart.model.requests_seen(word) < 2 or not await anyio.to_thread.run_sync(called, "sleep", "987"):
             await anyio.sleep(0.05)
     attempt = await anyio.to_thread.run_sync(attempt_of, apart, sent.message_id)
     known = attempt.process()
@@ -135,7 +131,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
         await apart.runner.abort(session)
     assert not processes.lives(known.pid, known.started)
     with anyio.fail_after(5):
-        while await anyio.to_thread.run_sync(shed):
+        while await anyio.to_thread.run_sync(called, "sleep", "987"):
             await anyio.sleep(0.05)
     assert (await apart.runner.turn(session, sent.message_id)).state == "finished" or who != "abort"
 
@@ -205,3 +201,25 @@ def test_what_an_agent_writes_where_it_can_keeps_nobody_busy(tmp_path: Path) -> 
     assert len(asks.names(attempt)) == asks.MOST
     assert process.strangers(config, ["x"]) == {}
     assert (mark - begun < 30, time.monotonic() - mark < 2) == (True, True)
+
+
+async def test_what_was_opened_in_a_sandbox_runs_nowhere_else(apart: ApartWorld) -> None:
+    session = await opened(apart)
+    await said(apart, session, "true")
+    outside = apart.another(apart=None)
+    await outside.start()
+    with pytest.raises(RunnerUnavailable, match="not there any more"):
+        await outside.send(prompt(session, name()))
+    await outside.aclose()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+async def test_what_an_agent_left_where_the_login_comes_leads_nowhere(apart: ApartWorld, kind: str) -> None:
+    session, login, target = await opened(apart), apart.user / ".credentials.json", apart.home / "elsewhere"
+    login.unlink()
+    line = f'cd "$CLAUDE_CONFIG_DIR"; {"mkdir" if kind == "folder" else f"ln -s {target}"} .credentials.json; ls -a'
+    _, (left,) = await said(apart, session, line)
+    assert ".credentials.json" in left
+    login.write_text('{"login": 2}')
+    _, (seen,) = await said(apart, session, 'cat "$CLAUDE_CONFIG_DIR/.credentials.json"')
+    assert (seen, target.exists()) == ('{"login": 2}', False)

@@ -179,19 +179,27 @@ class ApartWorld(ClaudeWorld):
         return super().another(**{"apart": self.apart, "config": self.user, **given})
 
 
-@pytest.fixture(scope="module")
-def claude_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeWorld]:
-    """A world in which nothing runs yet."""
-    world = ClaudeWorld(tmp_path_factory.mktemp("claude"))
+def in_folder(world: ClaudeWorld) -> Iterator[ClaudeWorld]:
+    """A world in which nothing runs yet; its folder is gone in the end."""
     yield world
     shutil.rmtree(world.folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-async def claude_world(claude_place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
+async def standing(world: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
     """The same once its model and its gate are open."""
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(claude_place.model)
-        stack.push_async_callback(claude_place.end)
-        await claude_place.runner.start()
-        yield claude_place
+        await stack.enter_async_context(world.model)
+        stack.push_async_callback(world.end)
+        await world.runner.start()
+        yield world
+
+
+@pytest.fixture(scope="module")
+def claude_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClaudeWorld]:
+    yield from in_folder(ClaudeWorld(tmp_path_factory.mktemp("claude")))
+
+
+@pytest.fixture(scope="module")
+async def claude_world(claude_place: ClaudeWorld) -> AsyncIterator[ClaudeWorld]:
+    async for world in standing(claude_place):
+        yield world

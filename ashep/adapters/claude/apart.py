@@ -19,6 +19,7 @@ from ashep.adapters.bubblewrap import Placed
 from ashep.adapters.claude import process
 from ashep.adapters.claude.process import Start
 from ashep.adapters.claude.store import Attempt, Session
+from ashep.adapters.git.clean import delete
 from ashep.adapters.sandboxes import inside, occupants
 from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
@@ -51,10 +52,8 @@ class Apart:
         found = await self._quarters.folder(request, folder)
         return str(found / FOLDER) if found is not None else ""
 
-    async def profile(self, session: Session) -> Profile | None:
-        """Say how a process of a session is started; None: as we are. Raises `RunnerUnavailable`."""
-        if not session.config:
-            return None
+    async def profile(self, session: Session) -> Profile:
+        """Say how a process of a session is started that is kept apart. Raises `RunnerUnavailable`."""
         return await self._profile(Path(session.config), session.directory, session.sandbox)
 
     async def of_place(self, place: Path, folder: Path) -> Profile:
@@ -82,7 +81,9 @@ class Apart:
                     paths.make_folder(source)
                 elif not source.exists():
                     paths.replace(source, _FILES[name])
-            found.append(Placed(source.resolve(), config / name, writable=name == LOGIN))
+            if (target := config / name).is_dir() != source.is_dir():  # somebody has put another kind of thing there
+                delete(target)
+            found.append(Placed(source.resolve(), target, writable=name == LOGIN))
         return found
 
 

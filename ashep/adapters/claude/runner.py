@@ -21,6 +21,7 @@ from ashep.adapters.claude.lines import event_of, part, text
 from ashep.adapters.claude.reading import Readings
 from ashep.adapters.claude.signs import IDLE, LOOK, TOOLS, Seen, Watch
 from ashep.adapters.claude.store import MESSAGE, Attempt, Process, Session, Store, session_id
+from ashep.adapters.sandboxes.quarters import GONE
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
@@ -237,7 +238,11 @@ class ClaudeRunner:
             earlier = await self._do(self._dead, prompt.session, message)
             if earlier is not None:
                 await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
-        profile = await self._apart.profile(session) if self._apart is not None else None
+        profile = None
+        if session.config:
+            if self._apart is None:  # what it wrote there would lead a process outside
+                raise RunnerUnavailable(GONE)
+            profile = await self._apart.profile(session)
         instance = await self._do(self._begin_turn, session, prompt, profile)
         self._watch.sent(prompt.session)
         self._stir()

@@ -101,10 +101,12 @@ def start(
             os.close(end)
 
 
-def needed(program: Path) -> set[Path]:
-    """Give the folders that a program is in; of a package of npm's all that it came with."""
+def needed(program: Path | None) -> set[Path]:
+    """Give the folders that a program is in; of a package of npm's all that it came with. None: of one that is not
+    there nothing. Blocks.
+    """
     found = set[Path]()
-    for one in (program, program.resolve()):
+    for one in (program.absolute(), program.resolve()) if program is not None else ():
         packages = [folder for folder in one.parents if folder.name == "node_modules"]
         found.add(packages[-1] if packages else one.parent)
     return found
