@@ -527,6 +527,7 @@ SETTINGS = [
     (f"runners: {{opencode: {{isolation: shared}}}}\n{SANDBOXED}", "no-place", "runners.opencode.isolation"),
     (f"{SANDBOXED}\nrunners: {{opencode: {{url: 'http://x'}}}}", "no-place", "agents.sandbox"),
     (f"{SANDBOXED}\nrunners: {{mine: {{type: 'os:PathLike'}}}}", "no-place", "agents.sandbox"),
+    (f"runners: {{claud: {{}}}}\n{SANDBOXED}", "no-type", "runners.claud"),
     ("runners: {opencode: {managed: true, url: 'http://x'}}", "two-servers", "runners.opencode.managed"),
     ("runners: {opencode: {url: 'localhost:1'}}", "bad-url", "runners.opencode.url"),
     ("runners: {opencode: {password_env: 's3cret!'}}", "bad-variable", "runners.opencode.password_env"),

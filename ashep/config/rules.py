@@ -40,7 +40,7 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
             yield "bad-name", path, "not a name: a letter, then letters, digits, _ or - (64 at most)"
         kind = runners.kind(name)
         if runner.type is None and kind not in RUNNERS:
-            yield "no-type", path, "needs a `type`: claude, acp, or a class as package.module:Class"
+            yield "no-type", path, f"needs a `type`: a kind, or a class as package.module:Class{nearest(name, RUNNERS)}"
         if kind == ACP and runner.command is None:
             yield "no-command", path, "an agent that speaks ACP takes a `command`, as `[opencode, acp]`"
         for key in sorted(_OF_OTHERS[kind if kind in RUNNERS else ""] & runner.model_fields_set):
