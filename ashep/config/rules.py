@@ -12,7 +12,7 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.issues.verification import claims
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.checks import KINDS
-from ashep.core.policy.kinds import ACP, CLAUDE
+from ashep.core.policy.kinds import ACP, CLAUDE, OPENCODE
 from ashep.core.policy.kinds import KINDS as RUNNERS
 from ashep.core.policy.language import is_name
 from ashep.core.policy.permissions import SUBAGENTS, against_reading, asks_of_tools, impossible
@@ -40,7 +40,8 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
             yield "bad-name", path, "not a name: a letter, then letters, digits, _ or - (64 at most)"
         kind = runners.kind(name)
         if runner.type is None and kind not in RUNNERS:
-            yield "no-type", path, f"needs a `type`: a kind, or a class as package.module:Class{nearest(name, RUNNERS)}"
+            known = nearest(name, (OPENCODE, *RUNNERS))
+            yield "no-type", path, f"needs a `type`: a kind, or a class as package.module:Class{known}"
         if kind == ACP and runner.command is None:
             yield "no-command", path, "an agent that speaks ACP takes a `command`, as `[opencode, acp]`"
         for key in sorted(_OF_OTHERS[kind if kind in RUNNERS else ""] & runner.model_fields_set):
