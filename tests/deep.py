@@ -94,6 +94,10 @@ PARTS: dict[str, Part] = {
         "tests on the real tools that repeat what others see",
         (("tests.full", "-m", "full", "tests"),), r"\d+ passed.*",
     ),
+    "hour": Part(
+        "one kind of agents away for an hour, and the others work on", (("tests.full", "-n", "0", "-s", "tests/e2e/hour.py"),),
+        r"\d+ issues closed.*",
+    ),
     "policies": Part("lives under policies that pass the check", (("tests.policies", "--lives", "10000"),)),
     "torture": Part(
         "simulated nights on lying tools and failing disks",
