@@ -95,7 +95,8 @@ PARTS: dict[str, Part] = {
         (("tests.full", "-m", "full", "tests"),), r"\d+ passed.*",
     ),
     "hour": Part(
-        "one kind of agents away for an hour, and the others work on", (("tests.full", "-n", "0", "-s", "tests/e2e/hour.py"),),
+        "one kind of agents away for an hour, and the others work on",
+        (("tests.full", "-n", "0", "-s", "tests/e2e/hour.py"),),
         r"\d+ issues closed.*",
     ),
     "policies": Part("lives under policies that pass the check", (("tests.policies", "--lives", "10000"),)),

@@ -20,7 +20,6 @@ import anyio
 import yaml
 
 from ashep.actions.replay import replay
-from ashep.cli.journal_reader import Reading
 from ashep.config import Configuration, load, write_starter
 from ashep.config.files import has_commit
 from ashep.core.analysis.account import account
@@ -45,6 +44,7 @@ from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from tests.full import half
 from tests.memory import MemoryForge, MemoryNotifier
 

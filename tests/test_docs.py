@@ -21,7 +21,6 @@ from pydantic import BaseModel
 
 from ashep import cli, errors
 from ashep.cli.commands import whole
-from ashep.cli.journal_reader import Reading
 from ashep.cli.screen import BROKEN_PIPE
 from ashep.config import read
 from ashep.config.checks.block import read_criteria
@@ -36,6 +35,7 @@ from ashep.core.state import flow, holds, pauses
 from ashep.ports import landing
 from ashep.simulation.chances import Chances
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from ashep.store.reader import open_read_only
 from ashep.views import report, standing, usage
 from tests.docs_pages import Command, steps

@@ -23,12 +23,12 @@ from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget,
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import LEFT, Record, folder_of
 from ashep.adapters.sandboxes.surroundings import Surroundings
-from ashep.cli.place import servers_of
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.errors import RunnerRefused, ServerNotStarted
 from ashep.ports.runner import Prompt, SessionRequest, Turn
+from ashep.store.picture import servers_of
 from ashep.views import standing
 from tests.conformance.runners import opencode, private_environment
 from tests.places import RUN, has_bubblewrap

@@ -16,7 +16,6 @@ import anyio
 import pytest
 
 from ashep.actions.replay import replay
-from ashep.cli.journal_reader import Reading
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.resources import JournalPruned, TimerDue
 from ashep.core.facts.tracker import IssueSeen
@@ -34,6 +33,7 @@ from ashep.journal.files import BASE, base, batches, journal_files
 from ashep.journal.log import Sizes
 from ashep.journal.prune import finish, named, stand_in, unfinished
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from ashep.store.reader import NAME
 from tests.core.given import issue as an_issue
 from tests.core.mutants import Mutant, planted

@@ -9,7 +9,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ashep.cli.journal_reader import Reading
 from ashep.config import write_starter
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.policies import Phase
@@ -17,6 +16,7 @@ from ashep.interchange.state import OTHERS, session_state
 from ashep.interchange.table import CODING, PRESET, Table, schema_of
 from ashep.interchange.transitions import table_of
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from ashep.store.reader import NAME, open_read_only
 from tests.core import given
 from tests.core.chances import WILD

@@ -22,7 +22,6 @@ import anyio.lowlevel
 
 from ashep.actions.replay import replay
 from ashep.adapters.beads import BeadsTracker
-from ashep.cli.journal_reader import Reading
 from ashep.config import load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.issues import IssueHeld
@@ -36,6 +35,7 @@ from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.tree import MemoryTree
 from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from tests.bench import copies
 from tests.bench.figures import Figure, short, times
 from tests.bench.history import History

@@ -15,8 +15,8 @@ import anyio
 from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
-from ashep.cli.journal_reader import Reading
 from ashep.store.database import Store
+from ashep.store.journal_reader import Reading
 from ashep.store.reader import open_read_only
 from ashep.views import report
 from ashep.views.times import stamp

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 from ashep.cli import screen
-from ashep.cli.place import Picture, config_of, daemon_of, disk_of, now, picture, read_state, servers_of
+from ashep.cli.place import config_of, now, picture, read_state
 from ashep.cli.reading.declaring import Issue, Json, Option, Since
 from ashep.core.policy.apart import unsaid
 from ashep.errors import AshepError, UsageError
+from ashep.store.picture import Picture, daemon_of, disk_of, servers_of
 from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
 from ashep.views import usage as used

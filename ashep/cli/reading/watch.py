@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ashep.cli import screen
-from ashep.cli.place import Picture, daemon_of, disk_of, now, picture
+from ashep.cli.place import now, picture
 from ashep.errors import AshepError, UsageError
+from ashep.store.picture import Picture, daemon_of, disk_of
 from ashep.views import Data, standing
 from ashep.views.times import local
 
