@@ -1,5 +1,7 @@
 """The control socket: how a command of the same user reaches the running daemon. One line of JSON each way, no port.
 
+The server of the page has one of its own (`UI`), by which people are let in.
+
 The socket lies in a folder that is this user's alone, under a name that is a hash of the state folder's real path, for
 such paths may have about 107 bytes only. Where it lies says the link `control` in the state folder, so that commands
 with another environment find it, too.
@@ -26,6 +28,9 @@ from ashep.errors import AshepError
 LINK = "control"
 """The link in the state folder that leads to the socket."""
 
+UI = "ui"
+"""The link to the socket of the page's server."""
+
 LONGEST_PATH = 100
 """Bytes of a socket's path; the kernel takes 107."""
 
@@ -44,18 +49,18 @@ AT_ONCE = 16
 Answer = Callable[[bytes], Awaitable[dict[str, Any]]]
 
 
-def places(state: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+def places(state: Path, environ: Mapping[str, str], link: str = LINK) -> Iterator[Path]:
     """Where the socket may lie, the best first."""
-    name = f"{sha256(os.fsencode(state.resolve())).hexdigest()[:16]}.sock"
+    name = f"{sha256(os.fsencode(state.resolve())).hexdigest()[:16]}{'' if link == LINK else f'.{link}'}.sock"
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         yield Path(runtime) / "ashep" / name
     yield Path(tempfile.gettempdir()) / f"ashep-{os.getuid()}" / name
     yield state.resolve() / "sockets" / name
 
 
-def place(state: Path, environ: Mapping[str, str]) -> Path | None:
+def place(state: Path, environ: Mapping[str, str], link: str = LINK) -> Path | None:
     """Give the first place that is ours alone, its folder made; None where there is none."""
-    return next((path for path in places(state, environ) if _short(path) and _private(path.parent)), None)
+    return next((path for path in places(state, environ, link) if _short(path) and _private(path.parent)), None)
 
 
 def _short(path: Path) -> bool:
@@ -76,14 +81,19 @@ def _private(folder: Path) -> bool:
 # --- the daemon's end ---------------------------------------------------------------------------------------------
 
 
-async def serve(state: Path, environ: Mapping[str, str], answer: Answer, say: Callable[[str], None]) -> None:
+async def serve(
+    state: Path, environ: Mapping[str, str], answer: Answer, say: Callable[[str], None], link: str = LINK
+) -> None:
     """Answer requests for ever; where there is no place for a socket that is said, and nothing else happens.
 
     Call it while holding the state folder: what stands in the socket's place is then a dead daemon's, and is replaced.
     """
-    path = await anyio.to_thread.run_sync(place, state, environ)
+    path = await anyio.to_thread.run_sync(place, state, environ, link)
     if path is None:
-        say("there is no folder for the control socket: pause, resume, drain and cancel will not reach this daemon")
+        unreached = "`ashep ui` will not reach this server"
+        if link == LINK:
+            unreached = "pause, resume, drain and cancel will not reach this daemon"
+        say(f"there is no folder for the {link} socket: {unreached}")
         return
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
@@ -93,11 +103,11 @@ async def serve(state: Path, environ: Mapping[str, str], answer: Answer, say: Ca
 
     listener = await _listen(path)
     try:
-        await anyio.to_thread.run_sync(_point, state / LINK, path)
+        await anyio.to_thread.run_sync(_point, state / link, path)
         async with listener:
             await listener.serve(handle)
     finally:
-        for left in (state / LINK, path):
+        for left in (state / link, path):
             with suppress(OSError):
                 left.unlink()
 
@@ -147,13 +157,13 @@ class NotListening(AshepError):
 # --- a command's end ----------------------------------------------------------------------------------------------
 
 
-def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, Any]:
     """Ask the running daemon. Blocks, within bounds; `AshepError` where it does not answer, or refuses.
 
     `NotListening` says that nothing was asked, so that it may be tried again.
     """
     try:
-        path = (state / LINK).readlink()
+        path = (state / link).readlink()
     except OSError as error:
         raise NotListening from error
     try:
@@ -168,7 +178,8 @@ def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any]:
                 said = lines.readline(LONGEST_LINE)
         told: dict[str, Any] = json.loads(said)
     except (OSError, ValueError) as error:
-        raise AshepError(f"the daemon does not answer at {path}: {error}") from error
+        who = "the daemon" if link == LINK else "the page's server"
+        raise AshepError(f"{who} does not answer at {path}: {error}") from error
     if "error" in told:
         raise AshepError(str(told["error"]))
     return told

@@ -5,17 +5,22 @@ requests with the token count towards those that are worked on at once.
 """
 
 from asyncio import BaseTransport, TimerHandle
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ashep.guard import HEADERS, Refusal, refusal
 
 HEAD = 10.0
 """Seconds in which the head of a request must have come."""
 
 MOST_WAITING = 64
 """Connections on which nothing is answered; of more the one that has waited longest is closed."""
+
+_ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type")
 
 AT_ONCE = 64
 """Requests with the token that are worked on at once; more are told to come again."""
@@ -63,6 +68,29 @@ class Connection(H11Protocol):
     def _close(self) -> None:
         self._let_go()
         self.transport.close()
+
+
+class Guard:
+    """Judges every request by its head before anything else is done for it (`ashep.guard`), and marks every answer."""
+
+    def __init__(self, app: ASGIApp, origins: Collection[str], refuse: Callable[[Refusal], ASGIApp]) -> None:
+        self._app, self._origins, self._refuse = app, frozenset(origins), refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request on, or refuse it."""
+        if scope["type"] != "http":
+            return
+        given = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        twice = {name for name, count in Counter(name for name, _ in given).items() if count > 1 and name in _ONCE}
+        refused = Refusal(400, f"{min(twice)} is given twice") if twice else None
+        refused = refused or refusal(scope["method"], dict(given), self._origins)
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS, (b"cache-control", b"no-store")]
+            await send(message)
+
+        await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)
 
 
 class Door:

@@ -1,9 +1,8 @@
 """HTTP: who may ask, how much, and what becomes of what goes wrong. The answers themselves are those of `tickets`."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
-from secrets import compare_digest
 from typing import Any
 
 import anyio
@@ -13,18 +12,24 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ashep.actions.answers import NotAsked
 from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
-from ashep.errors import AshepError, TrackerError, TrackerMissing
-from ashep.http.door import AT_ONCE, Door
-from ashep.http.models import KEY, TICKET, ProblemAnswer, TicketAnswer
-from ashep.http.operations import OPERATIONS, PROBLEM, Asked, Operation, document
+from ashep.errors import AshepError, TrackerError, TrackerMissing, UsageError
+from ashep.http.acts import NoDaemon, NotYours, Stale
+from ashep.http.door import AT_ONCE, Door, Guard
+from ashep.http.endpoints import ALSO, OPERATIONS
+from ashep.http.live import Full, Stream
+from ashep.http.models import KEY, ProblemAnswer, TicketAnswer
+from ashep.http.operations import PATTERNS, PROBLEM, Asked, Operation, Service, document
+from ashep.http.pictures import NotMeant, NotThere
 from ashep.http.places import NoBranch, NotAllowed
-from ashep.http.tickets import Busy, Ending, KeyTaken, Tickets
+from ashep.http.sessions import NOBODY, Session, WrongCode
+from ashep.http.tickets import Busy, Ending, KeyTaken
 
 MAX_BODY = 256 * 1024
 """Bytes of a request's body."""
@@ -38,7 +43,20 @@ LONGEST = 2 * 60 * 60.0
 _MISTAKES = 20  # that an answer names
 _SHOWN = 1000  # characters of a message
 
+EVENTS = "text/event-stream"
+
+_PARTS = dict.fromkeys(("ticket_id", "id", "issue"), "id of an issue") | {"run": "id of a run", "seq": "number"}
+
 _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
+    (WrongCode, 403),
+    (NotYours, 403),
+    (NotThere, 404),
+    (NotMeant, 422),
+    (Stale, 409),
+    (NotAsked, 409),
+    (NoDaemon, 503),
+    (Full, 503),
+    (UsageError, 422),
     (NoSuchIssue, 404),
     (NoBranch, 404),
     (NoChecks, 422),
@@ -73,12 +91,12 @@ def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dic
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 
 
-def application(tickets: Tickets, token: str, say: Callable[[str], None]) -> Starlette:
-    """Make the application; `say` is told of mistakes of the service's own."""
+def application(service: Service, say: Callable[[str], None], origins: Collection[str] = ()) -> Starlette:
+    """Make the application; `say` is told of mistakes of the service's own, `origins` are those of proxies."""
     by_path: dict[str, dict[str, Operation]] = {}
     for one in OPERATIONS:
         by_path.setdefault(one.path, {})[one.method] = one
-    described = document()
+    described = document(OPERATIONS)
 
     async def openapi(request: Request) -> Response:
         return JSONResponse(described)
@@ -86,39 +104,60 @@ def application(tickets: Tickets, token: str, say: Callable[[str], None]) -> Sta
     def endpoint(operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             operation = operations["GET" if request.method == "HEAD" else request.method]
-            return await _answer(tickets, token, say, operation, request)
+            return await _answer(service, say, operation, request)
+
+        return answer
+
+    def also(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            if "text/html" in request.headers.get("accept", ""):
+                found = problem(406, "there is no page yet: ask for application/json")
+            else:
+                found = await _answer(service, say, operation, request)
+            found.headers["Vary"] = "Accept"
+            return found
 
         return answer
 
     async def elsewhere(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if not _knows(request, token):
+        if _who(service, request) is None:
             return _unknown()
         return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))
 
     routes = [Route(path, endpoint(known), methods=[*known]) for path, known in by_path.items()]
+    routes += [Route(path, also(by_path[of]["GET"]), methods=["GET"]) for path, of in ALSO.items()]
     full = problem(503, f"{AT_ONCE} requests are worked on; ask again", (), {"Retry-After": "5"})
     made = Starlette(
         routes=[*routes, Route("/openapi.json", openapi)],
-        middleware=[Middleware(Door, lambda scope: _knows(Request(scope), token), full)],
+        middleware=[
+            Middleware(Guard, origins, lambda one: problem(one.status, one.why)),
+            Middleware(Door, lambda scope: _who(service, Request(scope)) is not None, full),
+        ],
         exception_handlers={HTTPException: elsewhere},
     )
     made.router.redirect_slashes = False
     return made
 
 
-async def _answer(
-    tickets: Tickets, token: str, say: Callable[[str], None], operation: Operation, request: Request
-) -> Response:
-    if not operation.open and not _knows(request, token):
-        return _unknown()
+async def _answer(service: Service, say: Callable[[str], None], operation: Operation, request: Request) -> Response:
+    session = _who(service, request)
+    if operation.scope is not None:
+        if session is None:
+            return _unknown()
+        if operation.scope not in session.scopes:
+            return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
     try:
         with anyio.fail_after(LONGEST):
-            asked = Asked(_issue(operation, request), await _given(operation, request), _key(operation, request))
-            answer = await operation.carry(tickets, asked)
+            place, given = _place(operation, request), await _given(operation, request)
+            authorization = request.headers.get("authorization", "")
+            asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request))
+            answer = await operation.carry(service, asked)
+        if isinstance(answer, Stream):
+            return StreamingResponse(answer.lines, media_type=EVENTS)
         told = await to_thread.run_sync(answer.model_dump_json)
-        place = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
-        headers = place if operation.status == HTTPStatus.CREATED else None
+        where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
+        headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")
     except Refused as refused:
         return problem(refused.status, refused.detail, refused.errors)
@@ -134,23 +173,21 @@ async def _answer(
         return problem(500, "the service made a mistake; it says more in its own output")
 
 
-def _knows(request: Request, token: str) -> bool:
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    return scheme.lower() == "bearer" and compare_digest(given.strip().encode(), token.encode())
+def _who(service: Service, request: Request) -> Session | None:
+    return service.sessions.who(request.headers.get("authorization", ""))
 
 
 def _unknown() -> Response:
-    detail = "give the service's token: Authorization: Bearer …"
+    detail = "give a token: Authorization: Bearer …; `ashep ui` lets a person in"
     return problem(401, detail, (), {"WWW-Authenticate": "Bearer"})
 
 
-def _issue(operation: Operation, request: Request) -> str:
-    if operation.parameter is None:
-        return ""
-    issue: str = request.path_params[operation.parameter]
-    if not re.fullmatch(TICKET.removeprefix("^").removesuffix("$"), issue):
-        raise Refused(404, f"{issue!r} is no id of an issue")
-    return issue
+def _place(operation: Operation, request: Request) -> dict[str, str]:
+    place: dict[str, str] = dict(request.path_params)
+    for name, part in place.items():
+        if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
+            raise Refused(404, f"{part!r} is no {_PARTS.get(name, name)}")
+    return place
 
 
 def _key(operation: Operation, request: Request) -> str | None:

@@ -38,15 +38,19 @@ TicketId = Annotated[str, Field(pattern=TICKET)]
 """The id of an issue."""
 
 
-class _Given(BaseModel):
+class Given(BaseModel):
+    """What is asked for."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """What is answered."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Verify(_Given):
+class Verify(Given):
     """What is to be verified."""
 
     ticket_id: TicketId
@@ -57,14 +61,14 @@ class Verify(_Given):
     """The repository: the project's path, or one that `verification.repositories` names."""
 
 
-class Checks(_Given):
+class Checks(Given):
     """A list of checks, as the block in an issue's acceptance criteria has it."""
 
     checks: Annotated[list[dict[str, Any]], Field(max_length=100)]
     """The checks; see docs/guides/criteria.md."""
 
 
-class Edit(_Given):
+class Edit(Given):
     """What is to stand on an issue, at least one of these; what is not given (or null) stays as it is."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -86,7 +90,7 @@ class Edit(_Given):
         return self
 
 
-class NewTicket(_Given):
+class NewTicket(Given):
     """An issue that is to be created."""
 
     title: Title
@@ -101,14 +105,14 @@ class NewTicket(_Given):
     """The whole text; or a list of checks."""
 
 
-class Listing(_Given):
+class Listing(Given):
     """Which issues are listed."""
 
     status: Literal["open", "in_progress", "blocked", "deferred", "closed", "all"] | None = None
     """Those with this status in bd; without it those that are not closed."""
 
 
-class CheckAnswer(_Answer):
+class CheckAnswer(Answer):
     """What one check found."""
 
     check_id: str
@@ -122,7 +126,7 @@ class CheckAnswer(_Answer):
     """It passed on the base, before the work, too."""
 
 
-class SummaryAnswer(_Answer):
+class SummaryAnswer(Answer):
     """Results, counted; one that could not be carried out counts as failed."""
 
     total: int
@@ -131,7 +135,7 @@ class SummaryAnswer(_Answer):
     skipped: int
 
 
-class VerificationAnswer(_Answer):
+class VerificationAnswer(Answer):
     """What the checks of an issue found in one tree."""
 
     ticket_id: str
@@ -151,7 +155,7 @@ class VerificationAnswer(_Answer):
     """Whether the programs of checks ran in a sandbox; null: no program ran."""
 
 
-class Entry(_Answer):
+class Entry(Answer):
     """A verification of an issue, as it is kept in its metadata."""
 
     n: int
@@ -175,7 +179,7 @@ class Entry(_Answer):
     """How often the work had fallen short then."""
 
 
-class LastCheck(_Answer):
+class LastCheck(Answer):
     """What a check said when the issue was last verified."""
 
     check_id: str
@@ -184,7 +188,7 @@ class LastCheck(_Answer):
     duration_ms: int
 
 
-class RowAnswer(_Answer):
+class RowAnswer(Answer):
     """An issue, and what its last verification came to."""
 
     ticket_id: str
@@ -194,13 +198,13 @@ class RowAnswer(_Answer):
     verification_status: Standing
 
 
-class TicketsAnswer(_Answer):
+class TicketsAnswer(Answer):
     """Issues."""
 
     tickets: tuple[RowAnswer, ...]
 
 
-class _OfTicket(_Answer):
+class _OfTicket(Answer):
     ticket_id: str
     verification_status: Standing
     """What its last verification came to."""
@@ -240,14 +244,14 @@ class TicketAnswer(_OfTicket):
     """What is wrong with them, each with its line and key."""
 
 
-class HealthAnswer(_Answer):
+class HealthAnswer(Answer):
     """The service answers."""
 
     status: Literal["ok"] = "ok"
     version: str
 
 
-class ProblemAnswer(_Answer):
+class ProblemAnswer(Answer):
     """Why something was not done (RFC 9457)."""
 
     type: Literal["about:blank"] = "about:blank"

@@ -1,6 +1,6 @@
-"""Endpoints: one table, of which the routes and the OpenAPI document are made."""
+"""Endpoints: what one is, and the OpenAPI document that is made of the table of them (`ashep.http.endpoints`)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -10,22 +10,51 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
 from ashep.http import models
+from ashep.http.acts import Acts
+from ashep.http.live import Live
+from ashep.http.pictures import Pictures
+from ashep.http.sessions import Scope, Session, Sessions
 from ashep.http.tickets import Tickets
+
+PATTERNS: Mapping[str, str] = {
+    "ticket_id": models.TICKET,
+    "id": models.TICKET,
+    "issue": models.TICKET,
+    "run": r"^[A-Za-z][A-Za-z0-9_-]{0,99}\.[1-9][0-9]{0,8}\.[1-9][0-9]{0,8}$",
+    "policy": r"^[A-Za-z][A-Za-z0-9_-]{0,63}$",
+    "seq": r"^[0-9]{1,15}$",
+    "n": r"^[1-9][0-9]{0,5}$",
+}
+"""What the parts of a path look like, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What endpoints work with."""
+
+    tickets: Tickets
+    pictures: Pictures
+    acts: Acts
+    live: Live
+    sessions: Sessions
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request that has been read."""
 
-    issue: str
-    """The issue that stands in the path; empty: none does."""
+    place: Mapping[str, str]
+    """The parts of the path by their names."""
     given: Any
     """What stands in the body, or in the query."""
+    session: Session
+    """Who asks."""
+    authorization: str = ""
     key: str | None = None
     """By which the same request is known when it is made again."""
 
 
-Carry = Callable[[Tickets, Asked], Awaitable[BaseModel]]
+Carry = Callable[[Service, Asked], Awaitable[BaseModel]]
 """Does what is asked."""
 
 
@@ -39,95 +68,45 @@ class Operation:
     what: str
     answer: type[BaseModel]
     carry: Carry
+    scope: Scope | None
+    """What whoever asks must be allowed; None: it is answered without a token."""
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     status: int = 200
     """Of the answer; with 201 its place is told."""
     problems: tuple[int, ...] = ()
     """Statuses of problems, beside those that every endpoint can have."""
-    open: bool = False
-    """Whether it is answered without a token."""
 
     @property
-    def parameter(self) -> str | None:
-        """The name of the part of the path that is an issue."""
-        return self.path.partition("{")[2].partition("}")[0] or None
-
-
-async def _health(_: Tickets, __: Asked) -> BaseModel:
-    return models.HealthAnswer(version=__version__)
+    def parameters(self) -> list[str]:
+        """The names of the parts of the path that are asked for."""
+        return [part.partition("}")[0] for part in self.path.split("{")[1:]]
 
 
 OF_BODIES = (400, 408, 413, 415, 422)
 """Statuses of problems with a body."""
 
-OPERATIONS = (
-    Operation(
-        "POST", "/verify", "verify", "Carry out the checks of an issue on the tip of a branch; wait for the result.",
-        models.VerificationAnswer,
-        lambda tickets, asked: tickets.verify(asked.given.ticket_id, asked.given.branch_name, asked.given.repo_url),
-        models.Verify, problems=(403, 404, 409, 502, 503, 504, *OF_BODIES),
-    ),
-    Operation(
-        "GET", "/status/{ticket_id}", "status", "How an issue stands after its last verification.",
-        models.StatusAnswer,
-        lambda tickets, asked: tickets.status(asked.issue),
-        problems=(404, 503),
-    ),
-    Operation("GET", "/health", "health", "Whether the service answers.", models.HealthAnswer, _health, open=True),
-    Operation(
-        "GET", "/tickets", "list", "Issues, and what their last verifications came to.",
-        models.TicketsAnswer,
-        lambda tickets, asked: tickets.listed(asked.given.status),
-        query=models.Listing, problems=(422, 503),
-    ),
-    Operation(
-        "POST", "/tickets", "create", "Create an issue, with acceptance criteria; once for each Idempotency-Key.",
-        models.TicketAnswer,
-        lambda tickets, asked: tickets.create(asked.given, asked.key),
-        models.NewTicket, status=201, problems=(503, *OF_BODIES),
-    ),
-    Operation(
-        "GET", "/tickets/{id}", "ticket", "An issue, its acceptance criteria, and the checks in them.",
-        models.TicketAnswer,
-        lambda tickets, asked: tickets.ticket(asked.issue),
-        problems=(404, 503),
-    ),
-    Operation(
-        "PUT", "/tickets/{id}", "edit", "Replace words, priority or acceptance criteria of an issue.",
-        models.TicketAnswer,
-        lambda tickets, asked: tickets.edit(asked.issue, asked.given),
-        models.Edit, problems=(404, 503, *OF_BODIES),
-    ),
-    Operation(
-        "GET", "/tickets/{id}/verification", "history", "The verifications of an issue, the last ten.",
-        models.HistoryAnswer,
-        lambda tickets, asked: tickets.history(asked.issue),
-        problems=(404, 503),
-    ),
-)  # fmt: skip
-
 PROBLEM = "application/problem+json"
 """The media type of a problem."""
 
-_ALWAYS = (500,)
-_WITH_TOKEN = (401,)
+_ALWAYS = (403, 421, 500)
+_WITH_TOKEN = (401, 503)
 
 
-def document() -> dict[str, Any]:
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """Make the OpenAPI document of the table and the models: nothing of it is written twice."""
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(models.ProblemAnswer, "serialization")]
-    for one in OPERATIONS:
+    for one in operations:
         wanted.append((one.answer, "serialization"))
         if one.body is not None:
             wanted.append((one.body, "validation"))
     places, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
     paths: dict[str, dict[str, Any]] = {}
-    for one in OPERATIONS:
+    for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, places)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Agent Shepherd: verification", "version": __version__},
+        "info": {"title": "Agent Shepherd", "version": __version__},
         "paths": paths,
         "components": {
             "schemas": definitions.get("$defs", {}),
@@ -138,27 +117,32 @@ def document() -> dict[str, Any]:
 
 
 def _operation(one: Operation, places: Mapping[Any, Any]) -> dict[str, Any]:
-    statuses = sorted({*one.problems, *_ALWAYS, *(() if one.open else _WITH_TOKEN)})
+    statuses = sorted({*one.problems, *_ALWAYS, *(() if one.scope is None else _WITH_TOKEN)})
     problem = places[models.ProblemAnswer, "serialization"]
     answers: dict[str, Any] = {
         str(one.status): _content("What was asked for.", "application/json", places[one.answer, "serialization"])
     }
     answers |= {str(status): _content(HTTPStatus(status).phrase, PROBLEM, problem) for status in statuses}
     described: dict[str, Any] = {"operationId": one.name, "summary": one.what, "responses": answers}
-    if one.parameter is not None:
-        schema = {"type": "string", "pattern": models.TICKET}
-        described["parameters"] = [{"name": one.parameter, "in": "path", "required": True, "schema": schema}]
+    given: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": PATTERNS[name]}}
+        for name in one.parameters
+    ]
     if one.query is not None:
         asked = one.query.model_json_schema()["properties"]
-        described["parameters"] = [{"name": name, "in": "query", "schema": schema} for name, schema in asked.items()]
+        given += [{"name": name, "in": "query", "schema": schema} for name, schema in asked.items()]
     if one.status == HTTPStatus.CREATED:
         schema = {"type": "string", "pattern": models.KEY}
-        described["parameters"] = [{"name": "Idempotency-Key", "in": "header", "schema": schema}]
+        given.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    if given:
+        described["parameters"] = given
     if one.body is not None:
         body = {"application/json": {"schema": places[one.body, "validation"]}}
         described["requestBody"] = {"required": True, "content": body}
-    if one.open:
+    if one.scope is None:
         described["security"] = []
+    else:
+        described["x-scope"] = one.scope
     return described
 
 

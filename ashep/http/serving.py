@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 import stat
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +23,15 @@ from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
+from ashep.http.acts import Acts
 from ashep.http.door import Connection
+from ashep.http.entrance import held, let_in, link
 from ashep.http.http import application
+from ashep.http.live import Live
+from ashep.http.operations import Service
+from ashep.http.pictures import Pictures
 from ashep.http.places import Places
+from ashep.http.sessions import Sessions
 from ashep.http.tickets import Tickets
 
 ACTOR = "ashep-service"
@@ -129,29 +136,55 @@ def server_of(application: Starlette) -> uvicorn.Server:
     return _Server(config)
 
 
-def serve(project: Path, folder: Path, settings: Settings, wanted: Wanted, say: Callable[[str], None]) -> None:
-    """Answer requests until SIGTERM or SIGINT. Raises `UsageError` and `AshepError` before it begins."""
+def serve(
+    project: Path,
+    folder: Path,
+    settings: Settings,
+    wanted: Wanted,
+    say: Callable[[str], None],
+    enter: Callable[[str], None] | None = None,
+    person: str = "",
+) -> None:
+    """Answer requests until SIGTERM or SIGINT. Raises `UsageError` and `AshepError` before it begins.
+
+    `enter` is told the link by which this person comes in, once somebody listens there.
+    """
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
     listener = listen(wanted.host, wanted.port)
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    sessions = Sessions(token, time.monotonic)  # noqa: TID251 - for people, outside of everything that is replayed
     try:
-        anyio.run(_serve, project, state, settings, token, listener, place, say)
+        with held(state) as alone:
+
+            def ready() -> None:
+                say(f"listening on {address}; the token is in {place}")
+                if not alone:
+                    say("another server of this project lets people in: `ashep ui` leads there")
+                if enter is not None:
+                    enter(link(address, sessions.code(person)))
+
+            entrance = address if alone else None
+            anyio.run(_serve, project, folder, settings, token, sessions, listener, entrance, ready, say)
     finally:
         listener.close()
 
 
 async def _serve(
     project: Path,
-    state: Path,
+    folder: Path,
     settings: Settings,
     token: str,
+    sessions: Sessions,
     listener: socket.socket,
-    place: str,
+    entrance: str | None,
+    ready: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
     from ashep.adapters.clock import RealClock
 
-    redaction = secrets_of(settings, say)
+    redaction, state = secrets_of(settings, say), folder / "state"
     redaction.add(token)
     outputs, clock = Outputs(redaction.text), RealClock()
     tracker = tracker_of(project, settings, ACTOR, redaction=redaction)
@@ -165,13 +198,15 @@ async def _serve(
         types(settings),
         wrong_patterns,
     )
-    server = server_of(application(tickets, token, say))
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
+    pictures = Pictures(folder, clock.now, say, redaction)
+    live = Live(pictures)
+    server = server_of(application(Service(tickets, pictures, Acts(pictures, clock.now), live, sessions), say))
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_until_told, server, tickets)
-            say(f"listening on http://{shown}:{port}; the token is in {place}")
+            group.start_soon(_until_told, server, tickets, live)
+            if entrance is not None:
+                group.start_soon(let_in, state, os.environ, sessions, entrance, say)
+            ready()
             await server.serve([listener])
             group.cancel_scope.cancel()
     finally:
@@ -180,8 +215,9 @@ async def _serve(
             await tracker.aclose()
 
 
-async def _until_told(server: uvicorn.Server, tickets: Tickets) -> None:
+async def _until_told(server: uvicorn.Server, tickets: Tickets, live: Live) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
             tickets.end()
+            live.end()
             server.should_exit = True

@@ -44,6 +44,10 @@ class Session:
     """The name under which a person writes; None: it is a program."""
 
 
+NOBODY = Session(frozenset())
+"""Who gave no token."""
+
+
 @dataclass(slots=True)
 class _Open:
     session: Session

@@ -22,7 +22,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
 
-FORM = 4
+FORM = 5
 """The version of the tables."""
 
 Row = dict[str, Any]
@@ -73,7 +73,7 @@ class Runs(SQLModel, table=True):
     tokens: int
     cost: float
     restarts: int
-    trace: int
+    trace: int = Field(index=True)
     ended: int | None = Field(index=True)
     body: str
 

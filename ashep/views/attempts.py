@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from ashep.views import Data, Database
@@ -29,6 +30,19 @@ def folder_of(database: Database, run: str) -> str | None:
     prepared = "SELECT body FROM facts WHERE run = ? AND type = 'TreePrepared' ORDER BY seq DESC LIMIT 1"
     row = database.execute(prepared, [run]).fetchone()
     return json.loads(row["body"])["path"] if row else None
+
+
+def blob_file(state: Path, name: str) -> Path:
+    """Say where a text lies, as ashep.journal.blobs has it (which imports too much for a reader)."""
+    return state / "blobs" / name[:2] / name
+
+
+def blob(state: Path, name: str) -> str | None:
+    """Read a text; None: it is gone."""
+    try:
+        return blob_file(state, name).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
 
 
 def knows(database: Database | None, issue: str) -> bool:

@@ -40,30 +40,53 @@ def status(database: Database | None, daemon: Data) -> Data:
     bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
     blockers = {other for body in bodies for other in body["blocked_by"]}
     names = Names({row["issue"] for row in rows} | blockers)
-    issues = [_entry(row, body, names) for row, body in zip(rows, bodies, strict=True)]
+    issues = [_entry(row, body, names.hide) for row, body in zip(rows, bodies, strict=True)]
     order = {state: place for place, state in enumerate(STATES)}
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
-    ended = {key: names.hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
+    return {"daemon": of_all(database, daemon, names.hide), "issues": issues}
+
+
+def now(database: Database | None, daemon: Data) -> Data:
+    """Say what a person looks at first: how many issues stand how, and those that wait for a person or run, in full.
+
+    Issues are named in what is said of others, unlike in `status`.
+    """
+    wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
+    entries = [entry(row) for row in database.execute(wanted)] if database else []
+    entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
+    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    return {
+        "daemon": of_all(database, daemon, str),
+        "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
+        "waiting": [one for one in entries if one["state"] == "person"],
+        "running": [one for one in entries if one["state"] == "running"],
+    }
+
+
+def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) -> Data:
+    """Say what is true of everything: the daemon, and what stands in the way of more than one issue."""
+    ended = {key: hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
     # the daemon waits for some more room than it took to stop it
-    low = {"disk": "low"} if any(entry["code"] == "disk_low" for entry in issues) else {}
+    short = database and database.execute("SELECT 1 FROM issues WHERE code = 'disk_low' LIMIT 1").fetchone()
     keys = ("by", "why", "since", "until", "provider", "drain")
     paused = [{key: pause[key] for key in keys} for pause in of_daemon(database, "pauses") or ()]
-    due = [body["tree"]["due"] for body in bodies if body.get("tree") and body["tree"]["due"]]
+    kept = "SELECT count(*) AS kept, min(due) AS next FROM (SELECT json_extract(body, '$.tree.due') AS due FROM issues)"
+    trees = database.execute(f"{kept} WHERE due IS NOT NULL").fetchone() if database else {"kept": 0, "next": None}
     running = database if daemon["running"] else None  # of one that has ended these say nothing any more
     refused = of_daemon(running, "edit")
     checked: Data = {
         "findings": of_daemon(database, "findings") or 0,
-        "pauses": [pause | {"why": names.hide(pause["why"])} for pause in paused],
+        "pauses": [pause | {"why": hide(pause["why"])} for pause in paused],
         "budgets": of_daemon(database, "budgets") or [],
-        "notices": [one | {"error": names.hide(one["error"])} for one in of_daemon(database, "notices") or ()],
+        "notices": [one | {"error": hide(one["error"])} for one in of_daemon(database, "notices") or ()],
         "runners": of_daemon(running, "server") or [],
         "workspace": _meta(running, "workspace"),
-        "edit": refused and refused | {"problems": [names.hide(one) for one in refused["problems"]]},
-        "providers": [one | {"why": names.hide(one["why"])} for one in of_daemon(database, "providers") or ()],
+        "edit": refused and refused | {"problems": [hide(one) for one in refused["problems"]]},
+        "providers": [one | {"why": hide(one["why"])} for one in of_daemon(database, "providers") or ()],
         "journal": kept_since(database),
-        "trees": {"kept": len(due), "next": min(due, default=None)},
+        "trees": {"kept": trees["kept"], "next": trees["next"]},
     }
-    return {"daemon": daemon | ended | low | checked, "issues": issues}
+    return daemon | ended | ({"disk": "low"} if short else {}) | checked
 
 
 def kept_since(database: Database | None) -> Data | None:
@@ -108,6 +131,12 @@ def account(database: Database | None, issue: str) -> Data:
     return dict(row) if row else {}
 
 
+def shown(database: Database | None, issue: str) -> Data | None:
+    """Give where an issue stands, with other issues named; None: nothing is known of it."""
+    row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
+    return entry(row) if row is not None else None
+
+
 def last_end(database: Database | None) -> dict[str, str]:
     """Say when and why the last daemon ended; empty: it did not end in order, or that is not known."""
     if database is None:
@@ -121,30 +150,35 @@ def last_end(database: Database | None) -> dict[str, str]:
     return {}
 
 
-def _entry(row: sqlite3.Row, body: Data, names: Names) -> Data:
+def entry(row: sqlite3.Row) -> Data:
+    """Give where an issue stands, as `status` does, with other issues named."""
+    return _entry(row, json.loads(row["body"]), lambda text, _: text) | {"reason": row["reason"]}
+
+
+def _entry(row: sqlite3.Row, body: Data, hide: Callable[[str, str], str]) -> Data:
     own = row["issue"]
     question, landing = body["question"], body.get("landing")
     return {
         "issue": own,
         "state": row["state"],
-        "reason": _ELSEWHERE.get(row["code"]) or names.hide(row["reason"], own),
+        "reason": _ELSEWHERE.get(row["code"]) or hide(row["reason"], own),
         "since": row["since"],
         "code": row["code"],
         "due": row["due"],
-        "title": names.hide(row["title"], own),
+        "title": hide(row["title"], own),
         "phase": row["phase"],
         "policy": row["policy"],
         "run": row["run"],
         "type": body["type"],
         "priority": body["priority"],
         "tracker_status": body["status"],
-        "question": question and question | {"text": names.hide(question["text"], own)},
+        "question": question and question | {"text": hide(question["text"], own)},
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
         "verification": proof.counted(body.get("verification")),
         "flags": body.get("flags", []),
-        "landing": landing and landing | {"onto": landing["onto"] and names.hide(landing["onto"], own)},
+        "landing": landing and landing | {"onto": landing["onto"] and hide(landing["onto"], own)},
     }
 
 

@@ -10,12 +10,11 @@ import pytest
 from anyio.abc import SocketStream
 
 from ashep.http import door, serving
-from ashep.http.http import application
 from tests.service.worlds import TOKEN, World, repository
 
 pytestmark = pytest.mark.promise("L21")
 
-HALF = b"GET /status/t-1 HTTP/1.1\r\nHost: x\r\nX-Slow: "
+HALF = b"GET /status/t-1 HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ async def served(world: World) -> AsyncIterator[tuple[httpx.AsyncClient, Callabl
     """A service, somebody who has its token, and how strangers connect to it."""
     listener = serving.listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    server = serving.server_of(application(world.tickets, TOKEN, print))
+    server = serving.server_of(world.app)
     known = {"Authorization": f"Bearer {TOKEN}"}
     async with AsyncExitStack() as stack:
         group = await stack.enter_async_context(anyio.create_task_group())
@@ -69,7 +68,7 @@ async def test_unfinished_heads_keep_nobody_out(world: World, count: int, sent: 
         assert [(await client.get("/status/t-1")).status_code for _ in range(3)] == [200] * 3
 
 
-@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 async def test_a_head_is_waited_for_once_however_slowly_it_comes(
     world: World, monkeypatch: pytest.MonkeyPatch, first: bytes
 ) -> None:
@@ -85,7 +84,7 @@ async def test_a_head_is_waited_for_once_however_slowly_it_comes(
 
 async def test_only_work_with_the_token_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "AT_ONCE", 2)
-    body = b"POST /verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+    body = b"POST /verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
     known = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
     async with served(world) as (client, connect):
         for _ in range(5):

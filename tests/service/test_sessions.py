@@ -52,7 +52,7 @@ def test_a_session_ends_when_nobody_asks_for_long(sessions: Sessions, clock: Clo
 def test_the_machines_token_never_answers(sessions: Sessions) -> None:
     session = sessions.who("Bearer the-machines-own-token")
     assert session == Session(MACHINE)
-    assert not {"answer", "control"} & session.scopes
+    assert not {"answer", "control"} & MACHINE
     for wrong in ("", "Bearer", "Bearer ", "Basic the-machines-own-token", "the-machines-own-token", "Bearer x\ud800"):
         assert sessions.who(wrong) is None
 

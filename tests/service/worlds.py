@@ -14,8 +14,13 @@ from starlette.applications import Starlette
 from ashep.actions.verify import Outputs
 from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
+from ashep.http.acts import Acts
 from ashep.http.http import application
+from ashep.http.live import Live
+from ashep.http.operations import Service
+from ashep.http.pictures import Pictures
 from ashep.http.places import Places
+from ashep.http.sessions import Sessions
 from ashep.http.tickets import Tickets
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
@@ -94,7 +99,13 @@ class World:
         self.clock = AT
         places = Places(project, allowed, project.parent / "fetched")
         self.tickets = Tickets(self.tracker, self.annotations, self.verifier, self.outputs, places, self._now)
-        self.app: Starlette = application(self.tickets, TOKEN, self.said.append)
+        self.folder = project / ".agent-shepherd"
+        pictures = Pictures(self.folder, self._now, self.said.append)
+        self.sessions = Sessions(TOKEN, lambda: self.clock.timestamp())
+        self.live = Live(pictures)
+        acts = Acts(pictures, self._now, lambda *_: self.tracker)
+        service = Service(self.tickets, pictures, acts, self.live, self.sessions)
+        self.app: Starlette = application(service, self.said.append)
 
     def _now(self) -> datetime:
         self.clock += timedelta(minutes=1)
@@ -110,5 +121,5 @@ class World:
     async def client(self, token: str | None = TOKEN) -> AsyncIterator[httpx.AsyncClient]:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8090", headers=headers) as client:
             yield client

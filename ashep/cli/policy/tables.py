@@ -10,7 +10,7 @@ import typer
 from ashep.cli import screen
 from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.place import configured
-from ashep.cli.policy.graph import Name, policy_named
+from ashep.cli.policy.graph import Name
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.core.policy.language import is_name, name_of
 from ashep.core.policy.policies import Policy
@@ -21,6 +21,7 @@ from ashep.interchange.table import read_table, schema_of
 from ashep.interchange.transitions import imported, table_of
 from ashep.interchange.webboty import read_webboty
 from ashep.interchange.writing import write_files
+from ashep.views.policies import policy_named
 
 FORMATS = ("transitions", "state-schema")
 

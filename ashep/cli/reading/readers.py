@@ -110,8 +110,8 @@ def show(
     """Show everything that is known of a run."""
     state = read_state(project)
     with picture(state) as seen:
-        text = partial(_blob, state) if prompt else None
-        told = attempts.show(seen.database, run, lambda name: str(_blob_file(state, name)), text)
+        text = partial(attempts.blob, state) if prompt else None
+        told = attempts.show(seen.database, run, lambda name: str(attempts.blob_file(state, name)), text)
         kept = standing.kept_since(seen.database)
     if told is None:
         older = f"; of those before record {kept['first']} nothing is kept" if kept else ""
@@ -128,23 +128,11 @@ def show(
     return 0
 
 
-def _blob_file(state: Path, name: str) -> Path:
-    """Say where a text lies, as ashep.journal.blobs has it (which imports too much for a reader)."""
-    return state / "blobs" / name[:2] / name
-
-
-def _blob(state: Path, name: str) -> str | None:
-    try:
-        return _blob_file(state, name).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-
-
 def why(project: Path | None, *, issue: Issue, as_json: Json = False) -> int:
     """Tell the story of an issue: what happened, why, and what it is waiting for now."""
     state = read_state(project)
     with picture(state) as seen:
-        told = story.why(seen.database, issue, partial(_blob, state))
+        told = story.why(seen.database, issue, partial(attempts.blob, state))
         _hint(seen)
     if told is None:
         raise AshepError(f"nothing is known of an issue {issue}")

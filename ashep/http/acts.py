@@ -1,0 +1,154 @@
+"""What people do on the page: answers, as the commands write them, under the person's own name; pauses by the daemon.
+
+Nothing is decided here. An answer is a label and a comment in the tracker (`ashep.actions.answers`), which count when
+the daemon sees them, also one that starts tomorrow. It names the question that the person saw: where another one stands
+there by now, nothing is written.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from ashep.actions import answers
+from ashep.adapters.control_socket import NotListening, ask
+from ashep.config import load, settings_in
+from ashep.connect import tracker_of
+from ashep.core.policy.settings import Labels, Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.http import doing
+from ashep.http.pictures import NotThere, Pictures
+from ashep.http.tickets import Busy
+from ashep.ports.tracker import Tracker
+from ashep.views import standing
+from ashep.views.times import stamp
+
+Write = Callable[[Tracker, Labels], Awaitable[object]]
+Trackers = Callable[[Path, Settings, str], Tracker]
+
+
+class Stale(AshepError):
+    """What the person answered is not what is asked now."""
+
+
+class NotYours(AshepError):
+    """The person is none whose answer counts."""
+
+
+class NoDaemon(AshepError):
+    """Nobody is there who could do it."""
+
+
+@dataclass
+class Acts:
+    """Those of one project."""
+
+    pictures: Pictures
+    now: Callable[[], datetime]
+    tracker_of: Trackers = tracker_of
+    _under_way: set[str] = field(default_factory=set[str])
+
+    @property
+    def _project(self) -> Path:
+        return self.pictures.folder.parent
+
+    async def act(self, person: str, issue: str, wanted: doing.Act) -> doing.Done:
+        """Carry out what a person wants of an issue; once at a time for each.
+
+        Raises `Stale`, `NotYours`, `NotThere`, `Busy`, `NotAsked`, `UsageError`, and what the tracker does.
+        """
+        with self._alone(issue):
+            settings = await to_thread.run_sync(settings_in, self.pictures.folder)
+            if settings.people is not None and not settings.people.names(person):
+                raise NotYours(
+                    f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
+                )
+            stands = await self.pictures.read(lambda seen: standing.shown(seen.database, issue))
+            if stands is None:
+                raise NotThere(f"nothing is known of an issue {issue}")
+            _check(stands, wanted)
+            if wanted.do == "retry" and wanted.phase is not None:
+                answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
+            async with aclosing(self.tracker_of(self._project, settings, person)) as tracker:
+                said = await self._write(tracker, settings.labels, issue, wanted, stands)
+        return doing.Done(said=f"{issue}: {said} as {person}")
+
+    async def _write(
+        self, tracker: Tracker, labels: Labels, issue: str, wanted: doing.Act, stands: dict[str, Any]
+    ) -> str:
+        at, words = self.now(), clean(wanted.message).strip() or None
+        match wanted.do:
+            case "approve" | "reject":
+                approved = wanted.do == "approve"
+                await answers.answer(tracker, labels, issue, approved=approved, comment=words, at=at)
+                return "approved" if approved else "changes requested"
+            case "answer":
+                await answers.say(tracker, labels, issue, words or "", at)
+                return "answered"
+            case "retry":
+                held = stands["state"] == "not_eligible"
+                await answers.retry(tracker, labels, issue, phase=wanted.phase, held=held, comment=words, at=at)
+                return "starts afresh"
+            case "take":
+                new = await answers.take(tracker, labels, issue, comment=words, at=at)
+                return "taken" if new else "was taken already, and a comment is written"
+            case "release":
+                await answers.release(tracker, labels, issue, comment=words, at=at)
+                return "goes on"
+
+    def _phases(self, policy: str | None) -> set[str]:
+        known = load(self.pictures.folder).policies.policies
+        chosen = [known[policy]] if policy in known else [*known.values()]
+        return {phase.name for one in chosen for phase in one.phases}
+
+    @contextmanager
+    def _alone(self, issue: str) -> Generator[None]:
+        if issue in self._under_way:
+            raise Busy(f"an answer to {issue} is being written")
+        self._under_way.add(issue)
+        try:
+            yield
+        finally:
+            self._under_way.discard(issue)
+
+    # --- of all ---------------------------------------------------------------------------------------------------
+
+    async def pause(self, person: str, wanted: doing.Pause) -> doing.Done:
+        """Let no run start. Raises `NoDaemon`, and `AshepError` where the daemon refuses."""
+        end = self.now() + timedelta(minutes=wanted.minutes) if wanted.minutes is not None else None
+        request = {"do": "pause", "until": end and end.isoformat(), "why": clean(wanted.why)}
+        told = await self._daemon(person, request | {"provider": wanted.provider})
+        under_way = f"; under way, and brought to an end: {', '.join(told['runs'])}" if told["runs"] else ""
+        return doing.Done(said=f"paused {f'until {stamp(end)}' if end else 'until it is resumed'}{under_way}")
+
+    async def resume(self, person: str, wanted: doing.Resume) -> doing.Done:
+        """Go on. Raises as `pause` does."""
+        told = await self._daemon(person, {"do": "resume", "why": clean(wanted.why), "provider": wanted.provider})
+        return doing.Done(said="; ".join(told["ended"]) or "nothing was paused")
+
+    async def cancel(self, person: str, wanted: doing.Cancel) -> doing.Done:
+        """Stop what is done for an issue, which parks. Raises as `pause` does."""
+        told = await self._daemon(person, {"do": "cancel", "target": wanted.target})
+        return doing.Done(said=f"{told['issue']}: cancelled and parked")
+
+    async def _daemon(self, person: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await to_thread.run_sync(ask, self.pictures.state, request | {"by": person})
+        except NotListening as error:
+            raise NoDaemon("ashep is not running: nothing runs and nothing starts; `ashep work` starts it") from error
+
+
+def _check(stands: dict[str, Any], wanted: doing.Act) -> None:
+    """Raise `Stale` where the person saw something else than what stands there."""
+    if wanted.do in ("approve", "reject", "answer"):
+        question = stands["question"]
+        if question is None or question["asked"] != wanted.asked:
+            now = f"{question['phase']}: {question['text']}" if question else "nothing is asked any more"
+            raise Stale(f"that was another question; now {now}")
+    if wanted.do == "approve" and set(stands["flags"]) - set(wanted.flags):
+        raise Stale(f"its work touches {', '.join(stands['flags'])}: say that you saw it")

@@ -1,0 +1,183 @@
+"""The table of endpoints: verification, and below /api/v1 what the page looks at, and programs."""
+
+from pydantic import BaseModel
+
+from ashep import __version__
+from ashep.http import doing, models, shown
+from ashep.http.operations import OF_BODIES, Asked, Operation, Service
+from ashep.http.sessions import Session
+
+V1 = "/api/v1"
+
+
+async def _health(_: Service, __: Asked) -> BaseModel:
+    return models.HealthAnswer(version=__version__)
+
+
+async def _enter(of: Service, asked: Asked) -> BaseModel:
+    token, session = of.sessions.enter(asked.given.code)
+    return shown.Entered(token=token, person=session.person or "")
+
+
+async def _leave(of: Service, asked: Asked) -> BaseModel:
+    of.sessions.leave(asked.authorization)
+    return shown.Left()
+
+
+def _who(session: Session) -> str:
+    assert session.person is not None  # no other session has a scope that writes
+    return session.person
+
+
+def _run(asked: Asked) -> str:
+    return f"{asked.place['issue']}/{asked.place['run']}"
+
+
+VERIFICATION = (
+    Operation(
+        "POST", "/verify", "verify", "Carry out the checks of an issue on the tip of a branch; wait for the result.",
+        models.VerificationAnswer,
+        lambda of, asked: of.tickets.verify(asked.given.ticket_id, asked.given.branch_name, asked.given.repo_url),
+        "verify", models.Verify, problems=(404, 409, 502, 504, *OF_BODIES),
+    ),
+    Operation(
+        "GET", "/status/{ticket_id}", "status", "How an issue stands after its last verification.",
+        models.StatusAnswer,
+        lambda of, asked: of.tickets.status(asked.place["ticket_id"]), "tickets",
+        problems=(404,),
+    ),
+    Operation("GET", "/health", "health", "Whether the service answers.", models.HealthAnswer, _health, None),
+    Operation(
+        "GET", "/tickets", "list", "Issues, and what their last verifications came to.",
+        models.TicketsAnswer,
+        lambda of, asked: of.tickets.listed(asked.given.status), "tickets",
+        query=models.Listing, problems=(422,),
+    ),
+    Operation(
+        "POST", "/tickets", "create", "Create an issue, with acceptance criteria; once for each Idempotency-Key.",
+        models.TicketAnswer,
+        lambda of, asked: of.tickets.create(asked.given, asked.key), "tickets",
+        models.NewTicket, status=201, problems=OF_BODIES,
+    ),
+    Operation(
+        "GET", "/tickets/{id}", "ticket", "An issue, its acceptance criteria, and the checks in them.",
+        models.TicketAnswer,
+        lambda of, asked: of.tickets.ticket(asked.place["id"]), "tickets",
+        problems=(404,),
+    ),
+    Operation(
+        "PUT", "/tickets/{id}", "edit", "Replace words, priority or acceptance criteria of an issue.",
+        models.TicketAnswer,
+        lambda of, asked: of.tickets.edit(asked.place["id"], asked.given), "tickets",
+        models.Edit, problems=(404, *OF_BODIES),
+    ),
+    Operation(
+        "GET", "/tickets/{id}/verification", "history", "The verifications of an issue, the last ten.",
+        models.HistoryAnswer,
+        lambda of, asked: of.tickets.history(asked.place["id"]), "tickets",
+        problems=(404,),
+    ),
+)  # fmt: skip
+
+PAGE = (
+    Operation(
+        "GET", f"{V1}/now", "now", "What waits for a person, what runs, and what is true of everything.",
+        shown.Now, lambda of, _: of.pictures.home(), "read",
+    ),
+    Operation(
+        "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
+        shown.Issues, lambda of, asked: of.pictures.issues(asked.given), "read",
+        query=shown.WhichIssues, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/issues/{{issue}}", "issue", "An issue: why it is where it is, and its evidence.",
+        shown.IssueStory, lambda of, asked: of.pictures.issue(asked.place["issue"]), "read", problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/issues/{{issue}}/runs", "course", "An issue's runs and questions, and what led from each on.",
+        shown.Course, lambda of, asked: of.pictures.course(asked.place["issue"]), "read", problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/runs", "runs", "Runs, the newest first, page by page.",
+        shown.Runs, lambda of, asked: of.pictures.runs(asked.given), "read", query=shown.WhichRuns, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}", "run", "A run: why this agent, prompts, turns, evidence.",
+        shown.Run, lambda of, asked: of.pictures.run(_run(asked)), "read", problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}/prompts/{{n}}", "prompt", "The text of a prompt.",
+        shown.Words, lambda of, asked: of.pictures.words(_run(asked), "prompts", int(asked.place["n"])), "read",
+        problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}/answers/{{n}}", "answer", "The words in which an agent answered.",
+        shown.Words, lambda of, asked: of.pictures.words(_run(asked), "turns", int(asked.place["n"])), "read",
+        problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/timeline", "timeline", "Every run, as columns.",
+        shown.Timeline, lambda of, _: of.pictures.timeline(), "read",
+    ),
+    Operation(
+        "GET", f"{V1}/report", "report", "What became of the night.",
+        shown.Report, lambda of, asked: of.pictures.report(asked.given.since), "read",
+        query=shown.From, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/usage", "usage", "What runs used.",
+        shown.Usage, lambda of, asked: of.pictures.usage(asked.given.by, asked.given.since), "read",
+        query=shown.WhichUsage, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/policies/{{policy}}", "policy", "A policy as a graph, with how many issues are where.",
+        shown.Policy, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
+    ),
+    Operation(
+        "GET", f"{V1}/records", "records", "Records of the journal, in order, page by page.",
+        shown.Records, lambda of, asked: of.pictures.records(asked.given), "read",
+        query=shown.WhichRecords, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/records/{{seq}}", "record", "A record of the journal.",
+        shown.OneRecord, lambda of, asked: of.pictures.record(int(asked.place["seq"])), "read", problems=(404,),
+    ),
+    Operation(
+        "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed` with `seq` and `issues`.",
+        shown.Changed, lambda of, _: of.live.watch(), "read",
+    ),
+    Operation(
+        "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",
+        doing.Done, lambda of, asked: of.acts.act(_who(asked.session), asked.place["issue"], asked.given), "answer",
+        doing.Act, problems=(404, 409, 502, *OF_BODIES),
+    ),
+    Operation(
+        "POST", f"{V1}/pause", "pause", "Let no run start.",
+        doing.Done, lambda of, asked: of.acts.pause(_who(asked.session), asked.given), "control",
+        doing.Pause, problems=(502, *OF_BODIES),
+    ),
+    Operation(
+        "POST", f"{V1}/resume", "resume", "Let runs start again.",
+        doing.Done, lambda of, asked: of.acts.resume(_who(asked.session), asked.given), "control",
+        doing.Resume, problems=(502, *OF_BODIES),
+    ),
+    Operation(
+        "POST", f"{V1}/cancel", "cancel", "Stop what is done for an issue, which parks.",
+        doing.Done, lambda of, asked: of.acts.cancel(_who(asked.session), asked.given), "control",
+        doing.Cancel, problems=(502, *OF_BODIES),
+    ),
+    Operation(
+        "POST", f"{V1}/enter", "enter", "Exchange the code of a link for a token, once.",
+        shown.Entered, _enter, None, shown.Code, problems=OF_BODIES,
+    ),
+    Operation("POST", f"{V1}/leave", "leave", "End the session.", shown.Left, _leave, "answer"),
+)  # fmt: skip
+
+OPERATIONS = (*VERIFICATION, *PAGE)
+
+ALSO = {
+    "/issues": f"{V1}/issues",
+    "/issues/{issue}/runs": f"{V1}/issues/{{issue}}/runs",
+    "/runs/{issue}/{run}": f"{V1}/runs/{{issue}}/{{run}}",
+}
+"""Other paths of endpoints, for whoever accepts JSON there; who accepts a page gets the page."""

@@ -1,0 +1,106 @@
+"""Live changes: one look at the picture for all who watch, and a line to each when it has another `seq`.
+
+Nobody watches, nobody looks. A stream says only that something has changed; what it is the page asks for again, so a
+line that is lost costs nothing.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import anyio
+from pydantic import BaseModel, ConfigDict
+
+from ashep.errors import AshepError
+from ashep.http.pictures import Pictures
+from ashep.http.shown import Changed
+from ashep.store.picture import Picture
+from ashep.views import listing
+
+LOOK = 0.5
+"""Seconds between looks."""
+
+BEAT = 15.0
+"""Seconds of silence after which a stream says that it is still there."""
+
+MOST = 16
+"""Streams at one time."""
+
+MOST_NAMED = 200
+"""Issues that are named with a change; of more none is, and everything may have changed."""
+
+
+class Stream(BaseModel):
+    """Lines that are sent as they come."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    lines: AsyncIterator[bytes]
+
+
+class Full(AshepError):
+    """There are too many streams."""
+
+
+@dataclass
+class Live:
+    """The streams of one server."""
+
+    pictures: Pictures
+    _watchers: int = 0
+    _looks: anyio.Lock | None = None
+    _known: tuple[int, float] = (0, float("-inf"))
+    _ended: anyio.Event = field(default_factory=anyio.Event)
+
+    def end(self) -> None:
+        """End every stream."""
+        self._ended.set()
+
+    async def watch(self) -> Stream:
+        """Begin a stream. Raises `Full`."""
+        if self._watchers >= MOST:
+            raise Full(f"{MOST} pages watch already")
+        return Stream(lines=self._stream())
+
+    async def _stream(self) -> AsyncIterator[bytes]:
+        """Say what changes, as server-sent events, until the server ends."""
+        self._watchers += 1
+        try:
+            known = await self._seq()
+            yield _event(Changed(seq=known, issues=None))
+            quiet = 0.0
+            while not self._ended.is_set():
+                with anyio.move_on_after(LOOK):
+                    await self._ended.wait()
+                found = await self._seq()
+                if found != known:
+                    issues = await self.pictures.read(lambda seen, after=known: _changed(seen, after))
+                    known, quiet = found, 0.0
+                    yield _event(Changed(seq=found, issues=issues))
+                elif (quiet := quiet + LOOK) >= BEAT:
+                    quiet = 0.0
+                    yield b": still here\n\n"
+        finally:
+            self._watchers -= 1
+
+    async def _seq(self) -> int:
+        """The last record that is drawn, as one of us saw it a moment ago."""
+        self._looks = self._looks or anyio.Lock()
+        async with self._looks:
+            seq, at = self._known
+            if anyio.current_time() - at >= LOOK:
+                seq = await self.pictures.current()
+                self._known = seq, anyio.current_time()
+            return seq
+
+
+def _changed(seen: Picture, after: int) -> list[str] | None:
+    """The issues that records behind a number are about; None: too many, or the journal is another one."""
+    if seen.database is None or listing.seq(seen.database) < after:
+        return None
+    query = "SELECT DISTINCT issue FROM facts WHERE seq > ? AND issue IS NOT NULL LIMIT ?"
+    found = [str(row["issue"]) for row in seen.database.execute(query, [after, MOST_NAMED + 1])]
+    return found if len(found) <= MOST_NAMED else None
+
+
+def _event(told: Changed) -> bytes:
+    return f"event: changed\ndata: {told.model_dump_json()}\n\n".encode()

@@ -1,0 +1,228 @@
+"""What the page and programs look at: the views over the picture of the journal, read in threads, each a moment's.
+
+It works where no daemon runs, which is when people look: what is behind is drawn first, beside the state folder's own
+picture. It is never the reason why a daemon is slow: nothing is written, and a handful of reads go on at one time.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+from pydantic import TypeAdapter
+
+from ashep.config import ConfigErrors
+from ashep.errors import AshepError
+from ashep.http import shown
+from ashep.journal.lock import holder
+from ashep.redaction import Redaction
+from ashep.store.picture import Picture, daemon_of, disk_of, opened, servers_of
+from ashep.store.reader import stale
+from ashep.views import Data, attempts, graph, listing, policies, report, standing, story, times, usage
+
+AT_ONCE = 4
+"""Reads at one time; others wait."""
+
+LONGEST_TEXT = 400_000
+"""Characters of a text of a run that are shown."""
+
+_T = TypeVar("_T")
+_Answer = TypeVar("_Answer", bound=shown.Answer)
+
+
+class NotThere(AshepError):
+    """What was asked for is not there."""
+
+
+class NotMeant(AshepError):
+    """A value in the query means nothing."""
+
+
+@dataclass
+class Pictures:
+    """The pictures of one project."""
+
+    folder: Path
+    """`.agent-shepherd` of the project."""
+    now: Callable[[], datetime]
+    say: Callable[[str], None]
+    redaction: Redaction = field(default_factory=Redaction)
+    _reads: anyio.CapacityLimiter | None = None
+    _drawn: policies.Drawn | None = None
+    _draws: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.folder / "state"
+
+    async def read(self, look: Callable[[Picture], _T]) -> _T:
+        """Look at the picture as it is in one moment. Raises what `ashep.store.picture.opened` does."""
+        self._reads = self._reads or anyio.CapacityLimiter(AT_ONCE)
+        return await to_thread.run_sync(self._read, look, limiter=self._reads)
+
+    def _read(self, look: Callable[[Picture], _T]) -> _T:
+        if holder(self.state) is None and stale(self.state):
+            with self._draws, opened(self.state, self.say, 0.0):  # drawn once, whoever else waits for it
+                pass
+        with opened(self.state, self.say, 0.0) as seen:
+            if seen.database is not None:
+                seen.database.execute("BEGIN")
+            return look(seen)
+
+    async def _told(self, kind: type[_Answer], look: Callable[[Picture], Data | None], missing: str = "") -> _Answer:
+        def told(seen: Picture) -> _Answer:
+            found = look(seen)
+            if found is None:
+                raise NotThere(missing)
+            return TypeAdapter(kind).validate_python({"seq": listing.seq(seen.database), **found})
+
+        return await self.read(told)
+
+    async def current(self) -> int:
+        """Give the number of the last record that is drawn."""
+        return await self.read(lambda seen: listing.seq(seen.database))
+
+    # --- issues ---------------------------------------------------------------------------------------------------
+
+    async def home(self) -> shown.Now:
+        """What a person looks at first."""
+
+        def look(seen: Picture) -> Data:
+            daemon = daemon_of(seen) | {"disk": disk_of(self.state)} | servers_of(self.state)
+            return standing.now(seen.database, daemon) | {"at": times.stamp(self.now()), "policies": self._names()}
+
+        return await self._told(shown.Now, look)
+
+    async def issues(self, which: shown.WhichIssues) -> shown.Issues:
+        """A page of issues. Raises `NotMeant`."""
+
+        def look(seen: Picture) -> Data:
+            given = which.model_dump()
+            try:
+                return listing.issues(seen.database, text=given.pop("q"), **given)
+            except ValueError as error:
+                raise NotMeant(f"after: {error}") from error
+
+        return await self._told(shown.Issues, look)
+
+    async def issue(self, issue: str) -> shown.IssueStory:
+        """Why an issue is where it is. Raises `NotThere`."""
+
+        def look(seen: Picture) -> Data | None:
+            told = story.why(seen.database, issue, self._blob)
+            if told is None or seen.database is None:
+                return None
+            query = "SELECT count(*) AS runs, coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0.0) AS cost"
+            used = seen.database.execute(f"{query} FROM runs WHERE issue = ?", [issue]).fetchone()
+            under_way = told.pop("now")["under_way"]
+            del told["title"]
+            return told | {"issue": standing.shown(seen.database, issue), "under_way": under_way, "usage": dict(used)}
+
+        return await self._told(shown.IssueStory, look, f"nothing is known of an issue {issue}")
+
+    async def course(self, issue: str) -> shown.Course:
+        """An issue's runs and questions, and what led from one to the next. Raises `NotThere`."""
+        missing = f"nothing is known of an issue {issue}"
+        return await self._told(shown.Course, lambda seen: listing.course(seen.database, issue), missing)
+
+    # --- runs -----------------------------------------------------------------------------------------------------
+
+    async def runs(self, which: shown.WhichRuns) -> shown.Runs:
+        """A page of runs."""
+        return await self._told(shown.Runs, lambda seen: listing.runs(seen.database, **which.model_dump()))
+
+    async def run(self, run: str) -> shown.Run:
+        """Everything that is known of a run. Raises `NotThere`."""
+
+        def look(seen: Picture) -> Data | None:
+            told = attempts.show(seen.database, run, str)
+            if told is not None:
+                told["prompts"] = [{key: one[key] for key in ("n", "sent")} for one in told["prompts"]]
+                for turn in told["turns"]:
+                    turn["answered"] = turn.pop("answer") is not None
+            return told
+
+        return await self._told(shown.Run, look, f"there is no run {run}")
+
+    async def words(self, run: str, what: str, n: int) -> shown.Words:
+        """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotThere`."""
+
+        def look(seen: Picture) -> shown.Words:
+            told = attempts.show(seen.database, run, str) or {"prompts": (), "turns": ()}
+            key = {"prompts": "blob", "turns": "answer"}[what]
+            names = [one[key] for one in told[what] if one["n"] == n and one[key]]
+            if not names:
+                raise NotThere(f"{run} has no such text {n}")
+            text = self._blob(names[-1])
+            cut = text is not None and len(text) > LONGEST_TEXT
+            return shown.Words(text=text and self.redaction.text(text[:LONGEST_TEXT]), cut=cut)
+
+        return await self.read(look)
+
+    def _policies(self) -> policies.Drawn:
+        if self._drawn is None:
+            self._drawn = policies.Drawn(self.folder)
+        return self._drawn
+
+    def _names(self) -> list[str]:
+        with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
+            return [*self._policies().all()]
+        return []
+
+    def _blob(self, name: str) -> str | None:
+        return attempts.blob(self.state, name)
+
+    async def timeline(self) -> shown.Timeline:
+        """Every run, as columns."""
+        return await self._told(shown.Timeline, lambda seen: listing.timeline(seen.database, self.now()))
+
+    # --- the rest -------------------------------------------------------------------------------------------------
+
+    async def report(self, since: str | None) -> shown.Report:
+        """What became of the night. Raises `NotMeant`."""
+        start = self._since(since)
+
+        def look(seen: Picture) -> Data:
+            at = self.now()
+            return report.report(seen.database, start or report.default_since(seen.database, at), at)
+
+        return await self._told(shown.Report, look)
+
+    async def usage(self, by: str, since: str | None) -> shown.Usage:
+        """What runs used. Raises `NotMeant`."""
+        start = self._since(since)
+        return await self._told(shown.Usage, lambda seen: usage.usage(seen.database, by, start))
+
+    def _since(self, text: str | None) -> str | None:
+        try:
+            return None if text is None else times.stamp(times.moment(text, self.now()))
+        except (ValueError, OverflowError) as error:
+            raise NotMeant("since: give a time (18:00), a span (12h), a date (2026-01-31) or both") from error
+
+    async def policy(self, name: str) -> shown.Policy:
+        """A policy, with how many issues are where. Raises `NotThere`, `ConfigErrors`."""
+
+        def look(seen: Picture) -> Data | None:
+            known = self._policies().all().get(name)
+            return known and policies.counted(known, graph.counts(seen.database, name))
+
+        return await self._told(shown.Policy, look, f"there is no policy {name}")
+
+    async def record(self, number: int) -> shown.OneRecord:
+        """A record of the journal. Raises `NotThere`."""
+
+        def look(seen: Picture) -> Data | None:
+            found = listing.record(seen.database, number)
+            return None if found is None else {"record": found}
+
+        return await self._told(shown.OneRecord, look, f"there is no record {number}, or not any more")
+
+    async def records(self, which: shown.WhichRecords) -> shown.Records:
+        """A page of records."""
+        return await self._told(shown.Records, lambda seen: listing.records(seen.database, **which.model_dump()))

@@ -1,0 +1,68 @@
+"""Policies as they stand in the user's files, ready to be drawn, with how many issues are where."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ashep.config import ConfigErrors, check, errors_of, examine
+from ashep.core.analysis.soundness import analyse
+from ashep.core.policy.agents import Agents
+from ashep.core.policy.policies import Policies, Policy
+from ashep.core.policy.settings import Settings
+from ashep.errors import UsageError
+from ashep.views import Data, graph
+from ashep.views.graph import Picture
+
+
+@dataclass
+class Drawn:
+    """The policies of a project as JSON, drawn anew when a file has changed: to search them takes a while."""
+
+    folder: Path
+    """`.agent-shepherd`."""
+    _of: object = None
+    _told: dict[str, Data] = field(default_factory=dict[str, Data])
+
+    def all(self) -> dict[str, Data]:
+        """Give each policy by its name, in the order of the file. Raises `ConfigErrors`."""
+        files = [self.folder / f"{name}.yaml" for name in ("config", "agents", "policies")]
+        of = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
+        if of != self._of:
+            known = configuration(self.folder)
+            self._told = {name: graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
+            self._of = of
+        return self._told
+
+
+def counted(told: Data, issues: Mapping[str, int]) -> Data:
+    """Give a policy with how many issues are where."""
+    phases = [one if one["issues"] is None else one | {"issues": issues.get(one["name"], 0)} for one in told["phases"]]
+    return told | {"phases": phases}
+
+
+def drawn(
+    policies: Policies, agents: Agents, settings: Settings, name: str | None, issues: dict[str, int] | None = None
+) -> Picture:
+    """Draw a policy of files that are in order; `issues` are how many are where."""
+    name, policy = policy_named(policies, name)
+    verdict = analyse(policies.model_copy(update={"policies": {name: policy}}), agents, settings)[name]
+    phases = [(phase.name, phase.needs, phase.human is not None) for phase in policy.phases]
+    return graph.picture(name, phases, verdict.edges, verdict.findings, issues)
+
+
+def configuration(folder: Path) -> tuple[Policies, Agents, Settings]:
+    """Read the files. What a search of the policies finds is to be drawn; all else that is wrong is not."""
+    found = examine(folder)
+    policies, agents, settings = found.policies, found.agents, found.settings
+    apart = check(policies, agents, None) + check(None, None, settings)  # so that nothing is searched
+    if policies is None or agents is None or settings is None or errors_of(apart):
+        raise ConfigErrors(errors_of(found.findings))
+    return policies, agents, settings
+
+
+def policy_named(known: Policies, name: str | None) -> tuple[str, Policy]:
+    """Find a policy by its name; by default `default_policy`, else the first."""
+    name = name or known.default_policy or next(iter(known.policies))
+    if name not in known.policies:
+        raise UsageError(f"there is no policy {name}; there are {', '.join(known.policies)}")
+    return name, known.policies[name]
