@@ -5,7 +5,7 @@ the daemon sees them, also one that starts tomorrow. It names the question that 
 there by now, nothing is written.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -51,6 +51,8 @@ class Acts:
     pictures: Pictures
     now: Callable[[], datetime]
     tracker_of: Trackers = tracker_of
+    ask: Callable[[Path, Mapping[str, Any]], dict[str, Any]] = ask
+    """Asks the daemon."""
     _under_way: set[str] = field(default_factory=set[str])
 
     @property
@@ -138,7 +140,7 @@ class Acts:
 
     async def _daemon(self, person: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            return await to_thread.run_sync(ask, self.pictures.state, request | {"by": person})
+            return await to_thread.run_sync(self.ask, self.pictures.state, request | {"by": person})
         except NotListening as error:
             raise NoDaemon("ashep is not running: nothing runs and nothing starts; `ashep work` starts it") from error
 

@@ -4,6 +4,7 @@ It works where no daemon runs, which is when people look: what is behind is draw
 picture. It is never the reason why a daemon is slow: nothing is written, and a handful of reads go on at one time.
 """
 
+import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,6 @@ from typing import TypeVar
 
 import anyio
 from anyio import to_thread
-from pydantic import TypeAdapter
 
 from ashep.config import ConfigErrors
 from ashep.errors import AshepError
@@ -80,7 +80,7 @@ class Pictures:
             found = look(seen)
             if found is None:
                 raise NotThere(missing)
-            return TypeAdapter(kind).validate_python({"seq": listing.seq(seen.database), **found})
+            return kind.model_validate_json(json.dumps({"seq": listing.seq(seen.database), **found}))
 
         return await self.read(told)
 

@@ -351,12 +351,21 @@ class Line(Answer):
     """The records that it rests on."""
 
 
+class CostLine(Line):
+    """A line of the report about what a provider's runs cost."""
+
+    provider: str | None
+    runs: int
+    tokens: int
+    cost: float
+
+
 class Report(_Picture):
     """What became of the night, as `ashep report --json` has it."""
 
     since: str
     until: str
-    sections: dict[str, list[Line]]
+    sections: dict[str, list[Line | CostLine]]
     closes: dict[str, int]
 
 

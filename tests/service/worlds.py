@@ -103,8 +103,8 @@ class World:
         pictures = Pictures(self.folder, self._now, self.said.append)
         self.sessions = Sessions(TOKEN, lambda: self.clock.timestamp())
         self.live = Live(pictures)
-        acts = Acts(pictures, self._now, lambda *_: self.tracker)
-        service = Service(self.tickets, pictures, acts, self.live, self.sessions)
+        self.acts = Acts(pictures, self._now, lambda *_: self.tracker)
+        service = Service(self.tickets, pictures, self.acts, self.live, self.sessions)
         self.app: Starlette = application(service, self.said.append)
 
     def _now(self) -> datetime:

@@ -1,0 +1,316 @@
+"""What the page and programs are told over HTTP: the same as commands print, page by page, and who may do what."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from anyio import to_thread
+from typer.testing import CliRunner
+
+from ashep.cli.commands import app
+from ashep.config import write_starter
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.settings import Labels
+from ashep.http import live
+from ashep.http.endpoints import OPERATIONS, V1
+from ashep.http.sessions import MACHINE, PERSON
+from ashep.ports.tracker import ClaimRequest, Update
+from tests.recorded import life
+from tests.service.worlds import World, repository
+
+pytestmark = pytest.mark.anyio
+
+OURS = "ashep-host-1"
+
+
+@dataclass
+class Page:
+    """A service over a project with a few issues, one of which asks; and its commands."""
+
+    world: World
+    issue: str
+    """The one that asks."""
+
+    async def printed(self, *words: str) -> Any:
+        """What a command prints with --json."""
+        return await to_thread.run_sync(printed, self.world.project, *words)
+
+    async def stands(self) -> None:
+        """Let the tracker know the issue as one that ashep asks about."""
+        tracker, stamp = self.world.tracker, Stamp("0f" * 8, 7, f"{self.issue}/review.1.1", 1, 1, 1)
+        tracker.add("Work", id=self.issue)
+        ours = tracker.as_actor(OURS)
+        await ours.claim(ClaimRequest(self.issue, stamp))
+        asks = (Labels().needs_approval,)
+        await ours.update(Update(self.issue, "in_progress", OURS, stamp, "blocked", OURS, add_labels=asks))
+
+    async def tracked(self) -> tuple[set[str], list[str]]:
+        """Its labels, and what was said."""
+        seen = await self.world.tracker.issue(self.issue)
+        assert seen is not None
+        return set(seen.issue.labels), [comment.text.split("\n")[0] for comment in seen.text.comments]
+
+
+def printed(project: Path, *words: str) -> Any:
+    done = CliRunner().invoke(app, ["-C", str(project), *words])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = repository(tmp_path_factory.mktemp("page") / "project")
+    write_starter(project / ".agent-shepherd")
+    life(project / ".agent-shepherd" / "state", issues=5, until="person")
+    return project
+
+
+@pytest.fixture
+def page(project: Path) -> Page:
+    listed = printed(project, "status", "--json")["issues"]
+    return Page(World(project), next(one["issue"] for one in listed if one["state"] == "person"))
+
+
+@pytest.fixture
+async def client(page: Page) -> AsyncIterator[httpx.AsyncClient]:
+    async with page.world.client() as client:
+        yield client
+
+
+@pytest.fixture
+async def person(page: Page) -> AsyncIterator[httpx.AsyncClient]:
+    async with page.world.client(page.world.sessions.enter(page.world.sessions.code("Pat"))[0]) as client:
+        yield client
+
+
+async def told(client: httpx.AsyncClient, path: str, **query: Any) -> Any:
+    answer = await client.get(f"{V1}{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found.pop("seq") > 0
+    return found
+
+
+def named(listed: Any) -> Any:
+    """Lists of commands say no other issue's id (`ashep.views.names`); so only what is about the issue itself."""
+    return [{key: value for key, value in one.items() if key not in ("reason", "title")} for one in listed]
+
+
+async def test_it_says_what_the_commands_say(page: Page, client: httpx.AsyncClient) -> None:
+    status, now = await page.printed("status", "--json"), await told(client, "/now")
+    daemon = {key: value for key, value in now["daemon"].items() if key in status["daemon"]}
+    assert daemon == status["daemon"]
+    assert named(now["waiting"]) == named(one for one in status["issues"] if one["state"] == "person")
+    listed = (await told(client, "/issues"))["items"]
+    by_name = lambda one: one["issue"]  # noqa: E731
+    assert named(sorted(listed, key=by_name)) == named(sorted(status["issues"], key=by_name))
+    assert now["counts"] == {state: sum(one["state"] == state for one in listed) for state in now["counts"]}
+    assert (await told(client, "/runs"))["items"] == (await page.printed("runs", "--limit", "0", "--json"))["runs"]
+    assert await told(client, "/usage", by="agent") == await page.printed("usage", "--by", "agent", "--json")
+    report, at = await page.printed("report", "--since", "2020-01-01", "--json"), "2020-01-01"
+    assert (await told(client, "/report", since=at) | {"until": ""}) == report | {"until": ""}
+    why, story = await page.printed("why", page.issue, "--json"), await told(client, f"/issues/{page.issue}")
+    assert story["issue"] == next(one for one in now["waiting"] if one["issue"] == page.issue)
+    for key in ("story", "depends_on", "kept_since", "verification", "verification_log", "files", "flags", "landing"):
+        assert story[key] == why[key], key
+    drawn = await page.printed("policy", "graph", "standard", "--format", "json", "--live")
+    assert await told(client, "/policies/standard") == drawn
+    run = (await told(client, f"/runs/{(await told(client, '/runs'))['items'][0]['run']}"))["run"]
+    assert run == (await page.printed("show", run["run"], "--json"))["run"]
+
+
+async def test_pages_go_on_where_the_one_before_ended(client: httpx.AsyncClient) -> None:
+    for path, key in (("/issues", "after"), ("/runs", "before"), ("/records", "after")):
+        whole, found, query = (await told(client, path, limit=500))["items"], list[Any](), dict[str, Any]()
+        while True:
+            part = await told(client, path, limit=2, **query)
+            found += part["items"]
+            if part["next"] is None:
+                break
+            query = {key: part["next"]}
+        assert found == whole
+        assert len(whole) > 3
+    assert (await client.get(f"{V1}/issues", params={"after": "nonsense"})).status_code == 422
+    assert (await client.get(f"{V1}/issues", params={"limit": 501})).status_code == 422
+
+
+async def test_issues_are_found_by_a_part_of_their_words(page: Page, client: httpx.AsyncClient) -> None:
+    assert [one["issue"] for one in (await told(client, "/issues", q=page.issue.upper()))["items"]] == [page.issue]
+    for wild in ("%", "_", "!", "' OR 1=1 --"):
+        assert (await told(client, "/issues", q=wild))["total"] == 0
+    waiting = await told(client, "/issues", state="person", policy="standard")
+    assert waiting["total"] == len(waiting["items"]) > 0
+    assert (await told(client, "/issues", phase="none"))["items"] == []
+
+
+async def test_a_question_is_a_step_between_runs(page: Page, client: httpx.AsyncClient) -> None:
+    course = await told(client, f"/issues/{page.issue}/runs")
+    assert [one["answer"] for one in course["asked"]][-1] is None
+    assert course["edges"][-1]["target"] == f"#{course['asked'][-1]['seq']}"
+    steps = len(course["runs"]) + len(course["asked"])
+    assert len(course["edges"]) == steps - 1
+    record = await told(client, f"/records/{course['asked'][-1]['seq']}")
+    assert record["record"]["type"] == "PersonAsked"
+
+
+async def test_every_run_stands_in_the_columns(client: httpx.AsyncClient) -> None:
+    runs, drawn = (await told(client, "/runs", limit=500))["items"], await told(client, "/timeline")
+    assert drawn["run"] == [one["run"] for one in reversed(runs)]
+    assert [drawn["issues"][n] for n in drawn["issue"]] == [one["issue"] for one in reversed(runs)]
+    assert all(length >= 0 for length in drawn["length"])
+
+
+async def test_prompts_are_told_without_secrets(page: Page, client: httpx.AsyncClient) -> None:
+    for path in ("/runs/t-1/none.1.1", "/runs/t-1/plan.1.1/prompts/99", "/records/999999999", "/policies/none"):
+        assert (await client.get(f"{V1}{path}")).status_code == 404, path
+    assert (await client.get(f"{V1}/runs/t-1/..%2f..%2fx")).status_code == 404
+
+
+async def test_who_accepts_json_is_told_at_the_short_paths_too(page: Page, client: httpx.AsyncClient) -> None:
+    run = (await told(client, "/runs"))["items"][0]["run"]
+    for path in ("/issues", f"/issues/{page.issue}/runs", f"/runs/{run}"):
+        short = await client.get(path, headers={"Accept": "application/json"})
+        assert short.json() == (await client.get(f"{V1}{path}")).json()
+        assert short.headers["vary"] == "Accept"
+
+
+# --- who may ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+async def test_nothing_is_told_without_a_token_and_nothing_beyond_it(
+    page: Page, client: httpx.AsyncClient, person: httpx.AsyncClient, operation: Any
+) -> None:
+    if operation.scope is None:
+        return
+    path = re.sub(r"{\w+}", "1", operation.path)
+    async with page.world.client(None) as stranger:
+        for headers in ({}, {"Authorization": "Bearer none"}, {"Authorization": f"Basic {'x' * 40}"}):
+            assert (await stranger.request(operation.method, path, headers=headers)).status_code == 401
+    for who, scopes in ((client, MACHINE), (person, PERSON)):
+        if operation.scope not in scopes:
+            assert (await who.request(operation.method, path, json={})).status_code == 403
+
+
+async def test_the_guard_stands_before_tokens(page: Page, person: httpx.AsyncClient) -> None:
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        for path in ("/", "/health", f"{V1}/now", "/openapi.json", "/nothing"):
+            answer = await person.get(path, headers=headers)
+            assert answer.status_code in (403, 421), (path, headers)
+            assert answer.headers["x-frame-options"] == "DENY"
+    plain = await person.post(f"{V1}/issues/{page.issue}", data={"do": "approve"})
+    assert plain.status_code == 415
+    foreign = await person.post(f"{V1}/pause", json={}, headers={"Sec-Fetch-Site": "same-site"})
+    assert foreign.status_code == 403
+    answer = await person.get(f"{V1}/now")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "set-cookie" not in answer.headers
+
+
+async def test_a_code_is_exchanged_once(page: Page) -> None:
+    async with page.world.client(None) as stranger:
+        code = page.world.sessions.code("Pat")
+        entered = await stranger.post(f"{V1}/enter", json={"code": code})
+        assert entered.json()["person"] == "Pat"
+        assert (await stranger.post(f"{V1}/enter", json={"code": code})).status_code == 403
+        known = {"Authorization": f"Bearer {entered.json()['token']}"}
+        assert (await stranger.get(f"{V1}/now", headers=known)).status_code == 200
+        assert (await stranger.post(f"{V1}/leave", headers=known)).status_code == 200
+        assert (await stranger.get(f"{V1}/now", headers=known)).status_code == 401
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def asked(page: Page) -> Page:
+    await page.stands()
+    return page
+
+
+async def question(client: httpx.AsyncClient, issue: str) -> str:
+    waiting = (await told(client, "/now"))["waiting"]
+    return next(one["question"]["asked"] for one in waiting if one["issue"] == issue)
+
+
+async def test_an_answer_is_written_once_as_the_person(asked: Page, person: httpx.AsyncClient) -> None:
+    wanted = {"do": "approve", "message": "well done", "asked": await question(person, asked.issue)}
+    answer = await person.post(f"{V1}/issues/{asked.issue}", json=wanted)
+    assert (answer.status_code, answer.json()) == (200, {"said": f"{asked.issue}: approved as Pat"}), answer.text
+    labels, comments = await asked.tracked()
+    assert Labels().approved in labels
+    assert comments == ["well done"]
+
+
+async def test_another_question_is_not_answered(asked: Page, person: httpx.AsyncClient) -> None:
+    for seen in (None, "", "2020-01-01T00:00:00.000000Z"):
+        for do in ("approve", "reject", "answer"):
+            wanted = {"do": do, "message": "no", "asked": seen}
+            assert (await person.post(f"{V1}/issues/{asked.issue}", json=wanted)).status_code == 409
+    assert await asked.tracked() == ({Labels().needs_approval}, [])
+
+
+async def test_what_was_answered_meanwhile_is_told(asked: Page, person: httpx.AsyncClient) -> None:
+    wanted = {"do": "approve", "asked": await question(person, asked.issue)}
+    await asked.world.tracker.relabel(asked.issue, (), (Labels().needs_approval,))
+    answer = await person.post(f"{V1}/issues/{asked.issue}", json=wanted)
+    assert (answer.status_code, "asks nothing" in answer.json()["detail"]) == (409, True)
+
+
+async def test_without_a_daemon_what_needs_one_says_so(person: httpx.AsyncClient) -> None:
+    for path, body in (("pause", {"minutes": 5}), ("resume", {}), ("cancel", {"target": "t-1"})):
+        answer = await person.post(f"{V1}/{path}", json=body)
+        assert (answer.status_code, "is not running" in answer.json()["detail"]) == (503, True)
+
+
+# --- live ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_change_is_told_to_all_who_watch(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = page.world.live
+    seqs = iter([7, 7, 9])
+    changed: list[int] = []
+
+    async def current() -> int:
+        changed.append(next(seqs, 9))
+        return changed[-1]
+
+    monkeypatch.setattr(watch.pictures, "current", current)
+    monkeypatch.setattr(live, "LOOK", 0.02)
+    streams = [await watch.watch() for _ in range(3)]
+    heard: list[list[bytes]] = [[] for _ in streams]
+
+    async def listen(n: int) -> None:
+        async for line in streams[n].lines:
+            heard[n].append(line)
+            if len(heard[n]) == 2:
+                return
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for n in range(3):
+                group.start_soon(listen, n)
+    for lines in heard:
+        assert [json.loads(line.split(b"data: ")[1])["seq"] for line in lines] == [7, 9]
+    assert len(changed) < 3 * 3  # one look for all
+
+
+async def test_streams_are_bounded_and_end_with_the_server(page: Page) -> None:
+    watch = page.world.live
+    streams = [(await watch.watch()).lines for _ in range(live.MOST)]
+    for one in streams:
+        await anext(one)
+    with pytest.raises(live.Full):
+        await watch.watch()
+    watch.end()
+    with anyio.fail_after(5):
+        for one in streams:
+            assert [line async for line in one] == []
+    await watch.watch()
