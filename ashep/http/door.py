@@ -87,7 +87,9 @@ class Guard:
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS, (b"cache-control", b"no-store")]
+                told = [*message.get("headers", ())]
+                kept = () if any(name == b"cache-control" for name, _ in told) else ((b"cache-control", b"no-store"),)
+                message["headers"] = [*told, *HEADERS, *kept]
             await send(message)
 
         await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)

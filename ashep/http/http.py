@@ -26,6 +26,7 @@ from ashep.http.endpoints import ALSO, OPERATIONS
 from ashep.http.live import Full, Stream
 from ashep.http.models import KEY, ProblemAnswer, TicketAnswer
 from ashep.http.operations import PATTERNS, PROBLEM, Asked, Operation, Service, document
+from ashep.http.page import MISSING, Page
 from ashep.http.pictures import NotMeant, NotThere
 from ashep.http.places import NoBranch, NotAllowed
 from ashep.http.sessions import NOBODY, Session, WrongCode
@@ -91,7 +92,7 @@ def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dic
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 
 
-def application(service: Service, say: Callable[[str], None], origins: Collection[str] = ()) -> Starlette:
+def application(service: Service, say: Callable[[str], None], page: Page, origins: Collection[str] = ()) -> Starlette:
     """Make the application; `say` is told of mistakes of the service's own, `origins` are those of proxies."""
     by_path: dict[str, dict[str, Operation]] = {}
     for one in OPERATIONS:
@@ -111,9 +112,8 @@ def application(service: Service, say: Callable[[str], None], origins: Collectio
     def also(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             if "text/html" in request.headers.get("accept", ""):
-                found = problem(406, "there is no page yet: ask for application/json")
-            else:
-                found = await _answer(service, say, operation, request)
+                return page.answer(request) or problem(406, MISSING)
+            found = await _answer(service, say, operation, request)
             found.headers["Vary"] = "Accept"
             return found
 
@@ -121,6 +121,10 @@ def application(service: Service, say: Callable[[str], None], origins: Collectio
 
     async def elsewhere(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.NOT_FOUND and (found := page.answer(request)) is not None:
+            return found
+        if "text/html" in request.headers.get("accept", "") and not page.files:
+            return problem(404, MISSING)
         if _who(service, request) is None:
             return _unknown()
         return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import uvicorn
+from anyio import to_thread
 from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs, types
@@ -29,6 +30,7 @@ from ashep.http.entrance import held, let_in, link
 from ashep.http.http import application
 from ashep.http.live import Live
 from ashep.http.operations import Service
+from ashep.http.page import built
 from ashep.http.pictures import Pictures
 from ashep.http.places import Places
 from ashep.http.sessions import Sessions
@@ -200,7 +202,8 @@ async def _serve(
     )
     pictures = Pictures(folder, clock.now, say, redaction)
     live = Live(pictures)
-    server = server_of(application(Service(tickets, pictures, Acts(pictures, clock.now), live, sessions), say))
+    service = Service(tickets, pictures, Acts(pictures, clock.now), live, sessions)
+    server = server_of(application(service, say, await to_thread.run_sync(built)))
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_until_told, server, tickets, live)

@@ -22,7 +22,7 @@ from ashep.http.endpoints import OPERATIONS, V1
 from ashep.http.sessions import MACHINE, PERSON
 from ashep.ports.tracker import ClaimRequest, Update
 from tests.recorded import life
-from tests.service.worlds import World, repository
+from tests.service.worlds import PAGE, World, repository
 
 pytestmark = pytest.mark.anyio
 
@@ -178,6 +178,26 @@ async def test_who_accepts_json_is_told_at_the_short_paths_too(page: Page, clien
         short = await client.get(path, headers={"Accept": "application/json"})
         assert short.json() == (await client.get(f"{V1}{path}")).json()
         assert short.headers["vary"] == "Accept"
+
+
+async def test_everybody_gets_the_empty_page(page: Page) -> None:
+    html = {"Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "identity"}
+    async with page.world.client(None) as stranger:
+        for path in ("/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/runs/t-1/plan.1.1", "/report", "/index.html"):
+            answer = await stranger.get(path, headers=html)
+            assert (answer.status_code, answer.content) == (200, PAGE["index.html"]), path
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        asset = await stranger.get("/assets/a-1.js")
+        assert asset.content == PAGE["assets/a-1.js"]
+        assert (asset.headers["content-encoding"], asset.headers["content-type"]) == (
+            "gzip",
+            "text/javascript; charset=utf-8",
+        )
+        assert "immutable" in asset.headers["cache-control"]
+        for path in ("/api/v1/now", "/api/v1/nothing", "/assets/none.js", "/../secret", "/tickets"):
+            accept = html if path.startswith("/api") else {"Accept": "*/*"}
+            assert (await stranger.get(path, headers=accept)).status_code == 401, path
+        assert (await stranger.post("/", headers=html)).status_code in (401, 405)
 
 
 # --- who may ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ashep.http.acts import Acts
 from ashep.http.http import application
 from ashep.http.live import Live
 from ashep.http.operations import Service
+from ashep.http.page import Page
 from ashep.http.pictures import Pictures
 from ashep.http.places import Places
 from ashep.http.sessions import Sessions
@@ -27,6 +28,7 @@ from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.simulation.memory.tracker import MemoryTracker
 
+PAGE = {"index.html": b"<!doctype html><title>x</title>", "assets/a-1.js": b"let x;" * 1000, "icon.svg": b"<svg/>"}
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-of-many-characters"
 CHECKS = """It works.
@@ -105,7 +107,7 @@ class World:
         self.live = Live(pictures)
         self.acts = Acts(pictures, self._now, lambda *_: self.tracker)
         service = Service(self.tickets, pictures, self.acts, self.live, self.sessions)
-        self.app: Starlette = application(service, self.said.append)
+        self.app: Starlette = application(service, self.said.append, Page(PAGE))
 
     def _now(self) -> datetime:
         self.clock += timedelta(minutes=1)
