@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ashep.adapters.claude.lines import Event, event_of, text
 from ashep.adapters.claude.store import Store
+from ashep.guard import refusal
 
 Begin = Callable[[str, str, str], Awaitable[bool]]
 """Makes durable that a turn begins, given its session, message and a sentence; says whether it may."""
@@ -88,8 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer whether a prompt may begin."""
         status, body = 500, b"{}"
         with suppress(Exception):  # whatever goes wrong, it does not begin
-            size = int(self.headers.get("content-length", "0"))
-            if 0 < size <= _MOST:
+            size, head = int(self.headers.get("content-length", "0")), {k.lower(): v for k, v in self.headers.items()}
+            if (refused := refusal("POST", head)) is not None:  # a page that somebody's browser shows, say
+                status = refused.status
+            elif 0 < size <= _MOST:
                 event = event_of(self.rfile.read(size)) or {}
                 turn, secret = (self.headers.get(f"x-ashep-{name}", "") for name in ("turn", "secret"))
                 why = self.gate.opens(turn, secret, event)

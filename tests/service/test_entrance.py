@@ -1,0 +1,115 @@
+"""A person comes in by a link that a running server gives to this user alone, and nobody comes in by it twice."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ashep.config import write_starter
+from ashep.http.endpoints import V1
+from ashep.http.entrance import held
+from tests.service.worlds import git, repository
+from tests.test_cli import ASHEP
+
+pytestmark = pytest.mark.slow
+
+LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/#enter=([\w-]{20,})\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = repository(tmp_path / "project")
+    git(project, "config", "user.name", "Pat")
+    write_starter(project / ".agent-shepherd")
+    return project
+
+
+@contextmanager
+def server(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A server, once it listens."""
+    argv = [ASHEP, *words, "--port", "0"]
+    with subprocess.Popen(argv, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said = process.stdout if words[0] == "serve" else process.stderr
+            assert said is not None
+            assert any("listening on" in line for line in said)
+            yield process
+        finally:
+            process.kill()
+
+
+def ui(project: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [ASHEP, "ui", "--port", "0"]
+    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60, env={**os.environ, **environ})
+
+
+def until(there: Path) -> None:
+    end = time.monotonic() + 20
+    while not there.is_symlink():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_link_lets_in_once_and_a_stream_ends_with_the_server(project: Path) -> None:
+    state = project / ".agent-shepherd" / "state"
+    with server(project, "serve") as process:
+        until(state / "ui")
+        assert stat.S_IMODE((state / "ui").stat().st_mode) == 0o600
+        told = LINK.fullmatch(ui(project).stdout)
+        assert told is not None
+        with httpx.Client(base_url=told[1], trust_env=False) as client:
+            entered = client.post(f"{V1}/enter", json={"code": told[2]}).json()
+            assert entered["person"] == "Pat"
+            assert client.post(f"{V1}/enter", json={"code": told[2]}).status_code == 403
+            known = {"Authorization": f"Bearer {entered['token']}"}
+            assert client.get(f"{V1}/now", headers=known).json()["daemon"]["running"] is False
+            assert client.get(f"{V1}/now", headers={"Host": "evil.example"} | known).status_code == 421
+            with client.stream("GET", f"{V1}/events", headers=known) as stream:
+                lines = stream.iter_lines()
+                assert next(lines) == "event: changed"
+                began = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                assert [line for line in lines if line.startswith("event")] == []
+            assert process.wait(10) == 0
+            assert time.monotonic() - began < 5
+        assert not (state / "ui").is_symlink()
+        token = entered["token"]
+        assert not any(token in one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
+
+
+def test_an_agent_gets_no_link(project: Path) -> None:
+    done = ui(project, BEADS_ACTOR="ashep-agent")
+    assert (done.returncode, "only a person answers" in done.stderr) == (2, True)
+
+
+def test_where_no_server_listens_the_command_is_one(project: Path) -> None:
+    with server(project, "ui") as process:
+        assert process.stdout is not None
+        told = LINK.fullmatch(process.stdout.readline())
+        assert told is not None
+        entered = httpx.post(f"{told[1]}{V1}/enter", json={"code": told[2]}, trust_env=False)
+        assert entered.json()["person"] == "Pat"
+        until(project / ".agent-shepherd" / "state" / "ui")
+        with server(project, "serve"):  # a second one lets nobody in, and takes nothing away
+            again = LINK.fullmatch(ui(project).stdout)
+            assert again is not None
+            assert again[1] == told[1]
+        assert LINK.fullmatch(ui(project).stdout) is not None
+
+
+def test_the_entrance_is_held_by_one(tmp_path: Path) -> None:
+    with held(tmp_path) as first:
+        with held(tmp_path) as second:
+            assert (first, second) == (True, False)
+        with held(tmp_path) as third:
+            assert not third
+    with held(tmp_path) as again:
+        assert again
