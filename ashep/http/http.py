@@ -158,8 +158,9 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
             asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request))
             answer = await operation.carry(service, asked)
         if isinstance(answer, Stream):
-            return StreamingResponse(answer.lines, media_type=EVENTS)
-        told = await to_thread.run_sync(answer.model_dump_json)
+            asks = request.method != "HEAD"
+            return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
+        told = await to_thread.run_sync(lambda: clean(answer.model_dump_json()))  # as nobody can be misled by it
         where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
         headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")

@@ -89,7 +89,7 @@ OF_BODIES = (400, 408, 413, 415, 422)
 PROBLEM = "application/problem+json"
 """The media type of a problem."""
 
-_ALWAYS = (403, 421, 500)
+_ALWAYS = (400, 403, 421, 500, 502)
 _WITH_TOKEN = (401, 503)
 
 

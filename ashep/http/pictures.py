@@ -17,6 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.config import ConfigErrors
+from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.http import shown
 from ashep.journal.lock import holder
@@ -161,7 +162,7 @@ class Pictures:
                 raise NotThere(f"{run} has no such text {n}")
             text = self._blob(names[-1])
             cut = text is not None and len(text) > LONGEST_TEXT
-            return shown.Words(text=text and self.redaction.text(text[:LONGEST_TEXT]), cut=cut)
+            return shown.Words(text=text and clean(self.redaction.text(text[:LONGEST_TEXT])), cut=cut)
 
         return await self.read(look)
 

@@ -5,6 +5,7 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import pytest
 from ashep.config import write_starter
 from ashep.http.endpoints import V1
 from ashep.http.entrance import held
+from tests.recorded import life
 from tests.service.worlds import git, repository
 from tests.test_cli import ASHEP
 
@@ -32,6 +34,10 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+SAID: dict[int, str] = {}
+"""Where servers listen, by their processes."""
+
+
 @contextmanager
 def server(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A server, once it listens."""
@@ -40,7 +46,8 @@ def server(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         try:
             said = process.stdout if words[0] == "serve" else process.stderr
             assert said is not None
-            assert any("listening on" in line for line in said)
+            heard = (re.search(r"listening on (\S+);", line) for line in said)
+            SAID[process.pid] = next(found[1] for found in heard if found)
             yield process
         finally:
             process.kill()
@@ -83,6 +90,20 @@ def test_a_link_lets_in_once_and_a_stream_ends_with_the_server(project: Path) ->
         assert not (state / "ui").is_symlink()
         token = entered["token"]
         assert not any(token in one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
+
+
+def test_the_example_of_the_guide_says_what_waits(project: Path) -> None:
+    life(project / ".agent-shepherd" / "state", issues=3, until="person")
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "api.md").read_text()
+    (program,) = re.findall(r'```python title="waiting.py"\n(.*?)```', text, re.DOTALL)
+    with server(project, "serve") as process:
+        argv = [sys.executable, "-c", program, SAID[process.pid]]
+        with subprocess.Popen(argv, cwd=project, stdout=subprocess.PIPE, text=True) as view:
+            assert view.stdout is not None
+            seq, issue, question = view.stdout.readline().split(" ", 2)
+            assert (seq.isdecimal(), issue) == (True, "t-1"), question
+            process.send_signal(signal.SIGTERM)
+            assert view.wait(20) == 0
 
 
 def test_an_agent_gets_no_link(project: Path) -> None:

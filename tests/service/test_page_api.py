@@ -19,14 +19,17 @@ from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
 from ashep.http import live
 from ashep.http.endpoints import OPERATIONS, V1
+from ashep.http.pictures import LONGEST_TEXT
 from ashep.http.sessions import MACHINE, PERSON
 from ashep.ports.tracker import ClaimRequest, Update
+from ashep.views import attempts
 from tests.recorded import life
 from tests.service.worlds import PAGE, World, repository
 
 pytestmark = pytest.mark.anyio
 
 OURS = "ashep-host-1"
+PREPARED = "SELECT run, body FROM facts WHERE issue = ? AND type = 'PromptPrepared' ORDER BY seq LIMIT 1"
 
 
 @dataclass
@@ -166,10 +169,27 @@ async def test_every_run_stands_in_the_columns(client: httpx.AsyncClient) -> Non
     assert all(length >= 0 for length in drawn["length"])
 
 
-async def test_prompts_are_told_without_secrets(page: Page, client: httpx.AsyncClient) -> None:
+async def test_what_was_said_is_told_without_what_misleads(page: Page, client: httpx.AsyncClient) -> None:
+    pictures = page.world.live.pictures
+    (row,) = await pictures.read(lambda seen: seen.database.execute(PREPARED, [page.issue]).fetchall())  # pyright: ignore[reportOptionalMemberAccess]
+    said = f"key=hunter2hunter2 \x1b[31mred\u202e {'x' * LONGEST_TEXT}"
+    file = attempts.blob_file(pictures.state, json.loads(row["body"])["blob"])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(said)
+    pictures.redaction.add("hunter2hunter2")
+    issue, _, run = row["run"].partition("/")
+    told = (await client.get(f"{V1}/runs/{issue}/{run}/prompts/1")).json()
+    assert told["cut"]
+    assert re.match(r"key=\S+ \[31mred x+$", told["text"])
+    assert "hunter2" not in told["text"]
+
+
+async def test_what_is_not_there_is_said_so(client: httpx.AsyncClient) -> None:
     for path in ("/runs/t-1/none.1.1", "/runs/t-1/plan.1.1/prompts/99", "/records/999999999", "/policies/none"):
         assert (await client.get(f"{V1}{path}")).status_code == 404, path
     assert (await client.get(f"{V1}/runs/t-1/..%2f..%2fx")).status_code == 404
+    head = await client.head(f"{V1}/events")
+    assert (head.status_code, head.content) == (200, b"")
 
 
 async def test_who_accepts_json_is_told_at_the_short_paths_too(page: Page, client: httpx.AsyncClient) -> None:
