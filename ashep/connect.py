@@ -154,7 +154,7 @@ async def inside_of(
         own = await apart.of_place(place, things)
         passes = passed(os.environ, chosen.environment, secret_variables(settings), _OF_CLAUDE)
         both = {**environment, **{name: one for name, one in passes.items() if name not in environment}}
-        both["CLAUDE_CONFIG_DIR"] = own.environment["CLAUDE_CONFIG_DIR"]
+        both |= {name: one for name, one in own.environment.items() if name.startswith("CLAUDE_")}
         inside = inside and replace(inside, view=inside.view.beside(own.view), environment=both)
     return inside
 
@@ -233,7 +233,8 @@ def claude_command(chosen: OtherRunner) -> tuple[str, ...]:
 def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.claude import Apart  # as above
 
-    return Apart(_quarters(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder())
+    quarters, user = _quarters(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
+    return Apart(quarters, user, folder_of(user, os.environ) / "login")
 
 
 def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> Quarters:

@@ -114,6 +114,21 @@ async def test_a_program_that_is_not_there_opens_nothing(world: World) -> None:
 
 
 @SANDBOXED
+async def test_a_person_has_the_login_where_agents_renew_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (world.home / ".credentials.json").write_text("{}")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(world.home))
+    found = list[Path]()
+    settings = world.settings("bwrap").model_dump(exclude_unset=True) | {"runners": {"claude": {}}}
+    for project in (world.top, world.home):
+        inside = await connect.inside_of(project, Settings.model_validate(settings), world.place / ONE)
+        assert inside is not None
+        found += [one.target.parent for one in inside.view.placed if one.source == world.home / ".credentials.json"]
+        assert inside.environment["CLAUDE_SECURESTORAGE_CONFIG_DIR"] == str(found[-1])
+        assert found[-1] in inside.view.writable
+    assert found[0] == found[1], "of all the user's projects, for one renews it at a time"
+
+
+@SANDBOXED
 async def test_a_step_that_fails_in_the_sandbox_is_told_and_bounded(world: World) -> None:
     with pytest.raises(AshepError, match=r"step 1 of worker.setup.*exit code 3 .*: no such package"):
         await world.with_setup("bwrap", script("echo 'no such package' >&2", "exit 3")).prepare(ONE, None, 0)

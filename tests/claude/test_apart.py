@@ -86,7 +86,9 @@ async def test_who_makes_sees_its_place_and_can_change_nothing_that_judges_it(ap
         "touch $one/answers/0123456789abcdef01234567; mv $one/asks $one/answers; done; "
         "echo x > $one/asks/0 && echo asks",
         'cd "$CLAUDE_CONFIG_DIR"; echo {} > settings.json; touch agents/x.md; rm -r agents; mv agents y; '
-        "touch plugins/x; ls agents; cat .credentials.json; echo new > .credentials.json && echo login",
+        "touch plugins/x; ls agents; "
+        'cd "$CLAUDE_SECURESTORAGE_CONFIG_DIR"; rm .credentials.json; ls -A; cat .credentials.json; '
+        "echo new > .credentials.json && echo login",
         "ps -A 2>/dev/null | wc -l; ls /proc | grep -c '^[0-9]'",
     )
     key, home, files, config, count = found
@@ -98,7 +100,7 @@ async def test_who_makes_sees_its_place_and_can_change_nothing_that_judges_it(ap
     assert files.count("Read-only file system") >= 4, files
     assert sorted(os.listdir(attempt.folder / "answers")) == []
     assert "build.md" in config
-    assert config.splitlines()[-1] == '{"login": 1}login'
+    assert config.splitlines()[-2:] == [".credentials.json", '{"login": 1}login']
     assert config.count("Read-only file system") + config.count("busy") >= 4, config
     assert (apart.user / ".credentials.json").read_text() == "new\n"
     assert apart.user.stat().st_mtime_ns == before
@@ -214,12 +216,15 @@ async def test_what_was_opened_in_a_sandbox_runs_nowhere_else(apart: ApartWorld)
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
-async def test_what_an_agent_left_where_the_login_comes_leads_nowhere(apart: ApartWorld, kind: str) -> None:
+async def test_what_lies_where_the_login_comes_leads_nowhere_and_only_who_has_one_comes_there(
+    apart: ApartWorld, kind: str
+) -> None:
     session, login, target = await opened(apart), apart.user / ".credentials.json", apart.home / "elsewhere"
+    at = apart.folder / "login" / login.name
     login.unlink()
-    line = f'cd "$CLAUDE_CONFIG_DIR"; {"mkdir" if kind == "folder" else f"ln -s {target}"} .credentials.json; ls -a'
-    _, (left,) = await said(apart, session, line)
-    assert ".credentials.json" in left
+    _, (none,) = await said(apart, session, f'ls {at.parent}; echo "<$CLAUDE_SECURESTORAGE_CONFIG_DIR>"')
+    assert ("No such file" in none, none.endswith("<>\n")) == (True, True)
+    _ = at.mkdir() if kind == "folder" else at.symlink_to(target)
     login.write_text('{"login": 2}')
-    _, (seen,) = await said(apart, session, 'cat "$CLAUDE_CONFIG_DIR/.credentials.json"')
+    _, (seen,) = await said(apart, session, 'cat "$CLAUDE_SECURESTORAGE_CONFIG_DIR/.credentials.json"')
     assert (seen, target.exists()) == ('{"login": 2}', False)

@@ -161,18 +161,19 @@ class ApartWorld(ClaudeWorld):
         self.places = folder / "project" / ".agent-shepherd" / "places"
         self.places.mkdir(parents=True)
         self.directory = self.directory.rename(self.places / "t-1")
-        self.things = folder / "things"
+        self.things, self.read = folder / "things", set[Path]()
         settings = AgentsSettings(sandbox="bwrap")
         quarters = Quarters(
             Surroundings(folder / "project", self.places, (), settings, self.environ),
-            place_of=self._place_of, folder_of=lambda place: self.things, needs=lambda: needed(Path(self.program)),
+            place_of=self._place_of, folder_of=lambda place: self.things.with_name(f"things-{place.name}")
+            if place != self.directory else self.things, needs=lambda: needed(Path(self.program)) | self.read,
         )  # fmt: skip
-        self.apart = Apart(quarters, self.home / ".claude")
+        self.apart = Apart(quarters, self.home / ".claude", folder / "login")
         self.user, self.config = self.config, self.things / "claude"
 
     def _place_of(self, directory: str | None) -> Path | None:
         at = Path(directory or self.directory)  # the suite names a folder where it means another one than the world's
-        return self.directory if at.is_relative_to(self.places) else None
+        return self.places / at.relative_to(self.places).parts[0] if at.is_relative_to(self.places) else None
 
     def another(self, **given: object) -> ClaudeRunner:
         """As above, in a sandbox."""

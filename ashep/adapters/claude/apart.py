@@ -2,12 +2,20 @@
 
 It has a folder of Claude Code's own instead of the user's: that of its place, or, where it judges, of its session. In
 there it may write; what the user has set up, agents and rules lies over it and cannot be changed, nor added to, for
-whoever works there next would be led by it. The login is the user's own file, so that a renewed one is kept. An
-attempt's folder it can read, but for what it asks: what opens the gate, the rules, and the answers are out of reach.
+whoever works there next would be led by it. An attempt's folder it can read, but for what it asks: what opens the gate,
+the rules, and the answers are out of reach.
+
+The login is the user's own file, so that a renewed one is kept: Claude Code 2.1.330 cannot rename a file over it, and
+writes in place. It renews behind a lock beside the login, for an issuer may take a refresh token once: who comes second
+is refused, and empties the login. So all who have a login in a sandbox have it in one folder, with these locks; without
+that, of two turns at once one was refused, and its provider held until a person came (tests/claude/test_login.py). Who
+renews it outside has locks of their own, and renames: a turn that goes on has the file of before, and what is refused
+then is that one, and not the one that is there (`Apart.renewed`).
 """
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -32,18 +40,23 @@ FOLDER = "claude"
 """In the folder of a place, or of a session: Claude Code's own."""
 
 LOGIN = ".credentials.json"
+LOGIN_AT = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+"""The variable that names the folder of the login, and of the locks behind which it is renewed."""
+
 _FILES = {"settings.json": b"{}", "CLAUDE.md": b""}
 _FOLDERS = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills", "workflows")
 _VOID = "void"
 """In the same: what stands for what the user has not."""
+_HAD = "login"
+"""In the folder of an attempt: the number of the file that is its login."""
 
 
 class Apart:
     """Who is kept apart, of one project."""
 
-    def __init__(self, quarters: Quarters, user: Path) -> None:
-        """`user`: the user's own folder of Claude Code."""
-        self._quarters, self._user = quarters, user
+    def __init__(self, quarters: Quarters, user: Path, shared: Path) -> None:
+        """`user`: the user's own folder of Claude Code; `shared`: the one in which its login is in every sandbox."""
+        self._quarters, self._user, self._shared = quarters, user, shared
 
     async def config(self, request: SessionRequest, folder: Path) -> str:
         """Give the folder of Claude Code's own of a session that is opened, which has `folder`; empty: it is the
@@ -63,12 +76,16 @@ class Apart:
 
     async def _profile(self, config: Path, directory: str, wished: Sandbox | None) -> Profile:
         placed = await anyio.to_thread.run_sync(self._placed, config)
-        return await self._quarters.profile(config.parent, directory, wished, writable=(config,), placed=placed)
+        writable, given = [config], dict[str, str]()
+        if any(one.target.parent == self._shared for one in placed):
+            writable, given = [config, self._shared], {LOGIN_AT: str(self._shared)}
+        found = await self._quarters.profile(config.parent, directory, wished, writable=writable, placed=placed)
+        return replace(found, environment={**found.environment, **given})
 
     def _placed(self, config: Path) -> list[Placed]:
         """Make Claude Code's own folder, and give what lies over it: the user's, or nothing."""
         void = config.parent / _VOID
-        for one in (config, void):
+        for one in (config, void, self._shared):
             paths.make_folder(one)
         found = list[Placed]()
         for name in (*_FILES, *_FOLDERS, LOGIN):
@@ -81,10 +98,17 @@ class Apart:
                     paths.make_folder(source)
                 elif not source.exists():
                     paths.replace(source, _FILES[name])
-            if (target := config / name).is_dir() != source.is_dir():  # somebody has put another kind of thing there
+            target = (self._shared if name == LOGIN else config) / name
+            if target.is_dir() != source.is_dir():  # somebody has put another kind of thing there
                 delete(target)
             found.append(Placed(source.resolve(), target, writable=name == LOGIN))
         return found
+
+    def renewed(self, attempt: Attempt) -> bool:
+        """Whether the login is another file than it was when an attempt was begun. Blocks."""
+        with suppress(OSError, ValueError):
+            return int((attempt.folder / _HAD).read_bytes()) != (self._user / LOGIN).stat().st_ino
+        return False
 
 
 def starts(profile: Profile, attempt: Attempt, own: Path) -> Start:
@@ -103,6 +127,8 @@ def starts(profile: Profile, attempt: Attempt, own: Path) -> Start:
             view, readable=(*view.readable, attempt.folder), writable=(*view.writable, attempt.folder / "asks")
         )
         attempt.note(process.INSIDE)
+        for login in (one.source for one in view.placed if one.target.name == LOGIN):
+            paths.replace(attempt.folder / _HAD, str(login.stat().st_ino).encode())
         occupants.note(own, mark, None)
         started, first = inside.start(sandbox, view, argv, environment, files)
         if first is None:

@@ -331,12 +331,19 @@ class ClaudeRunner:
         found = await self._do(self._readings.turn, session, message_id, ours)
         clean, refused = self._redaction.text, found.refused
         if refused is not None:
-            refused = Refusal(refused.kind, clean(refused.why), refused.again_in, refused.attempt)
+            refused = await self._do(self._told, session, message_id, refused)
         error = clean(found.error) if found.error else None
         return Turn(
             found.state, found.instance, clean(found.text), error, found.provider, found.model, found.tokens,
             found.cost, found.people, refused,
         )  # fmt: skip
+
+    def _told(self, session: str, message_id: str, refused: Refusal) -> Refusal:
+        """Give a refusal as it is told: of a login that has gone it says nothing about the one that is there now."""
+        kind, last = refused.kind, self._store.attempts(session, message_id)[-1:]
+        if kind == "unauthorized" and self._apart is not None and any(map(self._apart.renewed, last)):
+            kind = "down"
+        return Refusal(kind, self._redaction.text(refused.why), refused.again_in, refused.attempt)
 
     async def life(self, session: str) -> Life:
         """Read a session's signs of life (see the port)."""

@@ -9,7 +9,7 @@
         process.json                     which process that is; it stands a moment after the process does
         stdout, stderr                   what it told
         begun, aborted, swept            it passed the gate · we stopped it · nothing of it lives any more
-        inside                           it is in a sandbox
+        inside, login                    it is in a sandbox; the number (inode) of the file that is its login there
         asks/, answers/                  what it asks, and what was said to that
     live/<session>                       it has an attempt whose end nobody has seen yet: of this message
 
