@@ -51,7 +51,7 @@ def test_every_set_up_of_the_page_is_tried() -> None:
 
 def test_what_is_shown_of_opencodes_configuration_is_json() -> None:
     found = [json.loads(text) for words, text in fences(PAGE) if words == "json"]
-    assert [set(one) for one in found] == [{"provider"}, {"permission"}]
+    assert [set(one) for one in found] == [{"provider"}, {"provider"}, {"permission"}]
 
 
 def test_the_table_is_fresh() -> None:

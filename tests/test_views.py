@@ -68,6 +68,14 @@ def test_untracked_files_are_warned_about_before_a_write_run() -> None:
     assert story.SENTENCES["TreeSeen"](story.Telling(), {"moment": "before", "tree": {"present": True}}) is None
 
 
+@pytest.mark.parametrize(
+    ("code", "awaited"), [("budget_total", "there is budget"), ("provider_down", "its provider takes work again")]
+)
+def test_what_was_stopped_says_what_it_waits_for(code: str, awaited: str) -> None:
+    body = {"phase": "implement", "code": code, "why": "stopped"}
+    assert story.SENTENCES["RetryScheduled"](story.Telling(), body) == (f"implement goes on when {awaited}", "stopped")
+
+
 def test_every_sentence_can_be_said(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         issues = [row["issue"] for row in standing.issue_rows(database)]

@@ -21,7 +21,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TextIO, cast
@@ -58,6 +58,8 @@ class Ask:
     """The tools in full: their descriptions name agents and skills."""
     repeated: bool = False
     """It is asked again by itself because the last answer was an error or broke off (fact 20)."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the request, by their names in small letters: whose key it comes with, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +330,8 @@ class ModelServer:
 
     async def _answer(self, request: Request, wire: Wire) -> Response:
         ask = read_ask(wire.asked, next(filter(None, map(request.headers.get, SESSION_HEADERS)), ""))
-        if (ask.session, ask.prompt) in self._failed:
-            ask = replace(ask, repeated=True)
+        repeated = (ask.session, ask.prompt) in self._failed
+        ask = replace(ask, repeated=repeated, headers=dict(request.headers))
         reply = Reply("A summary of the conversation.") if ask.kind == "helper" else self.script(ask)
         self._note(ask, reply)
         await self._pause(float("inf") if reply.hang else reply.delay)

@@ -111,6 +111,13 @@ def _ended(_: Telling, body: Data) -> Said:
     )
 
 
+def _again(_: Telling, body: Data) -> Said:
+    if (code := body.get("code", "retry")) == "retry":
+        return f"{body['phase']} is tried again at {local(body['due'])}", body["why"]
+    awaited = "its provider takes work again" if code.startswith("provider_") else "there is budget"
+    return f"{body['phase']} goes on when {awaited}", body["why"]
+
+
 def _claimed(_: Telling, body: Data) -> Said:
     return f"claimed in the tracker as {body['view'].get('assignee')}", ""
 
@@ -282,12 +289,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     ),
     "ReleaseWanted": _is("the person is done"),
     "SessionReleased": _is("the issue goes on"),
-    "RetryScheduled": lambda _, body: (
-        f"{body['phase']} is tried again at {local(body['due'])}"
-        if body.get("code", "retry") == "retry"
-        else f"{body['phase']} goes on when there is budget",
-        body["why"],
-    ),
+    "RetryScheduled": _again,
     "IssueCancelled": lambda _, body: (f"{body['by']} cancelled {body.get('run') or 'it'}", ""),
     "BudgetWarned": _is("the budget of this {scope} is nearly used up"),
     "BudgetReached": _is("the budget of this {scope} is used up"),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -89,17 +89,19 @@ class Site:
         self.project, self.bd_program = stage.project, stage.bd
         # an agent's shell finds bd, as a user's would
         self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}"}
-        self.state = self.project / ".agent-shepherd" / "state"
+        self.folder = self.project / ".agent-shepherd"
+        self.state = self.folder / "state"
         config = folder / "home" / "config" / "opencode"
         for made in (folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
+        self.opencode = config / "opencode.json"
         settle(config, opencode_config(model.url) | {"snapshot": False})  # half of its time, as in tests.killed
         databases.copied("e", self.project)
         (self.project / "a.txt").write_text("a\n")
         for words in (("add", "."), ("commit", "-qm", "first")):
             self.run("git", *words)
         self.run(sys.executable, "-m", "ashep", "init")
-        (self.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
+        (self.folder / "policies.yaml").write_text(POLICIES)
         self._living: Working | None = None
         self.runners = ""
         """Kinds of agents beside OpenCode, as config.yaml names them."""
@@ -127,7 +129,7 @@ class Site:
         kinds += [self.runners] if self.runners else []
         runners = f"runners: {{{', '.join(kinds)}}}" if kinds else ""
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{runners}\n{more}\n"
-        (self.project / ".agent-shepherd" / "config.yaml").write_text(text)
+        (self.folder / "config.yaml").write_text(text)
 
     @contextmanager
     def managing(self) -> Iterator[None]:
@@ -139,6 +141,23 @@ class Site:
         finally:
             self._attached = True
             self.command(self.bd_command)
+
+    @contextmanager
+    def altered(self, files: Mapping[Path, str]) -> Iterator[None]:
+        """These files stand in the place of those that are there, and variables may change: in the end all is back."""
+        before = {file: file.read_text() if file.exists() else None for file in files}
+        environ = dict(self.environ)
+        try:
+            for file, text in files.items():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            yield
+        finally:
+            self.rest()
+            self.environ.clear()
+            self.environ |= environ
+            for file, text in before.items():
+                file.unlink() if text is None else file.write_text(text)
 
     # --- programs ---
 
@@ -218,7 +237,7 @@ class Site:
 
     def runs(self, issue: str) -> list[dict[str, Any]]:
         """The lines of runs.jsonl, once all runs that ended are in it."""
-        log = self.project / ".agent-shepherd" / "runs.jsonl"
+        log = self.folder / "runs.jsonl"
         ended = sum(one["type"] == "RunEnded" for one in self.journal(issue))
 
         def drawn() -> tuple[list[dict[str, Any]]] | None:

@@ -48,27 +48,19 @@ MIXED = """
 @contextmanager
 def with_claude(site: Site, more: str = "") -> Iterator[Site]:
     """The site with a maker on Claude Code, who is logged in; `more`: of config.yaml."""
-    folder = site.project / ".agent-shepherd"
-    before = {name: (folder / name).read_text() for name in ("agents.yaml", "policies.yaml")}
-    environ = dict(site.environ)
-    program = programs.find("claude")
-    assert program is not None, "make claude installs it"
-    site.environ |= claude_environment(site.model.url, Path(environ["HOME"]))
-    (folder / "agents.yaml").write_text(AGENTS)
-    (folder / "policies.yaml").write_text(before["policies.yaml"] + MIXED)
-    site.runners = "claude: {}"
-    site.command(site.bd_command)
-    site.config(more)
-    try:
-        yield site
-    finally:
-        site.rest()
-        site.runners = ""
-        site.environ.clear()
-        site.environ |= environ
-        for name, text in before.items():
-            (folder / name).write_text(text)
+    assert programs.find("claude") is not None, "make claude installs it"
+    home, policies = Path(site.environ["HOME"]), site.folder / "policies.yaml"
+    files = {site.folder / "agents.yaml": AGENTS, policies: policies.read_text() + MIXED}
+    with site.altered({**files, home / ".claude" / "settings.json": "{}"}):
+        site.environ |= claude_environment(site.model.url, home)
+        site.runners = "claude: {}"
         site.command(site.bd_command)
+        site.config(more)
+        try:
+            yield site
+        finally:
+            site.runners = ""
+            site.command(site.bd_command)
 
 
 @pytest.fixture
