@@ -167,6 +167,29 @@ def test_low_credit_is_a_limit(tmp_path: Path) -> None:
     assert (output.refusal(), output.text) == (Refusal("limited", said), "")
 
 
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("API Error: 529 busy. This is a server-side issue, usually temporary", "down"),
+        ("API Error: Request rejected (429) · slow down", "limited"),
+        ("Failed to authenticate. API Error: 401 no", "unauthorized"),
+        ("API Error: Connection to the API was lost (ECONNRESET). This is usually temporary", "down"),
+        ("API Error: 400 not so", None),
+        ("no assistant message in summarization response", None),
+    ],
+)
+def test_a_conversation_that_could_not_be_made_shorter_is_the_providers_where_it_refused(
+    tmp_path: Path, why: str, kind: str | None
+) -> None:
+    said = f"Prompt is too long · automatic compaction failed: {why}"
+    output = told(tmp_path, INIT, ends(is_error=True, terminal_reason="blocking_limit", result=said))
+    assert output.failure() == f"ContextOverflowError: {said}"
+    assert (found.kind if (found := output.refusal()) else None) == kind
+    for reason, words in (("blocking_limit", "Prompt is too long: API Error: connection reset"), ("max_turns", said)):
+        end = ends(is_error=True, terminal_reason=reason, result=words)
+        assert told(tmp_path, INIT, end).refusal() is None, "another reason is not the provider's"
+
+
 def test_what_was_used_is_counted_where_no_end_says_it(tmp_path: Path) -> None:
     begun = piece(
         "message_start", message={"usage": {"input_tokens": 100, "cache_read_input_tokens": 5, "output_tokens": 1}}
