@@ -108,7 +108,8 @@ async def test_a_cancelled_run_is_seen_to_stop_before_it_is_answered(tmp_path: P
             (run, "aborted", "cancelled by ann")
         ]
         assert [fact.code for fact in world.bodies(IssueParked)] == ["cancelled"]
-        assert len(world.bodies(TurnStopped)) == 1
+        (stopped,) = world.bodies(TurnStopped)
+        assert (stopped.n, stopped.tokens > 0, world.world.spending.tokens) == (1, True, stopped.tokens)
         await anyio.sleep(30)
         assert "ashep:parked" in world.issues()[issue].labels
         assert (await control.answer(line("cancel", target=run)))["error"] == f"{run} is not under way"

@@ -27,7 +27,15 @@ from ashep.core.analysis.account import account
 from ashep.core.facts.issues import IssueHeld, RetryScheduled
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import ClockJumped, RunnerSeen
-from ashep.core.facts.runs import OutcomeRejected, RunEnded, RunPlanned, RunWithdrawn, SessionOpened, TurnSeen
+from ashep.core.facts.runs import (
+    OutcomeRejected,
+    RunEnded,
+    RunPlanned,
+    RunWithdrawn,
+    SessionOpened,
+    TurnSeen,
+    TurnStopped,
+)
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.runs.record import RunRecord, tell
 from ashep.core.state.world import World
@@ -35,6 +43,8 @@ from ashep.journal.log import Journal
 from ashep.store.database import Store
 from ashep.store.follow import Follower
 from ashep.store.reader import open_read_only, stale
+from ashep.views.report import report
+from ashep.views.times import stamp
 from tests.core.laws import folded
 from tests.golden.story import RUN, T0, story
 from tests.waiting import meanwhile, wait_until
@@ -196,6 +206,22 @@ def test_a_success_that_was_not_believed_is_no_success_in_the_log(state: Path, j
     assert drawn_anew(state, journal) == caught_up, "and drawn anew it is the same"
 
 
+def test_what_a_turn_had_used_where_it_was_stopped_is_in_the_log(state: Path, journal: Journal) -> None:
+    """Its line was written when its run was over."""
+    draw(state, journal)
+    path, seq = state.parent / "runs.jsonl", journal.position.seq
+    journal.append_now([Entry(seq + 1, T0, TurnStopped("demo-1", RUN, "k", 2, 5000, 9.0, "acme"))])
+    draw(state, journal)
+    record = RunRecord.model_validate_json(path.read_bytes().splitlines()[0])
+    assert (record.tokens, record.cost) == (900 + 5000, 0.0125 + 9.0)
+    with contextlib.closing(open_read_only(state)) as db:
+        assert db.execute("SELECT tokens FROM runs WHERE run = ?", [RUN]).fetchone()["tokens"] == 5900
+        told = report(db, stamp(T0), T0 + timedelta(days=1))["sections"]["cost"]
+    assert [line["tokens"] for line in told if seq + 1 in line["seqs"]] == [5900]
+    caught_up = pictures(state)
+    assert drawn_anew(state, journal) == caught_up, "and drawn anew it is the same"
+
+
 def test_nothing_is_added_to_a_run_that_is_over() -> None:
     entries = [entry for batch in story() for entry in batch if getattr(entry.body, "run", "") == RUN]
     tally = None
@@ -205,6 +231,7 @@ def test_nothing_is_added_to_a_run_that_is_over() -> None:
     late = TurnSeen("demo-1", RUN, 1, "m", 1, "finished", "i", tokens=5000)
     assert tell(tally, Entry(999, T0, late)) is tally
     assert tell(tally, Entry(999, T0, RunEnded("demo-1", RUN, "lost", "late"))) is tally
+    assert tell(tally, Entry(999, T0, TurnStopped("demo-1", RUN, "k"))) is tally, "nobody read what it had used"
     assert tell(None, Entry(999, T0, late)) is None
 
 

@@ -92,7 +92,7 @@ class Turn:
     tokens: int = 0
     """Input, output, reasoning and cache reads and writes of the whole turn."""
     cost: float = 0.0
-    """In the provider's currency, of the whole turn."""
+    """In the provider's currency, of the whole turn, as far as the server told it: some do so at the end only."""
     people: tuple[str, ...] = ()
     """Ids of user messages after the prompt that are neither ours nor the server's own."""
     refused: Refusal | None = None

@@ -20,9 +20,8 @@ from sqlmodel import SQLModel
 
 from ashep import __version__
 from ashep.core.delivery.trees import mode
-from ashep.core.facts.issues import PersonAsked, RetryScheduled
 from ashep.core.facts.records import Entry, from_json
-from ashep.core.runs.record import RunRecord, Tally, run_of, tell
+from ashep.core.runs.record import RunRecord, Tally, changes_what_is_over, run_of, tell
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
@@ -211,18 +210,25 @@ class Store:
         for entry in entries:
             run = run_of(entry)
             if run:
-                doubts = isinstance(entry.body, (RetryScheduled, PersonAsked))
-                before = self._tallies.get(run) or (self._over(run) if doubts else None)
+                before = self._tallies.get(run) or (self._over(run) if changes_what_is_over(entry) else None)
                 after = tell(before, entry)
                 if after is not None and after is not before:
                     changed[run] = self._tallies[run] = after
         return changed
 
     def _over(self, run: str) -> Tally | None:
-        """A run that is over, as its row tells it: the line of runs.jsonl is not what it should be any more."""
+        """A run that is over, as its row and its facts tell it: the line of runs.jsonl is not what it should be any
+        more.
+        """
         rows = [*self._db.execute(select(RUNS.c.body, RUNS.c.ended).where(RUNS.c.run == run)).mappings()]
         self._amended |= bool(rows)
-        return Tally(RunRecord.model_validate_json(rows[0]["body"]), ended=rows[0]["ended"]) if rows else None
+        if not rows:
+            return None
+        tally = None
+        for row in self._rows(select(FACTS).where(FACTS.c.run == run).order_by(FACTS.c.seq)):
+            tally = tell(tally, from_json(entry_data(row)))
+        turns = tally.turns if tally is not None else ()
+        return Tally(RunRecord.model_validate_json(rows[0]["body"]), turns, rows[0]["ended"])
 
     def _write_runs(self, tallies: dict[str, Tally]) -> list[str]:
         """Write runs; give the lines of runs.jsonl for those that finished."""

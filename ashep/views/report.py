@@ -324,11 +324,12 @@ def _cost(database: Database, since: str) -> Iterator[Data]:
 def _turns(database: Database, run: str) -> dict[int, tuple[int, float, list[int]]]:
     """Of each prompt of a run what its turn used, and the numbers of the reads that showed the most."""
     turns: dict[int, tuple[int, float, list[int]]] = {}
-    query = "SELECT seq, type, body FROM facts WHERE run = ? AND type IN ('TurnSeen', 'RunEnded') ORDER BY seq"
-    for row in database.execute(query, [run]):
-        if row["type"] == "RunEnded":
-            break
-        body = json.loads(row["body"])
+    types, over = ("TurnSeen", "TurnStopped", "RunEnded"), False
+    query = "SELECT seq, type, body FROM facts WHERE run = ? AND type IN (?, ?, ?) ORDER BY seq"
+    for row in database.execute(query, [run, *types]):
+        body, over = json.loads(row["body"]), over or row["type"] == "RunEnded"
+        if not body.get("n") or (over and row["type"] != "TurnStopped"):
+            continue
         tokens, cost, seqs = turns.get(body["n"], (0, 0.0, []))
         more, dearer = body.get("tokens", 0), body.get("cost", 0.0)
         if more > tokens or dearer > cost:

@@ -1,6 +1,7 @@
 """A turn begins once, whoever is killed when; what died in the midst is seen, and begins again where that is asked."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 
 from ashep.adapters import processes, programs
 from ashep.adapters.claude.store import Attempt
-from ashep.demo.model import Call
+from ashep.demo.model import Call, Reply
 from ashep.errors import RunnerUnavailable
 from ashep.ports.runner import Prompt
 from ashep.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, settled
 from tests.conformance.claudes import ClaudeWorld
+from tests.full import repeated
 
 pytestmark = pytest.mark.real
 
@@ -108,6 +110,32 @@ async def test_killed_in_a_tool_the_tool_ends_too_before_anything_begins(world: 
     await world.runner.send(sent)
     assert (await settled(world, session, sent.message_id)).text == "END"
     assert world.seen(word) == 2
+
+
+@pytest.mark.parametrize("by", ["terminated", *repeated("aborted", "killed")])
+async def test_what_a_stopped_turn_cost_is_known_and_nobody_pays_it_again(world: ClaudeWorld, by: str) -> None:
+    """facts/claude-code.md 71: it is in the transcript, but for one that was killed outright."""
+    look = Call("bash", {"command": "true", "description": "look"})
+    calls = [Reply(calls=(look,), tokens=(50_000, 100)), Reply(calls=(look,), tokens=(50_000, 100)), Reply(hang=True)]
+    world.model.script = lambda ask: calls[len(ask.results)] if "first" in ask.prompt else Reply("END", tokens=(7, 0))
+    session = await opened(world)
+    first, second = prompt(session, "first"), prompt(session, "second")
+    await world.runner.send(first)
+    with anyio.fail_after(30):
+        while len(world.model.asks) < 3:
+            await anyio.sleep(0.02)
+    if by == "aborted":
+        await world.runner.abort(session)
+    else:
+        await world.kill(signal.SIGTERM if by == "terminated" else signal.SIGKILL)
+    cost = 0.0 if by == "killed" else 2 * (50_000 * 3 + 100 * 15) / 1e6
+    turn = await world.runner.turn(session, first.message_id)
+    assert (turn.tokens, turn.cost) == (2 * 50_100, pytest.approx(cost))
+    await world.runner.send(second)
+    turn = await settled(world, session, second.message_id)
+    assert (turn.tokens, turn.cost) == (7, pytest.approx(7 * 3e-6))
+    turn = await world.runner.turn(session, first.message_id)
+    assert (turn.tokens, turn.cost) == (2 * 50_100, pytest.approx(cost))
 
 
 async def test_killed_with_its_daemon_it_is_seen_by_the_next_one(world: ClaudeWorld) -> None:

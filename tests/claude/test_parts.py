@@ -167,6 +167,29 @@ def test_low_credit_is_a_limit(tmp_path: Path) -> None:
     assert (output.refusal(), output.text) == (Refusal("limited", said), "")
 
 
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("API Error: 529 busy. This is a server-side issue, usually temporary", "down"),
+        ("API Error: Request rejected (429) · slow down", "limited"),
+        ("Failed to authenticate. API Error: 401 no", "unauthorized"),
+        ("API Error: Connection to the API was lost (ECONNRESET). This is usually temporary", "down"),
+        ("API Error: 400 not so", None),
+        ("no assistant message in summarization response", None),
+    ],
+)
+def test_a_conversation_that_could_not_be_made_shorter_is_the_providers_where_it_refused(
+    tmp_path: Path, why: str, kind: str | None
+) -> None:
+    said = f"Prompt is too long · automatic compaction failed: {why}"
+    output = told(tmp_path, INIT, ends(is_error=True, terminal_reason="blocking_limit", result=said))
+    assert output.failure() == f"ContextOverflowError: {said}"
+    assert (found.kind if (found := output.refusal()) else None) == kind
+    for reason, words in (("blocking_limit", "Prompt is too long: API Error: connection reset"), ("max_turns", said)):
+        end = ends(is_error=True, terminal_reason=reason, result=words)
+        assert told(tmp_path, INIT, end).refusal() is None, "another reason is not the provider's"
+
+
 def test_what_was_used_is_counted_where_no_end_says_it(tmp_path: Path) -> None:
     begun = piece(
         "message_start", message={"usage": {"input_tokens": 100, "cache_read_input_tokens": 5, "output_tokens": 1}}
@@ -251,8 +274,13 @@ def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_toget
     died = told(first.folder, INIT, piece("message_start", message={"usage": usage}))
     (second.folder / "before.json").write_text(Before(cost=0.2, tokens=60).model_dump_json())
     ended = told(second.folder, INIT, says("END"), ends())
-    turn = turns.read([(first, died), (second, ended)], DEAD, ())
-    assert (turn.tokens, round(turn.cost, 3)) == (40 + (100 - 60), 0.3)
+    attempts = [(first, died), (second, ended)]
+    turn = turns.read(attempts, DEAD, lambda _: None)
+    assert (turn.tokens, round(turn.cost, 3)) == (40 + (100 - 60), 0.3), "who was killed outright told no cost"
+    turn = turns.read(attempts, DEAD, {first: transcript.Spent(0.2, 60), second: transcript.Spent(9, 999)}.get)
+    assert (turn.tokens, round(turn.cost, 3)) == (60 + (100 - 60), 0.2 + 0.3), "and who came to write it did"
+    turn = turns.read(attempts[:1], None, lambda _: transcript.Spent(0.0, 20))
+    assert (turn.tokens, turn.cost) == (40, 0.0), "what was seen of it stays"
 
 
 def test_a_session_is_kept_as_it_was_opened_first_and_no_path_is_one(tmp_path: Path) -> None:
@@ -314,6 +342,21 @@ def test_what_a_session_has_used_up_is_its_last_state(tmp_path: Path) -> None:
     read = transcript.Transcript(file)
     read.read()
     assert read.spent == transcript.Spent(0.3, 12)
+
+
+def test_what_a_process_had_used_that_was_stopped_stands_behind_its_prompt_and_before_the_next(tmp_path: Path) -> None:
+    file = tmp_path / "transcript.jsonl"
+    states = [{"type": "cost-state", "totalCostUSD": cost, "modelUsage": {}} for cost in (0.1, 0.2, 0.3, 0.4)]
+    before, theirs = [record("earlier"), states[0]], [record("stopped"), states[1], states[2]]
+    lines = [json.dumps(one) + "\n" for one in (*before, *theirs, record("killed"), record("p1"), states[3])]
+    file.write_text("".join(lines))
+    since, killed, person = (len("".join(lines[:n])) for n in (2, 5, 6))
+    read = transcript.Transcript(file)
+    read.read()
+    assert read.left(since, "stopped") == transcript.Spent(0.3, 0)
+    assert read.left(killed, "killed") is None, "what a person used behind it is none of its"
+    assert read.left(person, "p1") == transcript.Spent(0.4, 0)
+    assert read.left(len("".join(lines)), "next") is None
 
 
 def test_a_transcript_is_found_whatever_its_folder_is_called_and_grows_with_its_subagents(tmp_path: Path) -> None:

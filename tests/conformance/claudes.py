@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -138,9 +139,9 @@ class ClaudeWorld:
         found = [json.loads(one.read_text()) for one in self.kept.glob("sessions/*/turns/*/*/process.json")]
         return [(one["pid"], one["started"]) for one in found if processes.lives(one["pid"], one["started"])]
 
-    async def kill(self) -> None:
+    async def kill(self, by: int = signal.SIGKILL) -> None:
         for pid, _ in await anyio.to_thread.run_sync(self.running):
-            os.kill(pid, 9)
+            os.kill(pid, by)
         while await anyio.to_thread.run_sync(self.running):
             await anyio.sleep(0.02)
 

@@ -270,7 +270,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("waiting for budget is working time", flow, "pause_time", "return now - max(", "return (now - now) and max("),
     ("a wait for budget runs into the wall time", flow, "wall_time", "- pause_time(flow, now)", ""),
     ("an issue over its budget goes on", budgets, "over_issue", "if gauge else None", "if None else None"),
-    ("an outcome over the limit is lost", budgets, "after_turn", "ended = any(", "ended = False and any("),
+    ("an outcome over the limit is lost", budgets, "after_turn", "or any(", "or False and any("),
     ("growth is not noticed", budgets, "is_worth_telling", "nearer = ", "nearer = False and "),
     ("a delayed write is forgotten", timers, "over", "write_after=None", "effect_after=None"),
     ("a new cycle has no new budget", folding, "_cycle", "spent=(0, 0.0), ", ""),

@@ -67,6 +67,37 @@ def test_what_turns_use_is_counted_once_for_run_issue_provider_day_and_all() -> 
 
 
 @pytest.mark.promise("B1")
+def test_what_a_turn_had_used_is_counted_at_its_stop_where_it_tells_that_no_sooner() -> None:
+    book = working(run=TOKENS, day=COST)
+    book >> book.turn("running", **used(1000, 1.0)) << like(resources.BudgetReached, scope="run")
+    book << like(runs.RunEnded, state="aborted", abort=True) << like(facts_issues.IssueParked, code="budget")
+    book << facts_issues.CommentWanted
+    stop = next(one for one in book.flow().open if isinstance(one, c.StopTurn))
+    late = book.turn("finished", error="MessageAbortedError: it was stopped", **used(1100, 9.0))
+    assert book << c.StopTurn << c.WriteIssue
+    book >> late
+    assert book.flow().counters.spent == (1000, 1.0), "its run is over"
+    book >> runs.TurnStopped("t-1", stop.run, stop.key, 1, 1100, 5.5, "other")
+    assert book << like(resources.BudgetReached, scope="day", unit="cost", used=5.5)
+    assert (book.run().spent, book.flow().counters.spent) == ((1100, 5.5), (1100, 5.5))
+    assert used_today(book.world.spending, book.now, "other") == (1100, 5.5)
+    assert book >> runs.TurnStopped("t-1", stop.run, stop.key)  # nobody read it
+    assert (book.flow().counters.spent, book.world.spending.cost) == ((1100, 5.5), 5.5)
+
+
+@pytest.mark.promise("B3")
+def test_an_issue_that_is_found_over_its_limit_at_a_stop_parks_before_its_next_run() -> None:
+    book = working(day=TOKENS, issue=COST)
+    book >> book.turn("running", **used(1000, 1.0)) << like(resources.BudgetReached, scope="day")
+    book << like(runs.RunEnded, state="aborted", abort=True) << facts_issues.RetryScheduled
+    stop = next(one for one in book.flow().open if isinstance(one, c.StopTurn))
+    assert book << c.StopTurn
+    book >> runs.TurnStopped("t-1", stop.run, stop.key, 1, 1000, 5.5, "other")
+    assert book << like(resources.BudgetReached, scope="issue"), "nobody is at work who has to be stopped"
+    book >> book.later(24 * 3600) << like(facts_issues.IssueParked, code="budget")
+
+
+@pytest.mark.promise("B1")
 def test_what_was_used_is_counted_afresh_in_a_new_cycle_and_on_a_new_day() -> None:
     book = working()
     assert book >> book.turn("running", **used(100))

@@ -34,7 +34,7 @@ WITHOUT_RULE = {
     resources.WorkPaused, resources.WorkResumed, resources.WriteDelayed, runs.DeadlineReached,
     runs.DiagnosisWanted, runs.InputEnded, runs.InputWanted, runs.OrphanStopped, runs.PromptPrepared,
     runs.PromptSent, runs.ReleaseWanted, runs.RunWithdrawn, runs.SessionOpened, runs.SessionTaken, runs.TurnBegun,
-    runs.TurnStopped, tracker.ChangeHinted, tracker.CommentPosted, tracker.GuardRefused, tracker.IssueCreated,
+    tracker.ChangeHinted, tracker.CommentPosted, tracker.GuardRefused, tracker.IssueCreated,
     tracker.LabelsTakenOff, tracker.ReadyChanged, tracker.ReadySeen, tracker.TrackerLost, tracker.TrackerSeen,
     e.ChangeDoubted, e.ChangeJudged, e.TreeLeft, *_TOLD,
 }  # fmt: skip

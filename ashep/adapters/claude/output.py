@@ -89,9 +89,7 @@ class Output:
     def refusal(self) -> Refusal | None:
         """The provider's refusal that ended the turn."""
         end = self.result
-        if end is None or not end.failed or end.reason != "api_error":
-            return None
-        return refusals.of_end(end.status, self.error, end.said)
+        return refusals.of_end(end.reason, end.status, self.error, end.said) if end is not None and end.failed else None
 
     def failure(self) -> str | None:
         """The error that ended the turn, as `Name: message`."""

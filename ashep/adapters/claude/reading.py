@@ -3,11 +3,12 @@
 import threading
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 
 from ashep.adapters.claude import process, transcript, turns
 from ashep.adapters.claude.output import Output
 from ashep.adapters.claude.store import Attempt, Before, Store
-from ashep.adapters.claude.transcript import Transcript
+from ashep.adapters.claude.transcript import Spent, Transcript
 from ashep.ports.runner import Turn
 
 KEPT = 200
@@ -52,7 +53,7 @@ class Readings:
         reading = self.of(session)
         with reading.lock:
             found = [(one, reading.output(one)) for one in attempts]
-            turn = turns.read(found, process.found(attempts[-1]), ())
+            turn = turns.read(found, process.found(attempts[-1]), partial(self._left, reading))
             return replace(turn, people=self._people(reading, session, attempts[0].before().offset, known))
 
     def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
@@ -90,6 +91,10 @@ class Readings:
         with reading.lock:
             found = self._transcript(reading, session)
             return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
+
+    def _left(self, reading: Reading, attempt: Attempt) -> Spent | None:
+        found = self._transcript(reading, attempt.session)
+        return found.left(attempt.before().offset, attempt.uuid) if found is not None else None
 
     def _people(self, reading: Reading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
         found = self._transcript(reading, session)

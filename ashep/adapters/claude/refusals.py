@@ -30,12 +30,16 @@ _ERRORS: dict[str, Kind] = {
 """What the word for an error stands for."""
 
 _LOST = re.compile(
-    r"connection (?:error|closed|reset|refused)|unable to connect|fetch failed|time.?out|stream ended|stream idle",
+    r"connection (?:error|closed|reset|refused|to the api was lost)|unable to connect|fetch failed|time.?out"
+    r"|stream ended|stream idle",
     re.IGNORECASE,
 )
 """How it says that no answer came, or none that was whole: there is no status then."""
 
 _TOO_LONG = ("prompt_too_long", "blocking_limit")
+_COMPACTION = re.compile(r"\bautomatic compaction failed: (.*)", re.DOTALL)
+_STATUS = re.compile(r"\bAPI Error: (?:Request rejected \()?(\d{3})\b")
+"""Where a status stands of which nothing else tells."""
 
 
 def of_retry(status: int | None, error: str, delay: timedelta, attempt: int) -> Refusal:
@@ -45,8 +49,17 @@ def of_retry(status: int | None, error: str, delay: timedelta, attempt: int) -> 
     return Refusal(kind, f"{said} ({status})" if status else said, delay, max(attempt, 1))
 
 
-def of_end(status: int | None, error: str, said: str) -> Refusal | None:
-    """Read the error that ended a turn; None: it was not the provider's refusal."""
+def of_end(reason: str, status: int | None, error: str, said: str) -> Refusal | None:
+    """Read the error that ended a turn; None: it was not the provider's refusal.
+
+    A turn that is too long ends by itself, but where it could not be made shorter since the provider refused to do
+    that, it is the provider that is away: the words alone tell of it.
+    """
+    if reason in _TOO_LONG and (found := _COMPACTION.search(said)):
+        stands, said = _STATUS.search(found[1]), found[1]
+        status, error = int(stands[1]) if stands else None, ""
+    elif reason != "api_error":
+        return None
     kind = _kind(status, error) or ("down" if status is None and _LOST.search(said) else None)
     return None if kind is None else Refusal(kind, words(said))
 

@@ -93,11 +93,10 @@ class Watch:
 
     def tool_for(self, session: str, call: str | None) -> float:
         """Seconds for which a call has been seen at work."""
-        now, (known, since) = anyio.current_time(), self._tools.get(session, ("", 0.0))
         if call is None:
             self._tools.pop(session, None)
             return 0.0
-        if call != known:
-            self._tools[session] = call, now
-            return 0.0
-        return now - since
+        now, known = anyio.current_time(), self._tools.get(session)
+        if known is None or known[0] != call:
+            known = self._tools[session] = call, now
+        return now - known[1]

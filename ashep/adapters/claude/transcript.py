@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a session has used up to its last end."""
+    """What a session has used up to an end."""
 
     cost: float = 0.0
     tokens: int = 0
@@ -65,7 +65,13 @@ class Transcript:
         self.file = file
         self.written: list[Written] = []
         """The prompts in it, in order: people's and ours."""
-        self.spent = Spent()
+        self.states: list[tuple[int, Spent]] = []
+        """What the session had used up where a process of it ended, and where that stands."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the session has used up to its last end."""
+        return self.states[-1][1] if self.states else Spent()
 
     @property
     def end(self) -> int:
@@ -76,13 +82,20 @@ class Transcript:
         """Take in what was written since."""
         for offset, line in self._lines:
             if offset == 0:
-                self.written, self.spent = [], Spent()
+                self.written, self.states = [], []
             if b'"user"' in line and (event := event_of(line)) is not None and is_prompt(event):
                 self.written.append(Written(text(event, "uuid"), offset))
             elif (
                 b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
             ):
-                self.spent = _spent(event)
+                self.states.append((offset, _spent(event)))
+
+    def left(self, since: int, uuid: str) -> Spent | None:
+        """What the session had used up where the process ended that was begun at a place for this prompt of ours; None:
+        it did not come to write that.
+        """
+        until = next((one.offset for one in self.written if one.offset >= since and one.uuid != uuid), self.end)
+        return next((spent for offset, spent in reversed(self.states) if since <= offset < until), None)
 
     def people(self, since: int, ours: Mapping[str, str], known: Collection[str]) -> tuple[str, ...]:
         """The ids of what people wrote behind a place; `known`: messages that are none of theirs."""

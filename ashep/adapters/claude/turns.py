@@ -12,11 +12,13 @@ Where the model shows to have been asked although nothing says that it was let t
 that is incomplete is begun again by who decides so, under an id of its own: nobody else does it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ashep.adapters.claude import process
 from ashep.adapters.claude.output import Output
 from ashep.adapters.claude.store import Attempt, Process
+from ashep.adapters.claude.transcript import Spent
 from ashep.core.resources.providers import ABORTED
 from ashep.journal import paths
 from ashep.ports.runner import Turn, TurnState
@@ -69,22 +71,26 @@ def _last_words(attempt: Attempt) -> str:
         return ""
 
 
-def read(attempts: list[tuple[Attempt, Output]], known: Process | None, people: tuple[str, ...]) -> Turn:
-    """Read a turn from the attempts of its prompt, of which the last one counts, and all for what was used."""
+def read(
+    attempts: list[tuple[Attempt, Output]], known: Process | None, left: Callable[[Attempt], Spent | None]
+) -> Turn:
+    """Read a turn from the attempts of its prompt, of which the last one counts, and all for what was used.
+
+    `left`: what the session had used up where an attempt ended that told no end, if that was written down. Of a process
+    that was killed outright nobody knows the cost, but the tokens of its answers.
+    """
     attempt, output = attempts[-1]
     now = standing(attempt, output, known)
     cost, tokens = 0.0, 0
     for one, told in attempts:
         told.read()
         before = one.before()
-        if told.result is not None:
-            cost += max(0.0, told.result.cost - before.cost)
-            tokens += max(0, told.result.tokens - before.tokens)
-        else:
-            tokens += told.tokens
+        spent, least = told.result or left(one), 0 if told.result else told.tokens
+        cost += max(0.0, spent.cost - before.cost) if spent else 0.0
+        tokens += max(least, spent.tokens - before.tokens if spent else 0)
     ended = output.refusal() if now.state == "finished" and now.error else None
     return Turn(
         now.state, now.instance, text=output.text, error=now.error, provider=PROVIDER if output.asked else None,
-        model=output.model, tokens=tokens, cost=cost, people=people,
+        model=output.model, tokens=tokens, cost=cost,
         refused=ended or (output.retry if now.state == "running" else None),
     )  # fmt: skip

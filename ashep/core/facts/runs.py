@@ -323,7 +323,13 @@ class TurnBegun(OfRun):
 
 @dataclass(frozen=True, slots=True)
 class TurnStopped(RunAnswer):
-    """An abort was verified: the session is not busy."""
+    """An abort was verified: the session is not busy. What its turn had used by then is known no sooner."""
+
+    n: int = 0
+    """The prompt whose turn it was; 0: what it used was not read."""
+    tokens: int = 0
+    cost: float = 0.0
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

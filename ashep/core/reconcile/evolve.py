@@ -91,7 +91,7 @@ def _planned(world: World, flow: Flow, fact: run_facts.RunPlanned) -> World:
     return replace(world, lock=lock, spending=spending.started(world.spending, world.now))
 
 
-def _used(world: World, flow: Flow, fact: run_facts.TurnSeen) -> World:
+def _used(world: World, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> World:
     return replace(world, spending=runs.spent(world.spending, flow, fact, world.seen, world.now))
 
 
@@ -120,6 +120,7 @@ BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
     tracker.IssueCreated: _created,
     run_facts.RunPlanned: _planned,
     run_facts.TurnSeen: _used,
+    run_facts.TurnStopped: _used,
     run_facts.PromptSent: _prompted,
     tracker.ClaimRefused: _unclaimable,
     tracker.IssueReclaimed: _unclaimable,

@@ -106,7 +106,7 @@ def passed_now(world: World, gauges: Iterable[Gauge], marks: Iterable[Mark]) -> 
 
 def after_turn(world: World, flow: Flow, judged: list[Fact]) -> list[Fact]:
     """Say what follows from what a turn has used, beside what it is `judged` to mean itself."""
-    ended = any(isinstance(fact, runs.RunEnded) for fact in judged)
+    ended = flow.run is None or flow.run.ended or any(isinstance(fact, runs.RunEnded) for fact in judged)
     return [*_of_one(world, flow, ended=ended), *passed_now(world, of_all(world), world.spending.marks)]
 
 

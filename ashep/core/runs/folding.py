@@ -73,6 +73,7 @@ def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, a
     watch = run.watch
     if watch.probation == "stop":
         watch = replace(watch, probation="second_look", fresh_after=seq)
+    flow, run = _counted(flow, run, fact)
     return replace(flow, run=replace(run, stop=False, watch=watch, effect_seq=seq))
 
 
@@ -86,9 +87,14 @@ def _prompted_anew(
     return replace(flow, run=_again(run, fact, at))
 
 
-def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen) -> tuple[Flow, Run]:
+def _counts(run: Run, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> bool:
+    """Whether a read tells what a run used: once that is over, the one at its stop alone."""
+    return fact.n > 0 if isinstance(fact, run_facts.TurnStopped) else not run.ended
+
+
+def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> tuple[Flow, Run]:
     """What a turn used, as `ashep.core.runs.record` tells it."""
-    turns = run.turns if run.ended else used(run.turns, fact)
+    turns = used(run.turns, fact) if _counts(run, fact) else run.turns
     if turns == run.turns:
         return flow, run
     tokens, cost = growth(run.turns, fact)
@@ -96,10 +102,12 @@ def _counted(flow: Flow, run: Run, fact: run_facts.TurnSeen) -> tuple[Flow, Run]
     return replace(flow, counters=replace(flow.counters, spent=spent)), replace(run, turns=turns)
 
 
-def spent(spending: Spending, flow: Flow, fact: run_facts.TurnSeen, seen: Seen, at: datetime) -> Spending:
+def spent(
+    spending: Spending, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnStopped, seen: Seen, at: datetime
+) -> Spending:
     """What a turn used, in the account of the day and of all; `seen` knows runners' models. Before it is folded."""
     run = flow.run
-    if run is None or run.id != fact.run or run.ended:
+    if run is None or run.id != fact.run or not _counts(run, fact):
         return spending
     tokens, cost = growth(run.turns, fact)
     if not tokens and not cost:

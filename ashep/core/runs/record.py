@@ -94,16 +94,27 @@ def run_of(entry: Entry) -> str | None:
     return getattr(entry.body, "run", None) or getattr(entry.body, "disbelieved", None)
 
 
+_DOUBTS = (RetryScheduled, PersonAsked)
+
+
+def changes_what_is_over(entry: Entry) -> bool:
+    """Whether an entry may say something of a run that is over."""
+    body = entry.body
+    return isinstance(body, _DOUBTS) or (isinstance(body, runs.TurnStopped) and body.n > 0)
+
+
 def tell(tally: Tally | None, entry: Entry) -> Tally | None:
-    """Fold an entry about a run; nothing is added once it is over, but that its success was not believed, nor before it
-    was planned.
+    """Fold an entry about a run; nothing is added once it is over, but that its success was not believed and what its
+    turn had used where it was stopped, nor before it was planned.
     """
     body = entry.body
     if isinstance(body, runs.RunPlanned):
         return Tally(_planned(body, entry)) if tally is None else tally
-    if isinstance(body, (RetryScheduled, PersonAsked)):
+    if isinstance(body, _DOUBTS):
         doubted = tally is not None and tally.record.state == "succeeded"
         return _with(tally, state="failed", error=body.why) if tally is not None and doubted else tally
+    if isinstance(body, runs.TurnStopped):
+        return _used(tally, body) if tally is not None and body.n > 0 else tally
     if tally is None or tally.record.over:
         return tally
     record = tally.record
@@ -143,11 +154,12 @@ def _with(tally: Tally, **values: Any) -> Tally:
 
 
 def _seen(tally: Tally, fact: runs.TurnSeen) -> Tally:
+    tally = _used(tally, fact)
+    named = fact.model is not None and not tally.extracting
+    return _with(tally, provider=fact.provider, model=fact.model) if named else tally
+
+
+def _used(tally: Tally, fact: runs.TurnSeen | runs.TurnStopped) -> Tally:
     turns = used(tally.turns, fact)
-    values: dict[str, Any] = {
-        "tokens": sum(turn[1] for turn in turns),
-        "cost": round(sum(turn[2] for turn in turns), 9),
-    }
-    if fact.model is not None and not tally.extracting:
-        values |= {"provider": fact.provider, "model": fact.model}
-    return replace(_with(tally, **values), turns=turns)
+    tokens, cost, known = sum(turn[1] for turn in turns), round(sum(turn[2] for turn in turns), 9), tally.record
+    return replace(_with(tally, tokens=max(tokens, known.tokens), cost=max(cost, known.cost)), turns=turns)

@@ -39,6 +39,11 @@ def turn_seen(world: World, earlier: Flow, flow: Flow, fact: runs.TurnSeen) -> l
     return judged if flow.counters.spent == earlier.counters.spent else judged + after_turn(world, flow, judged)
 
 
+def turn_stopped(world: World, earlier: Flow, flow: Flow, fact: runs.TurnStopped) -> list[Fact]:
+    """Judge what it had used by then."""
+    return [] if flow.counters.spent == earlier.counters.spent else after_turn(world, flow, [])
+
+
 def run_ended(world: World, earlier: Flow, flow: Flow, fact: runs.RunEnded) -> list[Fact]:
     """Wait for nobody any more, and go where the run leads."""
     return [*over(flow, "its run is over"), *after_run(world, flow, fact)]
@@ -234,4 +239,6 @@ def _whole(span: timedelta) -> str:
     return format_duration(timedelta(seconds=round(span.total_seconds())))
 
 
-RULES: IssueRules = {runs.TurnSeen: turn_seen, runs.RunEnded: run_ended, ReadRefused: read_refused}
+RULES: IssueRules = {
+    runs.TurnSeen: turn_seen, runs.TurnStopped: turn_stopped, runs.RunEnded: run_ended, ReadRefused: read_refused,
+}  # fmt: skip

@@ -9,7 +9,7 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.resources import RunnerSeen
-from ashep.core.facts.runs import Life, Model, TurnSeen
+from ashep.core.facts.runs import Life, Model, TurnSeen, TurnStopped
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
@@ -220,14 +220,14 @@ class Report:
     """The run's trace id."""
 
 
-def used(turns: Turns, fact: TurnSeen) -> Turns:
+def used(turns: Turns, fact: TurnSeen | TurnStopped) -> Turns:
     """Count a read of a prompt's turn: the last figures of each turn, once; what was used stays used."""
     _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
     others = (turn for turn in turns if turn[0] != fact.n)
     return (*others, (fact.n, max(tokens, fact.tokens), max(cost, fact.cost)))
 
 
-def growth(turns: Turns, fact: TurnSeen) -> tuple[int, float]:
+def growth(turns: Turns, fact: TurnSeen | TurnStopped) -> tuple[int, float]:
     """Tokens and cost by which a read of a turn goes beyond what was known of it."""
     _, tokens, cost = next((turn for turn in turns if turn[0] == fact.n), (fact.n, 0, 0.0))
     return max(fact.tokens - tokens, 0), max(fact.cost - cost, 0.0)

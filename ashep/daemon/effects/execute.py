@@ -140,7 +140,7 @@ class Effects:
             case commands.AnswerRequest():
                 return sessions.deliver(self.runners.of(command.session), command, probe=probe)
             case commands.StopTurn():
-                return sessions.stop(self.runners.of(command.session), command)
+                return sessions.stop(self.runners.of(command.session), command, world())
             case commands.StopOrphan():
                 return self._stop_orphan(command, world())
             case commands.ReclaimIssue():

@@ -2,23 +2,31 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
-from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION
+from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION, message_id
 from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.world import World
 from ashep.errors import RunnerRefused
 from ashep.ports.runner import Runner
 
 
-async def stop(runner: Runner, command: commands.StopTurn) -> list[Fact]:
-    """Stop a session's turn."""
+async def stop(runner: Runner, command: commands.StopTurn, world: World) -> list[Fact]:
+    """Stop a session's turn, and read what it had used: some tell that at the end only."""
+    stopped = runs.TurnStopped(command.issue, command.run, command.key)
     with suppress(RunnerRefused):  # the server does not know the session: nothing there could go on
         await runner.abort(command.session)
-    return [runs.TurnStopped(command.issue, command.run, command.key)]
+        flow = world.flows.get(command.issue)
+        run = flow.run if flow is not None else None
+        message = message_id(world, run) if run is not None and run.id == command.run and run.prompt.sent else None
+        if run is not None and message is not None:
+            turn = await runner.turn(command.session, message)
+            stopped = replace(stopped, n=run.prompt.n, tokens=turn.tokens, cost=turn.cost, provider=turn.provider)
+    return [stopped]
 
 
 async def stop_orphan(runners: Sequence[Runner], command: commands.StopOrphan, directory: str | None) -> list[Fact]:
