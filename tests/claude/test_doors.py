@@ -49,6 +49,8 @@ async def test_a_secret_opens_the_gate_for_its_own_turn_and_once(world: ClaudeWo
     async with httpx.AsyncClient(trust_env=False) as http:
         assert (await http.post(address, content=b"{")).json()["decision"] == "block"
         assert (await http.get(address)).status_code == 501
+        for foreign, status in (({"origin": "http://evil.example"}, 403), ({"host": "evil.example"}, 421)):
+            assert (await http.post(address, headers=foreign, json={})).status_code == status
     assert len(world.begun) - before == 0 or world.begun[before:] == [(other, unsent.message_id)]
     for session in (one, other):
         await world.runner.abort(session)
