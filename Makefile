@@ -8,7 +8,7 @@ WORKERS ?= 4
 PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv claude demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
+.PHONY: help setup venv claude page demo test quick check format lint types contracts docs torture night month mishaps crowd soak torture-real powercut deep bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ venv: ## make .venv only, from the pinned requirements
 claude: ## get Claude Code, which tests alone need (Linux on x64; 190 MB to fetch, 460 MB on the disk)
 	@$(SETUP) claude
 	@$(SETUP) claude-acp
+
+page: ## build the page of `ashep ui` from web/
+	@$(SETUP) page
 
 demo: setup ## watch Agent Shepherd walk issues through a policy, offline
 	@$(BIN)/ashep demo

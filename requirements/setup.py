@@ -4,7 +4,8 @@
     python3 requirements/setup.py opencode   the OpenCode server, from npm
     python3 requirements/setup.py bd         Beads' `bd`, built with Go from its module (about 7 minutes, once per user)
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
-    python3 requirements/setup.py all        the four of them
+    python3 requirements/setup.py page       the page of `ashep ui`, built from web/ with Node 20+ and npm
+    python3 requirements/setup.py all        the five of them
     python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB)
     python3 requirements/setup.py claude-acp the adapter by which it speaks ACP, for tests alone: from npm (80 MB)
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
@@ -516,6 +517,43 @@ def _bwrap_from_package(folder: Path) -> str:
     return "" if unpacked.ok else unpacked.why().splitlines()[-1].strip()
 
 
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def page() -> None:
+    """Build the page from web/, where what it is made of has changed. What it is made with stays in the cache."""
+    web, target = ROOT / "web", ROOT / "ashep" / "page" / "static"
+    if not (web / "package.json").is_file():
+        return
+    stamp, wanted = target / ".stamp", page_sum(web)
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    python()  # the page's types are those of the API
+    with locked(f"page-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]}"):
+        if stamp.is_file() and stamp.read_text() == wanted:
+            return
+        step, remedy = "build the page", "install Node.js 20.19 or later with npm; without a page `ashep serve` works"
+        npm = need("npm", step, remedy)
+        say("page: building it from web/; the first time npm fetches what it is made with (130 MB)")
+        _must(step, [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], web)
+        told = run([VENV / "bin" / "python", "-m", "ashep.http.describe", web / "openapi.json"])
+        if not told.ok:
+            raise Failed(step, told.why(), "see the lines above")
+        for script in ("types", "build"):
+            _must(step, [npm, "run", "--silent", script], web)
+        stamp.write_text(wanted)
+
+
+def page_sum(web: Path) -> str:
+    """Give a hash of everything that the page is made from: its sources, and what describes the API."""
+    digest, made = hashlib.sha256(), {"node_modules", "openapi.json"}
+    own = [path for top in web.iterdir() if top.name not in made for path in (top, *top.rglob("*"))]
+    for path in sorted([*own, *(ROOT / "ashep" / "http").glob("*.py")]):
+        if path.is_file():
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 # --- lock -------------------------------------------------------------------------------------------------------------
 
 
@@ -555,7 +593,8 @@ STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
     "opencode": [opencode],
     "bd": [bd],
     "bwrap": [bwrap],
-    "all": [python, opencode, bd, bwrap],
+    "page": [page],
+    "all": [python, opencode, bd, bwrap, page],
     "claude": [claude],
     "claude-acp": [claude_acp],
     "lock": [lock],

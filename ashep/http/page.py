@@ -66,6 +66,8 @@ def built() -> Page:
 
     def walk(folder: Traversable, prefix: str) -> None:
         for one in folder.iterdir():
+            if one.name.startswith("."):  # what says of what it was built
+                continue
             if one.is_dir():
                 walk(one, f"{prefix}{one.name}/")
             else:

@@ -91,7 +91,7 @@ class ToldVerifier:
 class World:
     """A service, and what stands behind it."""
 
-    def __init__(self, project: Path, *allowed: str) -> None:
+    def __init__(self, project: Path, *allowed: str, page: Page | None = None) -> None:
         self.project = project
         self.tracker = MemoryTracker(lambda: AT, "ashep-service")
         self.annotations = MemoryAnnotations(self.tracker)
@@ -105,9 +105,9 @@ class World:
         pictures = Pictures(self.folder, self._now, self.said.append)
         self.sessions = Sessions(TOKEN, lambda: self.clock.timestamp())
         self.live = Live(pictures)
-        self.acts = Acts(pictures, self._now, lambda *_: self.tracker)
+        self.acts = Acts(pictures, self._now, lambda *given: self.tracker.as_actor(given[-1]))
         service = Service(self.tickets, pictures, self.acts, self.live, self.sessions)
-        self.app: Starlette = application(service, self.said.append, Page(PAGE))
+        self.app: Starlette = application(service, self.said.append, page or Page(PAGE))
 
     def _now(self) -> datetime:
         self.clock += timedelta(minutes=1)

@@ -1,0 +1,11 @@
+"""`python -m ashep.http.describe FILE`: what the server's OpenAPI document says, for whoever makes a client of it."""
+
+import json
+import sys
+from pathlib import Path
+
+from ashep.http.endpoints import OPERATIONS
+from ashep.http.operations import document
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(json.dumps(document(OPERATIONS)), encoding="utf-8")

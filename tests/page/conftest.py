@@ -1,0 +1,102 @@
+"""A server with the page, over a project in which a few issues were worked on, and a browser."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from ashep.config import write_starter
+from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.settings import Labels
+from ashep.http import page, serving
+from ashep.http.entrance import link
+from ashep.ports.tracker import ClaimRequest, Update
+from tests.recorded import life
+from tests.service.worlds import World, repository
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OURS = "ashep-host-1"
+
+
+@dataclass
+class Site:
+    """The server, and the browsers that look at it."""
+
+    world: World
+    portal: BlockingPortal
+    address: str
+    browser: Browser
+    said: list[str] = field(default_factory=list[str])
+    """What pages complained of."""
+
+    def link(self) -> str:
+        """A link for Pat."""
+        return link(self.address, self.world.sessions.code("Pat"))
+
+    def opened(self, context: BrowserContext, path: str = "/") -> Page:
+        """Come in by a link, and go to a place."""
+        shown = context.new_page()
+        shown.on("console", lambda one: self.said.append(one.text) if one.type in ("error", "warning") else None)
+        shown.on("pageerror", lambda error: self.said.append(str(error)))
+        shown.goto(self.link())
+        shown.get_by_role("heading", level=1).wait_for()
+        if path != "/":
+            shown.evaluate(
+                "path => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
+            )
+        return shown
+
+    def asks(self, issue: str) -> None:
+        """Let the tracker know an issue as one that ashep asks about."""
+
+        async def stands() -> None:
+            tracker, stamp = self.world.tracker, Stamp("0f" * 8, 7, f"{issue}/review.1.1", 1, 1, 1)
+            tracker.add("Work", id=issue)
+            ours = tracker.as_actor(OURS)
+            await ours.claim(ClaimRequest(issue, stamp))
+            asks = (Labels().needs_approval,)
+            await ours.update(Update(issue, "in_progress", OURS, stamp, "blocked", OURS, add_labels=asks))
+
+        self.portal.call(stands)
+
+    def tracked(self, issue: str) -> tuple[set[str], list[tuple[str, str]]]:
+        """An issue's labels, and who said what."""
+        seen = self.portal.call(self.world.tracker.issue, issue)
+        assert seen is not None
+        return set(seen.issue.labels), [(one.author, one.text.split("\n")[0]) for one in seen.text.comments]
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here: install the package chromium")
+    if not page.built().files:
+        pytest.skip(page.MISSING)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
+    project = repository(tmp_path / "project")
+    write_starter(project / ".agent-shepherd")
+    life(project / ".agent-shepherd" / "state", issues=5, until="person")
+    world = World(project, page=page.built())
+    listener = serving.listen("127.0.0.1", 0)
+    server = serving.server_of(world.app)
+    with start_blocking_portal() as portal:
+        served = portal.start_task_soon(server.serve, [listener])
+        site = Site(world, portal, f"http://127.0.0.1:{listener.getsockname()[1]}", browser)
+        try:
+            yield site
+        finally:
+            world.live.end()
+            server.should_exit = True
+            served.result(20)
+    assert site.said == []

@@ -1,0 +1,83 @@
+"""People come in by a link, see what waits for them and why, and answer it: once, under their own name."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from ashep.core.policy.settings import Labels
+from tests.page.conftest import Site
+
+pytestmark = pytest.mark.slow
+
+BACK = 5.0
+"""Seconds in which an approval is taken back."""
+
+PHONE = {"width": 390, "height": 844}
+
+
+def card(shown: Page) -> tuple[str, Locator]:
+    """The first card of what waits, and its issue."""
+    found = shown.locator(".card").first
+    issue = re.search(r"t-\d+", found.inner_text())
+    assert issue is not None
+    return issue[0], found
+
+
+def test_a_link_lets_one_browser_in(site: Site) -> None:
+    link, first = site.link(), site.browser.new_context().new_page()
+    first.goto(link)
+    first.locator(".card").first.wait_for()
+    assert "enter" not in first.url
+    first.reload()
+    first.locator(".card").first.wait_for()
+    second = site.browser.new_context().new_page()
+    second.goto(link)
+    expect(second.locator("main")).to_contain_text("ashep ui")
+    assert second.locator(".card").count() == 0
+    site.said = [one for one in site.said if "403" not in one]
+
+
+def by_mouse(shown: Page, found: Locator) -> None:
+    found.get_by_role("button", name="Approve").dblclick()
+
+
+def by_keys(shown: Page, found: Locator) -> None:
+    shown.keyboard.press("j")
+    expect(found).to_be_focused()
+    shown.keyboard.press("a")
+
+
+@pytest.mark.parametrize("approve", [by_mouse, by_keys])
+def test_an_approval_is_written_once_as_the_person(site: Site, approve: Callable[[Page, Locator], None]) -> None:
+    shown = site.opened(site.browser.new_context())
+    issue, found = card(shown)
+    site.asks(issue)
+    if approve is by_mouse:
+        found.get_by_role("textbox").fill("well done")
+    approve(shown, found)
+    expect(found).to_contain_text("approved as Pat", timeout=BACK * 1000 + 10_000)
+    labels, said = site.tracked(issue)
+    assert Labels().approved in labels
+    assert said == ([("Pat", "well done")] if approve is by_mouse else [])
+
+
+def test_what_was_answered_meanwhile_keeps_the_words(site: Site) -> None:
+    shown = site.opened(site.browser.new_context(viewport=PHONE, has_touch=True))
+    issue, found = card(shown)
+    found.get_by_role("textbox").fill("the tests are missing")
+    found.get_by_role("button", name="Ask for changes").tap()  # the tracker knows of no question any more
+    expect(found).to_contain_text("there is no issue", timeout=10_000)
+    expect(found.get_by_role("textbox")).to_have_value("the tests are missing")
+    site.said = [one for one in site.said if "409" not in one]
+    assert issue
+
+
+@pytest.mark.parametrize("path", ["/", "/issues", "/issues/t-1", "/runs", "/report", "/usage", "/records/1"])
+def test_every_place_is_there_and_complains_of_nothing(site: Site, path: str) -> None:
+    for look in ({"viewport": PHONE}, {"color_scheme": "dark"}):
+        shown = site.opened(site.browser.new_context(**look), path)
+        expect(shown.get_by_role("heading", level=1)).to_be_visible()
+        wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, path
