@@ -75,18 +75,21 @@ export function Sending() {
 
 // --- acts -------------------------------------------------------------------------------------------------------
 
+type Came = { said: string | null; error: unknown; of: string | null }
+const NOTHING: Came = { said: null, error: null, of: null }
+
 /** What a person can do about an issue as it stands, and the words that go with it. */
 export function Acts({ issue }: { issue: Issue }) {
   const [text, write] = useDraft(issue.issue)
   const [phase, choose] = useState('')
   const [looking, look] = useState(false)
-  const [said, say] = useState<{ said: string | null; error: unknown }>({ said: null, error: null })
+  const [said, say] = useState(NOTHING)
   const words = useRef<HTMLTextAreaElement>(null)
   const approving = useWaiting().some(one => one.issue === issue.issue)
   const { question, code, state, flags } = issue
 
   const done = (found: string | null, error: unknown) => {
-    say({ said: found, error })
+    say({ said: found, error, of: question?.asked ?? null })
     if (error === null) write('')
     if (error instanceof Refused && error.status === 409) void queries.invalidateQueries()
   }
@@ -96,7 +99,7 @@ export function Acts({ issue }: { issue: Issue }) {
     onError: error => done(null, error),
   })
   const send = (what: Act['do'], more: Partial<Act> = {}) => {
-    say({ said: null, error: null })
+    say(NOTHING)
     const asked = ['approve', 'reject', 'answer'].includes(what) ? { asked: question?.asked ?? null } : {}
     const body: Act = { do: what, message: text, ...asked, ...more }
     if (what === 'approve') sendSoon(issue.issue, body, done)
@@ -113,6 +116,15 @@ export function Acts({ issue }: { issue: Issue }) {
   const asksWords = question !== null && code === 'input'
   const parked = state === 'parked'
   if (state === 'closed') return null
+  if (said.said !== null && said.of === (question?.asked ?? null)) {
+    return (
+      <div className="do">
+        <p role="status">
+          ✓ {said.said}; the daemon sees it at its next look. <button onClick={() => say(NOTHING)}>Say something else</button>
+        </p>
+      </div>
+    )
+  }
   return (
     <div className="do">
       <label>
@@ -155,9 +167,7 @@ export function Acts({ issue }: { issue: Issue }) {
       <Said error={said.error}>
         {doing.isPending
           ? 'being written to the tracker …'
-          : approving
-            ? 'approved; it is sent in a moment, and can be taken back until then'
-            : said.said && `${said.said}; the daemon sees it at its next look`}
+          : approving && 'approved; it is sent in a moment, and can be taken back until then'}
       </Said>
     </div>
   )
@@ -167,7 +177,7 @@ function Said({ error, children }: { error: unknown; children: ReactNode }) {
   if (error === null) return <p role="status">{children}</p>
   return (
     <p role="alert" className="line bad">
-      Not done: {told(error)}. Your words are still here.
+      Not done, and your words are still here: {told(error)}
     </p>
   )
 }

@@ -10,6 +10,7 @@ import {
   Position,
   ReactFlow,
   useReactFlow,
+  useStore,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import { memo, useEffect, useMemo } from 'react'
@@ -58,6 +59,7 @@ type Bent = Edge<{ way: Arrow['way']; rise: number; size: Size; dashed: boolean;
 /** On: a curve from side to side. Over: an arc above both boxes. Under: from below the one to the side of the other. */
 const Line = memo(({ id, sourceX: x1, sourceY: y1, targetX: x2, targetY: y2, label, markerEnd, data }: EdgeProps<Bent>) => {
   const { way, rise, size, dashed, bad } = data!
+  const level = way === 'on' && y1 === y2
   let path: string
   let [x, y] = [(x1 + x2) / 2, (y1 + y2) / 2]
   if (way === 'over') {
@@ -78,7 +80,7 @@ const Line = memo(({ id, sourceX: x1, sourceY: y1, targetX: x2, targetY: y2, lab
       <BaseEdge id={id} path={path} markerEnd={markerEnd} className={`${dashed ? 'dashed' : ''} ${bad ? 'bad' : ''}`} />
       {label && (
         <EdgeLabelRenderer>
-          <div className={`label ${way}`} style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}>
+          <div className={`label ${way} ${level ? 'level' : ''}`} style={{ transform: `translate(-50%, ${level ? -100 : -50}%) translate(${x}px, ${y}px)` }}>
             {label}
           </div>
         </EdgeLabelRenderer>
@@ -91,18 +93,24 @@ const BOXES = { drawn: Drawn }
 const LINES = { line: Line }
 const MANY = 150
 const PADDING = 0.04
+const CLOSE = 0.85
 
 /** Keeps in sight what is to be seen: all of it where it can be read, else its end. */
-function Sight({ last, of }: { last: Box | undefined; of: number }) {
+function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolean }) {
   const { fitView, setCenter, getViewport } = useReactFlow()
+  const width = useStore(({ width }) => width)
+  const last = boxes.at(-1)
   useEffect(() => {
     const frame = requestAnimationFrame(() => {
       void fitView({ maxZoom: 1, padding: PADDING }).then(() => {
-        if (last && getViewport().zoom < 0.6) void setCenter(last.x - 200, last.y, { zoom: 0.85 })
+        if (!last || !toEnd || getViewport().zoom >= 0.6) return
+        const heights = boxes.map(box => box.y)
+        const middle = (Math.min(...heights) + Math.max(...heights) + size.height) / 2
+        void setCenter(last.x + size.width + 20 - width / 2 / CLOSE, middle, { zoom: CLOSE })
       })
     })
     return () => cancelAnimationFrame(frame)
-  }, [last?.id, of]) // eslint-disable-line react-hooks/exhaustive-deps
+  }, [last?.id, boxes.length, width > 0]) // not with every number in a box: who has moved the graph is left alone
   return null
 }
 
@@ -171,7 +179,7 @@ export default function Flow({ name, boxes, arrows, size, toEnd = false, classNa
         preventScrolling={false}
         onNodeClick={(_, node) => open(node.id)}
       >
-        <Sight last={toEnd ? boxes.at(-1) : undefined} of={boxes.length} />
+        <Sight boxes={boxes} size={size} toEnd={toEnd} />
       </ReactFlow>
     </div>
   )

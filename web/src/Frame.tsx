@@ -5,6 +5,7 @@ import { api, asks, current, type Daemon, got, leave, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
+import { Coded } from './parts'
 
 const PLACES = [
   ['/', 'Now', 'n'],
@@ -126,7 +127,7 @@ function Lines() {
         <p key={key} className={bad ? 'line bad' : 'line'}>
           <span>
             {bad ? '! ' : ''}
-            {text}
+            <Coded text={text} />
           </span>
           {pause && data?.daemon.running && <Resume provider={pause.provider} />}
         </p>

@@ -29,7 +29,7 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
           <div className={`stands s-${stands.state}`} data-alone>
             <div>
               <p>
-                <Stands state={stands.state} /> <Words text={stands.reason} />
+                <Stands state={stands.state} />: <Words text={stands.reason} />
               </p>
               <p className="quiet facts">
                 {stands.phase && <span>{stands.phase}</span>}
@@ -137,14 +137,12 @@ function Why({ of: { story, kept_since } }: { of: Story }) {
               {idle > GAP && <p className="gap">{span(idle)} nothing</p>}
               <When at={line.at} />
               <span>
-                <b>
-                  <Words text={line.fact} />
-                </b>
+                <Words text={line.fact} />
                 {line.reason && (
-                  <>
+                  <span className="quiet">
                     {' '}
                     – <Words text={line.reason} />
-                  </>
+                  </span>
                 )}
               </span>
               <Link href={to.record(line.seq)}>#{line.seq}</Link>
@@ -254,9 +252,9 @@ function Evidence({ of }: { of: Story }) {
                   <th>At</th>
                   <th>Found</th>
                   <th>Commit</th>
-                  <th>Passed</th>
-                  <th>Failed</th>
-                  <th>Left out</th>
+                  <th className="number">Passed</th>
+                  <th className="number">Failed</th>
+                  <th className="number">Left out</th>
                 </tr>
               </thead>
               <tbody>

@@ -154,7 +154,7 @@ export function Issues() {
           <Empty>
             {filter.size
               ? 'No issue is like that; take a filter off.'
-              : 'No issue is known. `bd create` makes one, and the daemon (`ashep work`) sees it once it is ready.'}
+              : 'No issue is known. `bd create` makes one, and the daemon sees it once it is ready; `ashep work` starts the daemon.'}
           </Empty>
         )
       )}

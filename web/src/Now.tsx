@@ -94,10 +94,7 @@ function Waiting({ waiting, running }: { waiting: Issue[]; running: number }) {
           ))}
         </ol>
       ) : (
-        <Empty>
-          Nothing waits for you; {count(running, 'run is', 'runs are')} under way. What asks a person stands here: a phase of people, an agent&apos;s question,
-          delicate work.
-        </Empty>
+        <Empty>{`Nothing waits for you; ${count(running, 'run is', 'runs are')} under way. What a policy, an agent or delicate work asks of a person stands here.`}</Empty>
       )}
     </Section>
   )
@@ -127,7 +124,7 @@ function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolea
                     </Link>{' '}
                     <span className="quiet">{title}</span>
                   </td>
-                  <td>{run ? <Link href={to.run(run)}>{short(run)}</Link> : <span title={reason}>{phase ?? reason}</span>}</td>
+                  <td className="short">{run ? <Link href={to.run(run)}>{short(run)}</Link> : <span title={reason}>{phase ?? reason}</span>}</td>
                   <td className="number">
                     <Ago at={since} />
                   </td>
@@ -137,7 +134,7 @@ function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolea
           </table>
         </div>
       ) : (
-        <Empty>No run is under way{daemon ? '' : ', for the daemon is not running'}.</Empty>
+        <Empty>{daemon ? 'No run is under way.' : 'No run is under way, for the daemon is not running; `ashep work` starts it.'}</Empty>
       )}
       {daemon && !paused && <Pause />}
     </Section>

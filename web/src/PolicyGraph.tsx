@@ -6,8 +6,8 @@ import Flow, { type Arrow, type Box } from './Flow'
 import { count, STATES, to } from './look'
 import { Empty, Section } from './parts'
 
-const SIZE = { width: 136, height: 56 }
-const STEP = { x: 212, y: 78 }
+const SIZE = { width: 142, height: 54 }
+const STEP = { x: 226, y: 78 }
 const FAILURES = new Set(['failed', 'partial', 'timed out', 'stalled'])
 const ENDS: Record<string, { as: State; state?: State }> = {
   close: { as: 'closed', state: 'closed' },

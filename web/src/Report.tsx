@@ -91,7 +91,7 @@ export function Report() {
             {closes.length > 0 && `; closed: ${closes.map(([kind, many]) => `${many} ${kind}`).join(', ')}`}
           </p>
           {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} />)}
-          {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened. A daemon (`ashep work`) makes it longer.</Empty>}
+          {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened. A daemon that works makes it longer: `ashep work`.</Empty>}
         </>
       ) : (
         asked.isPending && <Loading />
@@ -204,7 +204,7 @@ export function Usage() {
           </table>
         </div>
       ) : (
-        (data && <Empty>No run used anything{since && ' since then'}.</Empty>) || (asked.isPending && <Loading />)
+        (data && <Empty>{since ? 'No run used anything since then.' : 'No run used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
       )}
     </>
   )

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react'
 import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Issue'
-import { figure, money, RUNS, to, took } from './look'
+import { figure, lasting, money, RUNS, to, took } from './look'
 import { H1, Loading, Mark, Section, Trouble, useNow, When, Words } from './parts'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
@@ -38,7 +38,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
             <Mark as={as} sign={sign}>
               {word}
             </Mark>{' '}
-            {outcome && <b>{[outcome.result, outcome.verdict].filter(Boolean).join(', ')}</b>} <Words text={run.why} />
+            {outcome?.verdict && <b>{outcome.verdict}</b>} – <Words text={run.why} />
           </p>
           {outcome && (
             <blockquote>
@@ -74,7 +74,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
               ['Access', run.access],
               ['Planned', <When key="planned" at={run.planned_at} />],
               ['Took', took(run, now)],
-              ['Time limit', choice.timeout],
+              ['Time limit', choice.timeout && lasting(choice.timeout)],
               ['Tokens', run.tokens > 0 && figure(run.tokens)],
               ['Cost', run.cost > 0 && money(run.cost)],
               ['Turns again', run.restarts > 0 && run.restarts],

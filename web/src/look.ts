@@ -55,6 +55,13 @@ export function span(length: number): string {
   return `${Math.floor(ms / large)} ${unit}${rest ? ` ${rest} ${part}` : ''}`
 }
 
+/** A length of time as JSON has it (PT1H30M). */
+export function lasting(iso: string): string {
+  const [, days, hours, minutes, seconds] = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso) ?? []
+  const ms = Number(days ?? 0) * DAY + Number(hours ?? 0) * HOUR + Number(minutes ?? 0) * MINUTE + Number(seconds ?? 0) * 1000
+  return ms ? span(ms) : iso
+}
+
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'medium' })

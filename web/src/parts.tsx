@@ -105,8 +105,12 @@ export function Findings({ found }: { found: Finding[] }) {
 
 // --- what is not there ------------------------------------------------------------------------------------------
 
-export function Empty({ children }: { children: ReactNode }) {
-  return <p className="empty">{children}</p>
+export function Empty({ children }: { children: string }) {
+  return (
+    <p className="empty">
+      <Coded text={children} />
+    </p>
+  )
 }
 
 type Asked = { error: unknown; data?: unknown; dataUpdatedAt: number; refetch: () => unknown; isFetching?: boolean }
@@ -147,6 +151,11 @@ export function Words({ text }: { text: string }) {
       part
     ),
   )
+}
+
+/** Words of ours, in which `…` is what is typed into a terminal. */
+export function Coded({ text }: { text: string }) {
+  return text.split('`').map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))
 }
 
 /** Half-written words: they outlive the page, a session that ends, and a reload, but not the tab. */
