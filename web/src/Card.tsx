@@ -220,7 +220,7 @@ export function Follows({ issue }: { issue: Issue }) {
   if (!issue.question || issue.code !== 'question') return null
   const asking = data?.phases.find(one => one.name === issue.question?.phase)
   if (!data || !asking) return <p className="follows"> </p>
-  if (asking.kind !== 'human') return <p className="follows">Either answer goes to the agents of {asking.name}, which asked</p>
+  if (asking.kind !== 'human') return <p className="follows">Asked in the midst of {asking.name}: where an answer leads is not the policy&apos;s to say</p>
   return (
     <p className="follows">
       {MOVES.flatMap(([move, word]) => targets(data, asking.name, move).map(target => <Way key={move} word={word} target={target} />))}

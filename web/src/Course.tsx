@@ -9,6 +9,7 @@ import { Empty, Loading, Mark, Trouble, useNow, useWide, When } from './parts'
 const Flow = lazy(() => import('./Flow'))
 const SIZE = { width: 168, height: 68 }
 const STEP = { x: 262, y: 96 }
+const HIGHEST = 560
 
 type Step = Omit<Box, 'x' | 'y'> & { phase: string; at: string; order: number; why?: string }
 
@@ -90,16 +91,17 @@ function Drawn({ issue, steps, lanes, edges }: Laid & { issue: string; edges: To
           id: `${place}`,
           source,
           target,
-          label: kind === 'cycle' ? `${why}, taken anew` : why.replace('_', ' '),
+          label: kind === 'cycle' ? `${why}, taken anew` : why.replaceAll('_', ' '),
           way: 'on',
           dashed: kind === 'retry' || kind === 'cycle',
         }),
       ),
     [edges],
   )
+  const height = Math.min(lanes.length * STEP.y + 60, HIGHEST)
   return (
-    <Suspense fallback={<div className="graph tall" />}>
-      <Flow name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`} boxes={boxes} arrows={arrows} size={SIZE} toEnd className="tall" />
+    <Suspense fallback={<div className="graph" style={{ height }} />}>
+      <Flow name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`} boxes={boxes} arrows={arrows} size={SIZE} toEnd height={height} />
     </Suspense>
   )
 }

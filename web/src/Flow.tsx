@@ -44,11 +44,12 @@ export type Size = { width: number; height: number }
 const Drawn = memo(({ data }: NodeProps<Node<Box>>) => (
   <div className={`box s-${data.as} ${data.shape ?? ''} ${data.bad ? 'bad' : ''}`}>
     <Handle type="target" position={Position.Left} isConnectable={false} />
-    <strong>
-      <i aria-hidden>{data.sign}</i> {data.title}
-    </strong>
+    <strong>{data.title}</strong>
     {data.lines.map((line, place) => (
-      <div key={place}>{line}</div>
+      <div key={place}>
+        {place === 0 && <i aria-hidden>{data.sign} </i>}
+        {line}
+      </div>
     ))}
     <Handle type="source" position={Position.Right} isConnectable={false} />
   </div>
@@ -114,10 +115,10 @@ function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolea
   return null
 }
 
-type Graph = { name: string; boxes: Box[]; arrows: Arrow[]; size: Size; toEnd?: boolean; className?: string }
+type Graph = { name: string; boxes: Box[]; arrows: Arrow[]; size: Size; toEnd?: boolean; height: number }
 
 /** A graph that is read, not edited. Sizes and handles are given, so that nothing is measured. */
-export default function Flow({ name, boxes, arrows, size, toEnd = false, className = '' }: Graph) {
+export default function Flow({ name, boxes, arrows, size, toEnd = false, height }: Graph) {
   const [, go] = useLocation()
   const nodes = useMemo(
     () =>
@@ -160,7 +161,8 @@ export default function Flow({ name, boxes, arrows, size, toEnd = false, classNa
   }
   return (
     <div
-      className={`graph ${className}`}
+      className="graph"
+      style={{ height }}
       onKeyDown={event => event.key === 'Enter' && open((event.target as HTMLElement).dataset.id)}
     >
       <ReactFlow

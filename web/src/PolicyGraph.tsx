@@ -6,8 +6,9 @@ import Flow, { type Arrow, type Box } from './Flow'
 import { count, STATES, to } from './look'
 import { Empty, Section } from './parts'
 
-const SIZE = { width: 142, height: 54 }
-const STEP = { x: 226, y: 78 }
+const SIZE = { width: 124, height: 54 }
+const STEP = { x: 206, y: 78 }
+const HEIGHT = 240
 const FAILURES = new Set(['failed', 'partial', 'timed out', 'stalled'])
 const ENDS: Record<string, { as: State; state?: State }> = {
   close: { as: 'closed', state: 'closed' },
@@ -31,7 +32,7 @@ function bundles(edges: Policy['edges']): Bundle[] {
 }
 
 const named = (moves: string[]) =>
-  moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ')
+  moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ').replaceAll('_', ' ')
 
 /** Phases on a line in the policy's order, ends in the last column; what leads back is an arc above, failures go below. */
 function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
@@ -93,7 +94,7 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
         </select>
       )}
       {policies.length === 0 && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
-      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} /> : <div className="graph" />}
+      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={HEIGHT} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
           {severity} {code}: {phase && `${phase}: `}

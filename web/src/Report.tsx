@@ -176,7 +176,7 @@ export function Usage() {
                 <th className="number">Runs</th>
                 <th className="number">Tokens</th>
                 <th className="number">Cost</th>
-                <th className="bar" />
+                <td className="bar" />
               </tr>
             </thead>
             <tbody>
