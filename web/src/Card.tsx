@@ -1,0 +1,283 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { Link } from 'wouter'
+import { act, type Act, asks, type Issue, type Policy, queries, Refused, told } from './api'
+import { count, evidence, to, when } from './look'
+import { Ago, Findings, useDraft, When, Words } from './parts'
+
+// --- approvals that can be taken back ---------------------------------------------------------------------------
+
+const TAKE_BACK = 5000
+
+type Sent = { issue: string; body: Act; due: number; timer: number; done: (said: string | null, error: unknown) => void }
+
+// They outlive their card, so that whoever goes on to the next page has approved all the same.
+const waiting = new Map<string, Sent>()
+let seen: Sent[] = []
+const heard = new Set<() => void>()
+
+function changed() {
+  seen = [...waiting.values()]
+  heard.forEach(tell => tell())
+}
+
+function onSent(tell: () => void) {
+  heard.add(tell)
+  return () => void heard.delete(tell)
+}
+
+const useWaiting = () => useSyncExternalStore(onSent, () => seen)
+
+function sendSoon(issue: string, body: Act, done: Sent['done']) {
+  if (waiting.has(issue)) return
+  const timer = window.setTimeout(() => {
+    waiting.delete(issue)
+    changed()
+    act(issue, body).then(
+      ({ said }) => done(said, null),
+      (error: unknown) => done(null, error),
+    )
+  }, TAKE_BACK)
+  waiting.set(issue, { issue, body, due: Date.now() + TAKE_BACK, timer, done })
+  changed()
+}
+
+function takeBack(issue: string) {
+  clearTimeout(waiting.get(issue)?.timer)
+  waiting.delete(issue)
+  changed()
+}
+
+function Left({ due }: { due: number }) {
+  const [left, set] = useState(TAKE_BACK)
+  useEffect(() => {
+    const timer = setInterval(() => set(Math.max(0, due - Date.now())), 250)
+    return () => clearInterval(timer)
+  }, [due])
+  return <span aria-hidden>{Math.ceil(left / 1000)} s</span>
+}
+
+/** What is about to be sent, wherever on the page a person is by then. */
+export function Sending() {
+  const sent = useWaiting()
+  if (!sent.length) return null
+  return (
+    <div className="sending" role="status">
+      {sent.map(({ issue, due }) => (
+        <p key={issue}>
+          Approving {issue} in <Left due={due} />{' '}
+          <button onClick={() => takeBack(issue)}>Take back</button>
+        </p>
+      ))}
+    </div>
+  )
+}
+
+// --- acts -------------------------------------------------------------------------------------------------------
+
+type Came = { said: string | null; error: unknown; of: string | null }
+const NOTHING: Came = { said: null, error: null, of: null }
+
+/** What a person can do about an issue as it stands, and the words that go with it. */
+export function Acts({ issue }: { issue: Issue }) {
+  const [text, write] = useDraft(issue.issue)
+  const [phase, choose] = useState('')
+  const [looking, look] = useState(false)
+  const [said, say] = useState(NOTHING)
+  const words = useRef<HTMLTextAreaElement>(null)
+  const approving = useWaiting().some(one => one.issue === issue.issue)
+  const { question, code, state, flags } = issue
+
+  const done = (found: string | null, error: unknown) => {
+    say({ said: found, error, of: question?.asked ?? null })
+    if (error === null) write('')
+    if (error instanceof Refused && error.status === 409) void queries.invalidateQueries()
+  }
+  const doing = useMutation({
+    mutationFn: (body: Act) => act(issue.issue, body),
+    onSuccess: ({ said }) => done(said, null),
+    onError: error => done(null, error),
+  })
+  const send = (what: Act['do'], more: Partial<Act> = {}) => {
+    say(NOTHING)
+    const asked = ['approve', 'reject', 'answer'].includes(what) ? { asked: question?.asked ?? null } : {}
+    const body: Act = { do: what, message: text, ...asked, ...more }
+    if (what === 'approve') sendSoon(issue.issue, body, done)
+    else doing.mutate(body)
+  }
+  const approve = () => {
+    look(!looking && flags.length > 0)
+    if (looking || !flags.length) send('approve', { flags })
+  }
+  const wanting = (then: () => void) => () => (text.trim() ? then() : words.current?.focus())
+
+  const busy = doing.isPending || approving
+  const asksApproval = question !== null && code === 'question'
+  const asksWords = question !== null && code === 'input'
+  const parked = state === 'parked'
+  if (state === 'closed') return null
+  if (said.said !== null && said.of === (question?.asked ?? null)) {
+    return (
+      <div className="do">
+        <p role="status">
+          ✓ {said.said}; the daemon sees it at its next look. <button onClick={() => say(NOTHING)}>Say something else</button>
+        </p>
+      </div>
+    )
+  }
+  return (
+    <div className="do">
+      <label>
+        {asksApproval ? 'Words for the agent' : asksWords ? 'Your answer' : 'Words for whoever reads the issue'}
+        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} value={text} onChange={event => write(event.target.value)} />
+      </label>
+      {looking && (
+        <p className="line" role="alert">
+          Its work touches <b>{flags.join(', ')}</b>. Look at it first; then say once more that you approve.
+        </p>
+      )}
+      <div className="acts">
+        {asksApproval && (
+          <>
+            <button className="yes" data-key="a" disabled={busy} onClick={approve}>
+              {looking ? `I have seen ${flags.length === 1 ? 'it' : 'them'}: approve` : 'Approve'} <kbd>a</kbd>
+            </button>
+            {looking && <button onClick={() => look(false)}>Not yet</button>}
+            <button disabled={busy} onClick={wanting(() => send('reject'))} title="Wants words">
+              Ask for changes <kbd>x</kbd>
+            </button>
+          </>
+        )}
+        {asksWords && (
+          <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>
+            Answer <kbd>x</kbd>
+          </button>
+        )}
+        {parked && <Retry policy={issue.policy} phase={phase} choose={choose} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
+        {code === 'paused' ? (
+          <button data-key="t" disabled={busy} onClick={() => send('release')}>
+            Release <kbd>t</kbd>
+          </button>
+        ) : (
+          <button data-key="t" disabled={busy} onClick={() => send('take')}>
+            Take <kbd>t</kbd>
+          </button>
+        )}
+      </div>
+      <Said error={said.error}>
+        {doing.isPending
+          ? 'being written to the tracker …'
+          : approving && 'approved; it is sent in a moment, and can be taken back until then'}
+      </Said>
+    </div>
+  )
+}
+
+function Said({ error, children }: { error: unknown; children: ReactNode }) {
+  if (error === null) return <p role="status">{children}</p>
+  return (
+    <p role="alert" className="line bad">
+      Not done, and your words are still here: {told(error)}
+    </p>
+  )
+}
+
+type Retrying = { policy: string | null; phase: string; choose: (phase: string) => void; busy: boolean; retry: () => void }
+
+function Retry({ policy, phase, choose, busy, retry }: Retrying) {
+  const { data } = useQuery({ ...asks.policy(policy ?? ''), enabled: policy !== null })
+  return (
+    <>
+      <button className="yes" disabled={busy} onClick={retry}>
+        Start afresh
+      </button>
+      <label className="inline">
+        with{' '}
+        <select value={phase} onChange={event => choose(event.target.value)}>
+          <option value="">the phase where it ended</option>
+          {data?.phases
+            .filter(one => one.kind !== 'end')
+            .map(one => (
+              <option key={one.name}>{one.name}</option>
+            ))}
+        </select>
+      </label>
+    </>
+  )
+}
+
+// --- what follows -----------------------------------------------------------------------------------------------
+
+const MOVES = [
+  ['approved', 'approve'],
+  ['changes_requested', 'changes'],
+] as const
+const ENDS: Record<string, string> = { close: 'closed', park: 'parked' }
+
+/** What an answer leads to, by the edges of the policy; of a question in the midst of an agent's phase it has none. */
+export function Follows({ issue }: { issue: Issue }) {
+  const { data } = useQuery({ ...asks.policy(issue.policy ?? ''), enabled: issue.policy !== null })
+  if (!issue.question || issue.code !== 'question') return null
+  const asking = data?.phases.find(one => one.name === issue.question?.phase)
+  if (!data || !asking) return <p className="follows"> </p>
+  if (asking.kind !== 'human') return <p className="follows">Asked in the midst of {asking.name}: where an answer leads is not the policy&apos;s to say</p>
+  return (
+    <p className="follows">
+      {MOVES.flatMap(([move, word]) => targets(data, asking.name, move).map(target => <Way key={move} word={word} target={target} />))}
+      {issue.due &&
+        targets(data, asking.name, 'deadline').map(target => <Way key="deadline" word={`no answer until ${when(issue.due!)}`} target={target} />)}
+    </p>
+  )
+}
+
+const targets = ({ edges }: Policy, source: string, move: string) =>
+  edges.filter(edge => edge.source === source && edge.move === move).map(edge => edge.target)
+
+const Way = ({ word, target }: { word: string; target: string }) => (
+  <span>
+    {word} → <b>{ENDS[target] ?? target}</b>
+  </span>
+)
+
+// --- cards ------------------------------------------------------------------------------------------------------
+
+export type Shown = { issue: Issue; gone: boolean }
+
+/** A question to a person with what is to be known before it is answered. */
+export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) {
+  const { issue: id, title, question, reason, priority, runs, cycle, since, due } = issue
+  const name = `card-${id}`
+  return (
+    <li data-step tabIndex={-1} className={gone ? 'card gone' : 'card'} aria-labelledby={name}>
+      <h3 id={name}>
+        <Link href={to.issue(id)}>{id}</Link> <span>{title}</span>
+      </h3>
+      <p className="quiet facts">
+        <span>{question?.phase ?? issue.phase}</span>
+        <span>
+          for <Ago at={since} />
+        </span>
+        {due && (
+          <span>
+            until <When at={due} />
+          </span>
+        )}
+        <span>P{priority}</span>
+        <span>{count(runs, 'run')}</span>
+        {cycle > 1 && <span>cycle {cycle}</span>}
+      </p>
+      <blockquote>
+        <Words text={question?.text ?? reason} />
+      </blockquote>
+      <Findings found={evidence(issue)} />
+      <Follows issue={issue} />
+      {gone ? (
+        <p className="line">
+          It waits for you no more: it was answered, here or elsewhere. <button onClick={dismiss}>Dismiss</button>
+        </p>
+      ) : (
+        <Acts issue={issue} />
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,262 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { api, asks, current, type Daemon, got, leave, told } from './api'
+import { Sending } from './Card'
+import { useConnection } from './live'
+import { count, figure, when } from './look'
+import { Coded } from './parts'
+
+const PLACES = [
+  ['/', 'Now', 'n'],
+  ['/issues', 'Issues', 'i'],
+  ['/runs', 'Runs', 'r'],
+  ['/report', 'Report', 'p'],
+  ['/usage', 'Usage', 'u'],
+] as const
+
+const KEYS = [
+  ['g n · g i · g r', 'Now, Issues, Runs'],
+  ['g p · g u', 'Report, Usage'],
+  ['j · k', 'next, previous'],
+  ['Enter', 'open'],
+  ['a', 'approve what has the focus; five seconds to take it back'],
+  ['x', 'to the words for changes'],
+  ['t', 'take, or release'],
+  ['[ · ]', 'tab before, tab behind'],
+  ['/', 'filter'],
+  ['Esc', 'out of a field'],
+  ['?', 'these keys'],
+] as const
+
+const within = (place: string, href: string) => (href === '/' ? place === '/' : place.startsWith(href))
+
+export function Frame({ children }: { children: ReactNode }) {
+  const [place] = useLocation()
+  const dialog = useRef<HTMLDialogElement>(null)
+  useKeys(() => dialog.current?.showModal())
+  return (
+    <>
+      <a className="skip" href="#main">
+        To the content
+      </a>
+      <header>
+        <strong>Agent Shepherd</strong>
+        <nav aria-label="Pages">
+          {PLACES.map(([href, name]) => (
+            <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>
+              {name}
+            </Link>
+          ))}
+        </nav>
+        <Live />
+        <button className="plain keys" onClick={() => dialog.current?.showModal()}>
+          Keys <kbd>?</kbd>
+        </button>
+      </header>
+      <Lines />
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Sending />
+      <Help dialog={dialog} />
+    </>
+  )
+}
+
+function Live() {
+  const { live, at } = useConnection()
+  return (
+    <span role="status" className={live ? 'live' : 'live away'}>
+      {live ? 'live' : `as of ${when(at)}, not connected`}
+    </span>
+  )
+}
+
+// --- what is true of everything ---------------------------------------------------------------------------------
+
+type Pause = { by: string; why: string; until: string | null; provider: string | null; drain: boolean }
+type Budget = { scope: string; name: string; unit: string; used: number; limit: number; reached: boolean; until: string | null }
+type Provider = { provider: string; state: string; until: string | null; waiting: number; why: string }
+type Edit = { since: string; problems: string[]; more: number }
+type Runner = { runner: string; state: string; detail: string }
+type Notice = { target: string; error: string; waiting: number }
+
+const OUTAGES: Record<string, string> = { limited: 'is limited', down: 'is down', unauthorized: 'refuses our credentials' }
+const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the last hour' }
+
+function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pause?: Pause }[] {
+  const ended = daemon.ended ? ` since ${when(daemon.ended)} (${daemon.why})` : ''
+  const until = (at: string | null) => (at ? ` until ${when(at)}` : '')
+  const all = <T,>(list: Daemon['pauses']) => list as unknown as T[]
+  const edit = daemon.edit as unknown as Edit | null
+  return [
+    ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon is not running${ended}: nothing starts; \`ashep work\` starts it` }]),
+    ...(daemon.behind ? [{ key: 'behind', text: 'What follows may be some seconds old: not everything is drawn yet' }] : []),
+    ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full: nothing new is taken' }] : []),
+    ...all<Pause>(daemon.pauses).map(pause => ({
+      key: `pause ${pause.provider}`,
+      text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until it is resumed'}${pause.why && ` (${pause.why})`}: no run starts`,
+      pause,
+    })),
+    ...all<Provider>(daemon.providers).map(one => ({
+      key: `provider ${one.provider}`,
+      bad: true,
+      text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}; ${count(one.waiting, 'issue waits', 'issues wait')} (${one.why})`,
+    })),
+    ...all<Budget>(daemon.budgets).map(one => ({
+      key: `budget ${one.scope} ${one.name}`,
+      bad: one.reached,
+      text: `Budget ${one.reached ? 'used up' : 'nearly used up'}: ${figure(one.used)} of ${figure(one.limit)} ${one.unit} of ${BUDGETS[one.scope] ?? one.name}${until(one.until)}`,
+    })),
+    ...(edit ? [{ key: 'edit', bad: true, text: `An edit of ${when(edit.since)} is not in force, what was before it is: ${edit.problems[0] ?? ''}` }] : []),
+    ...all<Runner>(daemon.runners)
+      .filter(one => one.state !== 'up')
+      .map(one => ({ key: `runner ${one.runner}`, bad: true, text: `${one.runner} is ${one.state}: ${one.detail}` })),
+    ...all<Notice>(daemon.notices).map(one => ({ key: `notice ${one.target}`, text: `${one.target} is not told: ${one.error}` })),
+    ...(daemon.findings ? [{ key: 'findings', bad: true, text: `The last audit found ${count(daemon.findings, 'thing')}: \`ashep audit\`` }] : []),
+  ]
+}
+
+function Lines() {
+  const { data } = useQuery(asks.now())
+  const lines = data ? linesOf(data.daemon) : []
+  return (
+    <div className="lines" role="region" aria-label="What is true of everything" hidden={!lines.length}>
+      {lines.map(({ key, bad, text, pause }) => (
+        <p key={key} className={bad ? 'line bad' : 'line'}>
+          <span>
+            {bad ? '! ' : ''}
+            <Coded text={text} />
+          </span>
+          {pause && data?.daemon.running && <Resume provider={pause.provider} />}
+        </p>
+      ))}
+    </div>
+  )
+}
+
+function Resume({ provider }: { provider: string | null }) {
+  const resume = useMutation({ mutationFn: () => got(api.POST('/api/v1/resume', { body: { provider } })) })
+  return (
+    <>
+      <button onClick={() => resume.mutate()} disabled={resume.isPending}>
+        Resume
+      </button>
+      <span role="status">{resume.isError ? told(resume.error) : resume.data?.said}</span>
+    </>
+  )
+}
+
+// --- keys -------------------------------------------------------------------------------------------------------
+
+const LETTERS = 'ashep-keys'
+const FIELDS = 'input, textarea, select, [contenteditable]'
+
+/** Keys press what is on the page, so that a key does what the mouse does. */
+function useKeys(help: () => void) {
+  const [, go] = useLocation()
+  const told = useRef(help)
+  told.current = help
+  useEffect(() => {
+    let led = 0
+    const pressed = (event: KeyboardEvent) => {
+      const on = event.target as HTMLElement
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
+      if (on.matches(FIELDS)) {
+        if (event.key === 'Escape') (on.closest<HTMLElement>('[data-step]') ?? on).focus(), on.blur()
+        return
+      }
+      if (document.querySelector('dialog[open]') || localStorage.getItem(LETTERS) === 'off' || event.repeat) return
+      const place = Date.now() - led < 1500 ? PLACES.find(([, , key]) => key === event.key) : undefined
+      led = event.key === 'g' ? Date.now() : 0
+      if (place) go(place[0])
+      else if (event.key === '?') told.current()
+      else if (event.key === '/') document.querySelector<HTMLElement>('input[type=search]')?.focus()
+      else if (event.key === 'j' || event.key === 'k') step(event.key === 'j' ? 1 : -1)
+      else if (event.key === 'Enter' && on.matches('[data-step]:not(a)')) on.querySelector('a')?.click()
+      else if (event.key === '[' || event.key === ']') tab(event.key === ']' ? 1 : -1)
+      else if ('axt'.includes(event.key)) press(event.key)
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [go])
+}
+
+function step(by: number) {
+  const all = [...document.querySelectorAll<HTMLElement>('[data-step]')]
+  const at = all.findIndex(one => one.contains(document.activeElement))
+  const next = all[Math.min(all.length - 1, Math.max(0, at + by))]
+  next?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
+}
+
+function tab(by: number) {
+  const all = [...document.querySelectorAll<HTMLElement>('.tabs a')]
+  all[all.findIndex(one => one.ariaCurrent === 'page') + by]?.click()
+}
+
+function press(key: string) {
+  const acts = document.activeElement?.closest('[data-step]') ?? document.querySelector('[data-alone]')
+  const found = acts?.querySelector<HTMLButtonElement>(`[data-key=${key}]`)
+  if (key === 'x') found?.focus()
+  else found?.click()
+}
+
+// --- help -------------------------------------------------------------------------------------------------------
+
+export const SCHEME = 'ashep-scheme'
+export const shine = (scheme: string | null) => document.documentElement.setAttribute('data-scheme', scheme ?? 'system')
+
+function Help({ dialog }: { dialog: React.RefObject<HTMLDialogElement | null> }) {
+  const [scheme, choose] = useState(() => localStorage.getItem(SCHEME) ?? 'system')
+  const [letters, set] = useState(() => localStorage.getItem(LETTERS) !== 'off')
+  return (
+    <dialog ref={dialog} aria-labelledby="keys">
+      <h2 id="keys">Keys</h2>
+      <dl>
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <label>
+        <input
+          type="checkbox"
+          checked={letters}
+          onChange={event => {
+            set(event.target.checked)
+            localStorage.setItem(LETTERS, event.target.checked ? 'on' : 'off')
+          }}
+        />{' '}
+        Keys do this
+      </label>
+      <label>
+        Colours{' '}
+        <select
+          value={scheme}
+          onChange={event => {
+            choose(event.target.value)
+            localStorage.setItem(SCHEME, event.target.value)
+            shine(event.target.value)
+          }}
+        >
+          <option value="system">as the system has them</option>
+          <option value="light">light</option>
+          <option value="dark">dark</option>
+        </select>
+      </label>
+      <p className="quiet">You are here as {current()?.person}; your answers are written under this name.</p>
+      <div className="acts">
+        <button onClick={() => dialog.current?.close()}>Close</button>
+        <button onClick={() => void leave()}>End the session</button>
+      </div>
+    </dialog>
+  )
+}

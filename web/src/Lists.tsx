@@ -1,0 +1,256 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
+import { Link, useLocation, useSearch } from 'wouter'
+import { api, got, type Issue, type RunRecord, type State } from './api'
+import { count, money, RUNS, short, STATES, to, took } from './look'
+import { Ago, Empty, H1, Loading, Mark, Stands, Trouble, useNow, When } from './parts'
+
+const ROW = 48
+const PAGE = 100
+
+/** What a list is narrowed to stands in the address, so that Back and a link lead to the same list. */
+function useFilter(): [URLSearchParams, (name: string, value: string) => void] {
+  const search = useSearch()
+  const [place, go] = useLocation()
+  const set = (name: string, value: string) => {
+    const next = new URLSearchParams(search)
+    if (value) next.set(name, value)
+    else next.delete(name)
+    go(`${place}${next.size ? `?${next}` : ''}`, { replace: true })
+  }
+  return [new URLSearchParams(search), set]
+}
+
+type Rows<T> = {
+  name: string
+  className: string
+  heads: string[]
+  items: T[]
+  total?: number
+  more: () => void
+  state: (one: T) => State
+  row: (one: T) => ReactNode
+}
+
+/** Only the rows in sight are made; the next page is asked for before they are. */
+function Rows<T>({ name, className, heads, items, total, more, state, row }: Rows<T>) {
+  const box = useRef<HTMLDivElement>(null)
+  const view = useVirtualizer({ count: items.length, getScrollElement: () => box.current, estimateSize: () => ROW, overscan: 12 })
+  const shown = view.getVirtualItems()
+  const last = shown.at(-1)?.index ?? 0
+  useEffect(() => {
+    if (last > items.length - 30) more()
+  }, [last, items.length, more])
+  return (
+    <div ref={box} className={`rows ${className}`} role="table" aria-label={name} aria-rowcount={total ?? -1}>
+      <div role="row" className="row heads">
+        {heads.map(head => (
+          <span key={head} role="columnheader">
+            {head}
+          </span>
+        ))}
+      </div>
+      <div role="rowgroup" className="inner" style={{ height: view.getTotalSize() }}>
+        {shown.map(({ index, start }) => {
+          const one = items[index]!
+          return (
+            <div key={index} role="row" aria-rowindex={index + 2} className={`row s-${state(one)}`} style={{ transform: `translateY(${start}px)` }}>
+              {row(one)}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}
+
+// --- issues -----------------------------------------------------------------------------------------------------
+
+export function Issues() {
+  const [filter, narrow] = useFilter()
+  const [state, phase, policy, text] = ['state', 'phase', 'policy', 'q'].map(name => filter.get(name) ?? '') as [State | '', string, string, string]
+  const q = useDeferredValue(text)
+  const asked = useInfiniteQuery({
+    queryKey: ['issues', state, phase, policy, q],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) =>
+      got(
+        api.GET('/api/v1/issues', {
+          params: {
+            query: { state: state || undefined, phase: phase || undefined, policy: policy || undefined, q: q || undefined, limit: PAGE, after: pageParam },
+          },
+        }),
+      ),
+    getNextPageParam: page => page.next ?? undefined,
+    placeholderData: before => before,
+  })
+  const items = asked.data?.pages.flatMap(page => page.items) ?? []
+  const total = asked.data?.pages[0]?.total
+  return (
+    <>
+      <H1 title="Issues" />
+      <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
+        <label>
+          Id or title
+          <input type="search" maxLength={200} value={text} onChange={event => narrow('q', event.target.value)} />
+        </label>
+        <label>
+          State
+          <select value={state} onChange={event => narrow('state', event.target.value)}>
+            <option value="">all</option>
+            {(Object.keys(STATES) as State[]).map(one => (
+              <option key={one} value={one}>
+                {STATES[one].word}
+              </option>
+            ))}
+          </select>
+        </label>
+        {['phase', 'policy'].map(
+          name =>
+            filter.has(name) && (
+              <button key={name} type="button" onClick={() => narrow(name, '')}>
+                {name} {filter.get(name)} <span aria-label="take this filter off">✕</span>
+              </button>
+            ),
+        )}
+        <span role="status">{total !== undefined && count(total, 'issue')}</span>
+      </form>
+      <Trouble of={asked} />
+      {asked.isPending ? (
+        <Loading />
+      ) : items.length ? (
+        <Rows<Issue>
+          name="Issues"
+          className="issues"
+          heads={['State', 'Issue', 'Title', 'Phase', 'For', 'Why']}
+          items={items}
+          total={total}
+          more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
+          state={one => one.state}
+          row={one => (
+            <>
+              <span role="cell">
+                <Stands state={one.state} />
+              </span>
+              <span role="rowheader">
+                <Link data-step href={to.issue(one.issue)}>
+                  {one.issue}
+                </Link>
+              </span>
+              <span role="cell">{one.title}</span>
+              <span role="cell">{one.phase}</span>
+              <span role="cell">
+                <Ago at={one.since} />
+              </span>
+              <span role="cell" className="quiet" title={one.reason}>
+                {one.reason}
+              </span>
+            </>
+          )}
+        />
+      ) : (
+        !asked.error && (
+          <Empty>
+            {filter.size
+              ? 'No issue is like that; take a filter off.'
+              : 'No issue is known. `bd create` makes one, and the daemon sees it once it is ready; `ashep work` starts the daemon.'}
+          </Empty>
+        )
+      )}
+    </>
+  )
+}
+
+// --- runs -------------------------------------------------------------------------------------------------------
+
+export function Runs() {
+  const [filter, narrow] = useFilter()
+  const [state, agent, issue] = ['state', 'agent', 'issue'].map(name => filter.get(name) ?? '') as [string, string, string]
+  const now = useNow()
+  const asked = useInfiniteQuery({
+    queryKey: ['runs', state, agent, issue],
+    initialPageParam: undefined as number | undefined,
+    queryFn: ({ pageParam }) =>
+      got(
+        api.GET('/api/v1/runs', {
+          params: { query: { state: state || undefined, agent: agent || undefined, issue: issue || undefined, limit: PAGE, before: pageParam } },
+        }),
+      ),
+    getNextPageParam: page => page.next ?? undefined,
+    placeholderData: before => before,
+  })
+  const items = asked.data?.pages.flatMap(page => page.items) ?? []
+  const agents = [...new Set([...items.map(one => one.agent), ...(agent ? [agent] : [])])].sort()
+  return (
+    <>
+      <H1 title="Runs" />
+      <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
+        <label>
+          State
+          <select value={state} onChange={event => narrow('state', event.target.value)}>
+            <option value="">all</option>
+            {Object.entries(RUNS).map(([one, { word }]) => (
+              <option key={one} value={one}>
+                {word}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Agent
+          <select value={agent} onChange={event => narrow('agent', event.target.value)}>
+            <option value="">all</option>
+            {agents.map(one => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+        {issue && (
+          <button type="button" onClick={() => narrow('issue', '')}>
+            issue {issue} <span aria-label="take this filter off">✕</span>
+          </button>
+        )}
+      </form>
+      <Trouble of={asked} />
+      {asked.isPending ? (
+        <Loading />
+      ) : items.length ? (
+        <Rows<RunRecord>
+          name="Runs, the newest first"
+          className="runs"
+          heads={['State', 'Run', 'Agent', 'Planned', 'Took', 'Cost', 'What came of it']}
+          items={items}
+          more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
+          state={one => RUNS[one.state].as}
+          row={one => (
+            <>
+              <span role="cell">
+                <Mark as={RUNS[one.state].as} sign={RUNS[one.state].sign}>
+                  {RUNS[one.state].word}
+                </Mark>
+              </span>
+              <span role="rowheader">
+                <Link href={to.issue(one.issue)}>{one.issue}</Link> /{' '}
+                <Link data-step href={to.run(one.run)}>
+                  {short(one.run)}
+                </Link>
+              </span>
+              <span role="cell">{one.agent}</span>
+              <span role="cell">
+                <When at={one.planned_at} />
+              </span>
+              <span role="cell">{took(one, now)}</span>
+              <span role="cell">{one.cost > 0 && money(one.cost)}</span>
+              <span role="cell" className="quiet">
+                {[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}
+              </span>
+            </>
+          )}
+        />
+      ) : (
+        !asked.error && <Empty>{filter.size ? 'No run is like that; take a filter off.' : 'There is no run yet; `ashep work` starts the first.'}</Empty>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,178 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { lazy, Suspense, useEffect, useState } from 'react'
+import { Link } from 'wouter'
+import { api, asks, got, type Issue, type State, told } from './api'
+import { Card, type Shown } from './Card'
+import { count, short, STATES, to } from './look'
+import { Ago, Empty, H1, Loading, Section, Trouble, useWide } from './parts'
+
+const PolicyGraph = lazy(() => import('./PolicyGraph'))
+
+export function Now() {
+  const asked = useQuery(asks.now())
+  const { data } = asked
+  const wide = useWide()
+  return (
+    <>
+      <H1 title={data?.waiting.length ? `(${data.waiting.length}) Now` : 'Now'}>Now</H1>
+      <Trouble of={asked} />
+      {data ? (
+        <>
+          <Chips counts={data.counts} />
+          <div className="two">
+            <Waiting waiting={data.waiting} running={data.running.length} />
+            <div>
+              {wide && (
+                <Suspense fallback={<Loading />}>
+                  <PolicyGraph policies={data.policies} />
+                </Suspense>
+              )}
+              <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.length > 0} />
+              {!wide && <Phases policies={data.policies} />}
+            </div>
+          </div>
+        </>
+      ) : (
+        asked.isPending && <Loading />
+      )}
+    </>
+  )
+}
+
+function Chips({ counts }: { counts: Partial<Record<State, number>> }) {
+  return (
+    <ul className="chips" aria-label="Issues by state">
+      {(Object.keys(STATES) as State[]).map(state => (
+        <li key={state} className={`s-${state}`}>
+          <Link href={to.issues({ state })}>
+            <i aria-hidden>{STATES[state].sign}</i> <b>{counts[state] ?? 0}</b> {STATES[state].word}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+// --- what waits -------------------------------------------------------------------------------------------------
+
+/** Cards stay where they are while one has the focus, and one that was answered elsewhere stays until it is dismissed. */
+function merged(before: Shown[], waiting: Issue[], still: boolean): Shown[] {
+  const known = new Map(waiting.map(issue => [issue.issue, issue]))
+  const kept = before.map(({ issue }) => ({ issue: known.get(issue.issue) ?? issue, gone: !known.has(issue.issue) }))
+  const there = new Set(before.map(({ issue }) => issue.issue))
+  if (still) return [...kept, ...waiting.filter(one => !there.has(one.issue)).map(issue => ({ issue, gone: false }))]
+  const cards = waiting.map(issue => ({ issue, gone: false }))
+  kept.forEach((card, place) => card.gone && cards.splice(place, 0, card))
+  return cards
+}
+
+const inCards = () => document.activeElement?.closest('.cards') != null
+
+function useCards(waiting: Issue[]): [Shown[], (which: (card: Shown) => boolean) => void] {
+  const [cards, set] = useState<Shown[]>(() => merged([], waiting, false))
+  useEffect(() => set(before => merged(before, waiting, inCards())), [waiting])
+  return [cards, which => set(before => before.filter(card => !which(card)))]
+}
+
+function Waiting({ waiting, running }: { waiting: Issue[]; running: number }) {
+  const [cards, dismiss] = useCards(waiting)
+  const gone = cards.filter(card => card.gone).length
+  return (
+    <Section
+      name="waiting"
+      title={
+        <>
+          Waits for you <span className="badge">{waiting.length}</span>
+        </>
+      }
+    >
+      {gone > 1 && <button onClick={() => dismiss(card => card.gone)}>Dismiss the {gone} that were answered</button>}
+      {cards.length ? (
+        <ol className="cards">
+          {cards.map(card => (
+            <Card key={card.issue.issue} {...card} dismiss={() => dismiss(({ issue }) => issue.issue === card.issue.issue)} />
+          ))}
+        </ol>
+      ) : (
+        <Empty>{`Nothing waits for you; ${count(running, 'run is', 'runs are')} under way. What a policy, an agent or delicate work asks of a person stands here.`}</Empty>
+      )}
+    </Section>
+  )
+}
+
+// --- what runs --------------------------------------------------------------------------------------------------
+
+function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolean; paused: boolean }) {
+  return (
+    <Section name="running" title="Running">
+      {running.length ? (
+        <div className="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th>Issue</th>
+                <th>Run</th>
+                <th>For</th>
+              </tr>
+            </thead>
+            <tbody>
+              {running.map(({ issue, title, run, phase, since, reason }) => (
+                <tr key={issue}>
+                  <td>
+                    <Link data-step href={to.issue(issue)}>
+                      {issue}
+                    </Link>{' '}
+                    <span className="quiet">{title}</span>
+                  </td>
+                  <td className="short">{run ? <Link href={to.run(run)}>{short(run)}</Link> : <span title={reason}>{phase ?? reason}</span>}</td>
+                  <td className="number">
+                    <Ago at={since} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <Empty>{daemon ? 'No run is under way.' : 'No run is under way, for the daemon is not running; `ashep work` starts it.'}</Empty>
+      )}
+      {daemon && !paused && <Pause />}
+    </Section>
+  )
+}
+
+function Pause() {
+  const pause = useMutation({ mutationFn: (minutes: number) => got(api.POST('/api/v1/pause', { body: { minutes } })) })
+  return (
+    <div className="acts">
+      <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>
+        Pause for an hour
+      </button>
+      <span role="status">{pause.isError ? told(pause.error) : pause.data?.said}</span>
+    </div>
+  )
+}
+
+// --- a policy without its graph ---------------------------------------------------------------------------------
+
+function Phases({ policies }: { policies: string[] }) {
+  return policies.map(policy => <PhasesOf key={policy} policy={policy} />)
+}
+
+function PhasesOf({ policy }: { policy: string }) {
+  const { data } = useQuery(asks.policy(policy))
+  if (!data?.phases.some(one => one.issues)) return null
+  return (
+    <Section name={`policy-${policy}`} title={`Policy ${policy}`}>
+      <ol className="phases">
+        {data.phases
+          .filter(one => one.issues !== null)
+          .map(({ name, kind, issues }) => (
+            <li key={name}>
+              {kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>} <b>{issues}</b>
+            </li>
+          ))}
+      </ol>
+    </Section>
+  )
+}

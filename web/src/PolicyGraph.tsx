@@ -1,0 +1,139 @@
+import { useQueries } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { Link } from 'wouter'
+import { asks, type Policy, type State } from './api'
+import Flow, { type Arrow, type Box } from './Flow'
+import { count, STATES, to } from './look'
+import { Empty, Section } from './parts'
+
+const SIZE = { width: 124, height: 54 }
+const STEP = { x: 206, y: 78 }
+const HEIGHT = 240
+const FAILURES = new Set(['failed', 'partial', 'timed out', 'stalled'])
+const ENDS: Record<string, { as: State; state?: State }> = {
+  close: { as: 'closed', state: 'closed' },
+  park: { as: 'parked', state: 'parked' },
+  ask: { as: 'person' },
+}
+
+type Bundle = { source: string; target: string; kind: string; moves: string[]; findings: string[] }
+
+/** All moves of a kind that lead from one box to another, together. */
+function bundles(edges: Policy['edges']): Bundle[] {
+  const found = new Map<string, Bundle>()
+  for (const { source, target, kind, move, findings } of edges) {
+    const key = [source, target, kind].join('\n')
+    const one = found.get(key) ?? { source, target, kind, moves: [], findings: [] }
+    one.moves.push(move)
+    one.findings.push(...findings)
+    found.set(key, one)
+  }
+  return [...found.values()]
+}
+
+const named = (moves: string[]) =>
+  moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ').replaceAll('_', ' ')
+
+/** Phases on a line in the policy's order, ends in the last column; what leads back is an arc above, failures go below. */
+function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
+  const steps = phases.filter(one => one.kind !== 'end')
+  const ends = phases.filter(one => one.kind === 'end')
+  const column = new Map(phases.map(one => [one.name, one.kind === 'end' ? steps.length : steps.indexOf(one)]))
+  const lane = new Map(ends.map((one, place) => [one.name, place]))
+  const boxes = phases.map(({ name, kind, issues, capabilities, findings }): Box => {
+    const end = ENDS[name]
+    const as = kind === 'end' ? (end?.as ?? 'closed') : kind === 'human' ? 'person' : issues ? 'running' : 'not_eligible'
+    const needs = capabilities.filter(one => one !== name).join(', ')
+    return {
+      id: name,
+      x: (column.get(name) ?? 0) * STEP.x,
+      y: (lane.get(name) ?? 0) * STEP.y,
+      title: name,
+      lines: [issues === null ? '' : count(issues, 'issue'), findings.join(', ') || needs].filter(Boolean),
+      sign: kind === 'agent' ? '▶' : STATES[as].sign,
+      as,
+      shape: kind === 'agent' ? undefined : kind,
+      bad: findings.length > 0,
+      href: kind !== 'end' ? to.issues({ policy, phase: name }) : end?.state && to.issues({ policy, state: end.state }),
+    }
+  })
+  const arrows = bundles(edges).map(({ source, target, kind, moves, findings }, place): Arrow => {
+    const [from = 0, into = 0] = [column.get(source), column.get(target)]
+    const way = into <= from ? 'over' : into === from + 1 && kind !== 'failure' && !lane.get(target) ? 'on' : lane.get(target) ? 'under' : 'over'
+    return {
+      id: `${place}`,
+      source,
+      target,
+      label: named(moves),
+      way,
+      rise: 34 + 20 * Math.abs(into - from),
+      dashed: kind === 'failure' || kind === 'deadline',
+      bad: findings.length > 0,
+    }
+  })
+  return [boxes, arrows]
+}
+
+export default function PolicyGraph({ policies }: { policies: string[] }) {
+  const found = useQueries({ queries: policies.map(asks.policy) })
+  const [chosen, choose] = useState<string | null>(null)
+  const known = found.flatMap(({ data }) => (data ? [data] : []))
+  const many = (policy: Policy) => policy.phases.reduce((sum, one) => sum + (one.issues ?? 0), 0)
+  const busiest = known.toSorted((a, b) => many(b) - many(a))[0]
+  const policy = known.find(one => one.policy === chosen) ?? busiest
+  const graph = useMemo(() => (policy ? placed(policy) : null), [policy])
+  return (
+    <Section name="policy" title="Policy">
+      {known.length > 1 && policy && (
+        <select aria-label="Policy" value={policy.policy} onChange={event => choose(event.target.value)}>
+          {known.map(one => (
+            <option key={one.policy} value={one.policy}>
+              {one.policy}: {count(many(one), 'issue')}
+            </option>
+          ))}
+        </select>
+      )}
+      {policies.length === 0 && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
+      {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={HEIGHT} /> : <div className="graph" />}
+      {policy?.findings.map(({ code, severity, phase, message }) => (
+        <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
+          {severity} {code}: {phase && `${phase}: `}
+          {message}
+        </p>
+      ))}
+      {policy && <AsTable policy={policy} />}
+    </Section>
+  )
+}
+
+function AsTable({ policy: { policy, phases, edges } }: { policy: Policy }) {
+  return (
+    <details>
+      <summary>{policy} as a table</summary>
+      <div className="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th>Phase</th>
+              <th>Issues</th>
+              <th>Leads to</th>
+            </tr>
+          </thead>
+          <tbody>
+            {phases.map(({ name, kind, issues }) => (
+              <tr key={name}>
+                <th scope="row">{kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>}</th>
+                <td className="number">{issues}</td>
+                <td>
+                  {bundles(edges.filter(edge => edge.source === name))
+                    .map(one => `${named(one.moves)} → ${one.target}`)
+                    .join('; ')}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  )
+}

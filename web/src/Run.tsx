@@ -1,0 +1,188 @@
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { Link } from 'wouter'
+import { api, asks, got, type Run as Told } from './api'
+import { Checks } from './Issue'
+import { figure, lasting, money, RUNS, to, took } from './look'
+import { H1, Loading, Mark, Section, Trouble, useNow, When, Words } from './parts'
+
+type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
+type Verified = { at: string; tree: string | null; changed: boolean | null; results: Parameters<typeof Checks>[0]['checks'] | null }
+
+export default function Run({ issue, run }: { issue: string; run: string }) {
+  const asked = useQuery(asks.run(issue, run))
+  const { data } = asked
+  return (
+    <>
+      <H1 title={`${issue}/${run}`}>
+        <Link href={to.issue(issue)}>{issue}</Link>/{run}
+      </H1>
+      <Trouble of={asked} />
+      {data ? <Shown issue={issue} name={run} told={data} /> : asked.isPending && <Loading />}
+    </>
+  )
+}
+
+function Shown({ issue, name, told }: { issue: string; name: string; told: Told }) {
+  const { run, prompts, turns, rejected, commits } = told
+  const choice = told.choice as unknown as Choice
+  const verified = told.verified as unknown as Verified[]
+  const { sign, word, as } = RUNS[run.state]
+  const { outcome } = run
+  const now = useNow()
+  return (
+    <>
+      <div className={`stands s-${as}`}>
+        <div>
+          <p>
+            <Mark as={as} sign={sign}>
+              {word}
+            </Mark>{' '}
+            {outcome?.verdict && <b>{outcome.verdict}</b>} – <Words text={run.why} />
+          </p>
+          {outcome && (
+            <blockquote>
+              <Words text={outcome.summary} />
+            </blockquote>
+          )}
+          {run.error && (
+            <p className="line bad">
+              ! <Words text={run.error} />
+            </p>
+          )}
+        </div>
+      </div>
+      <div className="two even">
+        <Section name="choice" title="Why this agent">
+          <p>
+            <b>{run.agent}</b>: {choice.why}
+          </p>
+          <ul>
+            {choice.others?.map(({ agent, why }) => (
+              <li key={agent}>
+                not <b>{agent}</b>: {why}
+              </li>
+            ))}
+          </ul>
+        </Section>
+        <Section name="facts" title="Facts">
+          <Pairs
+            of={[
+              ['Phase', `${run.phase}, visit ${run.visit}, attempt ${run.attempt}`],
+              ['Model', [run.provider, run.model].filter(Boolean).join('/')],
+              ['Runner', [run.runner, choice.slug].filter(Boolean).join(', agent ')],
+              ['Access', run.access],
+              ['Planned', <When key="planned" at={run.planned_at} />],
+              ['Took', took(run, now)],
+              ['Time limit', choice.timeout && lasting(choice.timeout)],
+              ['Tokens', run.tokens > 0 && figure(run.tokens)],
+              ['Cost', run.cost > 0 && money(run.cost)],
+              ['Turns again', run.restarts > 0 && run.restarts],
+              ['Session', run.session && <code key="session">{run.session}</code>],
+              ['Decision', <Link key="trace" href={to.record(run.trace)}>{`#${run.trace}`}</Link>],
+            ]}
+          />
+        </Section>
+      </div>
+      <Section name="words" title="Prompts and answers">
+        {prompts.length === 0 && <p className="quiet">No prompt was written.</p>}
+        {prompts.map(({ n, sent }) => {
+          const turn = turns.filter(one => one.n === n).at(-1)
+          return (
+            <div key={n}>
+              <Text issue={issue} run={name} what="prompts" n={n}>
+                Prompt {n}, {sent ? <When at={sent} /> : 'not sent'}
+              </Text>
+              {turn?.answered && (
+                <Text issue={issue} run={name} what="answers" n={n}>
+                  Answer {n}, <When at={turn.at} />
+                </Text>
+              )}
+              {turn && !turn.answered && <p className="quiet">The words of answer {n} were not kept.</p>}
+              {turn?.error && <p className="line bad">! {turn.error}</p>}
+            </div>
+          )
+        })}
+      </Section>
+      {rejected.length > 0 && (
+        <Section name="rejected" title="Rejected outcomes">
+          <ul>
+            {rejected.map(({ at, n, why, then }, place) => (
+              <li key={place}>
+                <When at={at} /> answer {n}: <Words text={why} /> (then: {then})
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {(verified.length > 0 || commits.length > 0 || Boolean(outcome?.pointers.length)) && (
+        <Section name="evidence" title="Evidence">
+          {verified.map(({ at, tree, changed, results }, place) => (
+            <div key={place}>
+              <p>
+                <When at={at} /> git tree <code>{tree}</code>
+                {changed === false && <b>: it changes nothing</b>}
+              </p>
+              {results && results.length > 0 && <Checks checks={results} />}
+            </div>
+          ))}
+          <ul>
+            {commits.map(commit => (
+              <li key={commit}>
+                commit <code>{commit}</code>
+              </li>
+            ))}
+            {outcome?.pointers.map(pointer => (
+              <li key={pointer}>
+                <Words text={pointer} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      <p className="quiet">
+        The same in the terminal: <code>ashep show {run.run}</code>
+      </p>
+    </>
+  )
+}
+
+function Pairs({ of }: { of: [string, ReactNode][] }) {
+  return (
+    <dl className="pairs">
+      {of
+        .filter(([, value]) => value)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+type Which = { issue: string; run: string; what: 'prompts' | 'answers'; n: number }
+
+/** A text of a run, asked for when it is opened, and shown as what it is: text. */
+function Text({ issue, run, what, n, children }: Which & { children: ReactNode }) {
+  const [open, set] = useState(false)
+  const asked = useQuery({
+    queryKey: ['words', issue, run, what, n],
+    queryFn: () => {
+      const params = { params: { path: { issue, run, n: String(n) } } }
+      return got(what === 'prompts' ? api.GET('/api/v1/runs/{issue}/{run}/prompts/{n}', params) : api.GET('/api/v1/runs/{issue}/{run}/answers/{n}', params))
+    },
+    enabled: open,
+    staleTime: Infinity,
+  })
+  return (
+    <details onToggle={event => set(event.currentTarget.open)}>
+      <summary data-step>{children}</summary>
+      <Trouble of={asked} />
+      {asked.isLoading && <Loading />}
+      {asked.data && (asked.data.text === null ? <p className="quiet">This text is gone.</p> : <pre tabIndex={0}>{asked.data.text}</pre>)}
+      {asked.data?.cut && <p className="quiet">There is more of it than is shown.</p>}
+    </details>
+  )
+}

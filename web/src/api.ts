@@ -1,0 +1,156 @@
+import { QueryClient } from '@tanstack/react-query'
+import createClient from 'openapi-fetch'
+import type { components, paths } from './api-types'
+
+type Schemas = components['schemas']
+export type Issue = Schemas['Issue']
+export type State = Issue['state']
+export type Story = Schemas['IssueStory']
+export type Course = Schemas['Course']
+export type RunRecord = Schemas['RunRecord']
+export type Run = Schemas['Run']
+export type Policy = Schemas['Policy']
+export type Daemon = Schemas['Daemon']
+export type Act = Schemas['Act']
+export type Line = Schemas['Report']['sections'][string][number]
+
+/** A request that was answered with a problem. */
+export class Refused extends Error {
+  constructor(
+    public readonly status: number,
+    detail: string,
+  ) {
+    super(detail)
+  }
+}
+
+// --- who asks ---------------------------------------------------------------------------------------------------
+
+// The token is this tab's: never in a cookie, which every port of the host is sent, and never on the disk.
+const TOKEN = 'ashep-token'
+const PERSON = 'ashep-person'
+
+export type Session = { token: string; person: string }
+let session: Session | null = known()
+const heard = new Set<() => void>()
+
+function known(): Session | null {
+  const token = sessionStorage.getItem(TOKEN)
+  return token ? { token, person: sessionStorage.getItem(PERSON) ?? '' } : null
+}
+
+export const current = () => session
+export function onSession(tell: () => void) {
+  heard.add(tell)
+  return () => void heard.delete(tell)
+}
+
+function become(found: Session | null) {
+  session = found
+  if (found) {
+    sessionStorage.setItem(TOKEN, found.token)
+    sessionStorage.setItem(PERSON, found.person)
+  } else {
+    sessionStorage.removeItem(TOKEN)
+    sessionStorage.removeItem(PERSON)
+  }
+  heard.forEach(tell => tell())
+  if (found) void queries.invalidateQueries()
+}
+
+const tabs = new BroadcastChannel('ashep-session')
+tabs.onmessage = ({ data }: MessageEvent<'who?' | Session>) => {
+  if (data === 'who?') {
+    if (session) tabs.postMessage(session)
+  } else if (!session) become(data)
+}
+
+/** What a link's code is exchanged for, or what another tab knows; else an error that says why, or null. */
+export async function enter(): Promise<string | null> {
+  const code = new URLSearchParams(location.hash.slice(1)).get('enter')
+  if (code) {
+    history.replaceState(history.state, '', location.pathname + location.search)
+    const answer = api.POST('/api/v1/enter', { body: { code } })
+    try {
+      const found = await got(answer)
+      become(found)
+      tabs.postMessage(found)
+    } catch (error) {
+      if (!session) return told(error)
+    }
+  }
+  if (session) return null
+  tabs.postMessage('who?')
+  await new Promise(done => setTimeout(done, 250))
+  return null
+}
+
+export async function leave() {
+  await api.POST('/api/v1/leave').catch(() => null)
+  become(null)
+  queries.clear()
+}
+
+// --- asking -----------------------------------------------------------------------------------------------------
+
+export const api = createClient<paths>({ baseUrl: location.origin })
+api.use({
+  onRequest({ request }) {
+    request.headers.set('Accept', 'application/json')
+    if (session) request.headers.set('Authorization', `Bearer ${session.token}`)
+    return request
+  },
+  onResponse({ request, response }) {
+    if (response.status === 401) refused(request.headers.get('Authorization'))
+  },
+})
+
+/** The server knows this token no more; unless there is another by now, nobody is here. */
+export function refused(authorization: string | null) {
+  if (session && authorization === `Bearer ${session.token}`) become(null)
+}
+
+export async function got<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+  const { data, error, response } = await asked
+  if (data !== undefined) return data
+  const { detail } = (error ?? {}) as { detail?: string }
+  throw new Refused(response.status, detail || response.statusText || `the server answered ${response.status}`)
+}
+
+export function told(error: unknown): string {
+  if (error instanceof Refused) return error.message
+  return error instanceof TypeError ? 'the server does not answer' : String(error)
+}
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 60_000,
+      retry: (tries, error) => tries < 2 && !(error instanceof Refused && error.status < 500),
+      networkMode: 'always',
+    },
+    mutations: { networkMode: 'always' },
+  },
+})
+
+export const asks = {
+  now: () => ({ queryKey: ['now'], queryFn: () => got(api.GET('/api/v1/now')) }),
+  issue: (issue: string) => ({
+    queryKey: ['issue', issue],
+    queryFn: () => got(api.GET('/api/v1/issues/{issue}', { params: { path: { issue } } })),
+  }),
+  course: (issue: string) => ({
+    queryKey: ['course', issue],
+    queryFn: () => got(api.GET('/api/v1/issues/{issue}/runs', { params: { path: { issue } } })),
+  }),
+  run: (issue: string, run: string) => ({
+    queryKey: ['run', issue, run],
+    queryFn: () => got(api.GET('/api/v1/runs/{issue}/{run}', { params: { path: { issue, run } } })),
+  }),
+  policy: (policy: string) => ({
+    queryKey: ['policy', policy],
+    queryFn: () => got(api.GET('/api/v1/policies/{policy}', { params: { path: { policy } } })),
+  }),
+}
+
+export const act = (issue: string, body: Act) => got(api.POST('/api/v1/issues/{issue}', { params: { path: { issue } }, body }))

@@ -1,0 +1,118 @@
+import { useSyncExternalStore } from 'react'
+import { current, onSession, queries, refused } from './api'
+import type { components } from './api-types'
+
+type Changed = components['schemas']['Changed']
+export type Connection = { live: boolean; at: number }
+
+const FIRST_WAIT = 1000
+const LONGEST_WAIT = 30_000
+const BEAT = 15_000
+
+let connection: Connection = { live: true, at: Date.now() }
+let seq = 0
+let streaming: AbortController | null = null
+const heard = new Set<() => void>()
+const tabs = new BroadcastChannel('ashep-live')
+tabs.onmessage = ({ data }: MessageEvent<Changed | Connection>) => ('seq' in data ? changed(data) : say(data))
+
+function say(now: Connection) {
+  const silent = now.live && connection.live
+  connection = now
+  if (!silent) heard.forEach(tell => tell())
+}
+
+function tell(now: Connection) {
+  say(now)
+  tabs.postMessage(now)
+}
+
+export function useConnection(): Connection {
+  const subscribe = (tell: () => void) => {
+    heard.add(tell)
+    return () => void heard.delete(tell)
+  }
+  return useSyncExternalStore(subscribe, () => connection)
+}
+
+const OF_AN_ISSUE = new Set(['issue', 'course', 'run'])
+const FOR_EVER = new Set(['words', 'record'])
+
+const seqOf = (data: unknown): number | undefined => {
+  const { seq, pages } = (data ?? {}) as { seq?: number; pages?: { seq: number }[] }
+  return seq ?? pages?.[0]?.seq
+}
+
+function changed({ seq: found, issues }: Changed) {
+  say({ live: true, at: Date.now() })
+  if (found === seq) return
+  const first = seq === 0
+  seq = found
+  const touched = issues && new Set(issues)
+  const ask = (cancelRefetch: boolean) =>
+    queries.invalidateQueries(
+      {
+        predicate: ({ queryKey: [kind, issue], state }) =>
+          !FOR_EVER.has(String(kind)) &&
+          seqOf(state.data) !== found &&
+          (!touched || !OF_AN_ISSUE.has(String(kind)) || touched.has(String(issue))),
+        refetchType: document.hidden ? 'none' : 'active',
+      },
+      { cancelRefetch },
+    )
+  void ask(!first)
+  if (first) setTimeout(() => seq === found && void ask(false), 2 * FIRST_WAIT) // what was asked before this came
+}
+
+/** One stream for all tabs of a browser: whoever holds the lock reads it and tells the others. A hidden tab holds none. */
+function follow() {
+  streaming?.abort()
+  streaming = null
+  if (document.hidden || !current()) return
+  const { signal } = (streaming = new AbortController())
+  const held = navigator.locks?.request('ashep-events', { signal }, () => stream(signal)) ?? stream(signal)
+  held.catch(() => null)
+}
+
+export function watch() {
+  document.addEventListener('visibilitychange', follow)
+  onSession(follow)
+  follow()
+}
+
+async function stream(signal: AbortSignal) {
+  for (let wait = FIRST_WAIT; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+    try {
+      await read(signal, () => (wait = FIRST_WAIT))
+    } catch {
+      // it is told below
+    }
+    if (signal.aborted) return
+    tell({ live: false, at: connection.at })
+    await new Promise(done => setTimeout(done, wait))
+  }
+}
+
+async function read(outer: AbortSignal, begun: () => void) {
+  const authorization = `Bearer ${current()?.token}`
+  const silence = new AbortController()
+  const signal = AbortSignal.any([outer, silence.signal])
+  const answer = await fetch('/api/v1/events', { headers: { Authorization: authorization, Accept: 'text/event-stream' }, signal })
+  if (answer.status === 401) refused(authorization)
+  if (!answer.ok || !answer.body) throw new Error(String(answer.status))
+  begun()
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (let rest = ''; ;) {
+    const quiet = setTimeout(() => silence.abort(), 3 * BEAT)
+    const { value, done } = await reader.read().finally(() => clearTimeout(quiet))
+    if (done) return
+    tell({ live: true, at: Date.now() })
+    const parts = (rest + value).split('\n\n')
+    rest = parts.pop() ?? ''
+    for (const data of parts.flatMap(part => part.split('\n').filter(line => line.startsWith('data: ')))) {
+      const found = JSON.parse(data.slice(6)) as Changed
+      changed(found)
+      tabs.postMessage(found)
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import type { Issue, RunRecord, State } from './api'
+
+/** States as people see them: a word, a sign, and a colour (`s-…` of page.css), never a colour alone. */
+export const STATES: Record<State, { word: string; sign: string }> = {
+  person: { word: 'waits for you', sign: '?' },
+  running: { word: 'running', sign: '▶' },
+  time: { word: 'waits for a time', sign: '◷' },
+  parked: { word: 'parked', sign: '■' },
+  not_eligible: { word: 'not eligible', sign: '–' },
+  closed: { word: 'closed', sign: '✓' },
+}
+
+type Look = { word: string; sign: string; as: State }
+export const RUNS: Record<RunRecord['state'], Look> = {
+  planned: { word: 'planned', sign: '◷', as: 'time' },
+  running: { word: 'running', sign: '▶', as: 'running' },
+  succeeded: { word: 'succeeded', sign: '✓', as: 'closed' },
+  failed: { word: 'failed', sign: '✕', as: 'parked' },
+  timed_out: { word: 'timed out', sign: '⧖', as: 'parked' },
+  stalled: { word: 'stalled', sign: '⧖', as: 'parked' },
+  aborted: { word: 'aborted', sign: '✕', as: 'parked' },
+  lost: { word: 'lost', sign: '✕', as: 'parked' },
+  withdrawn: { word: 'withdrawn', sign: '–', as: 'not_eligible' },
+}
+
+export const CHECKS: Record<string, { sign: string; as: State }> = {
+  passed: { sign: '✓', as: 'closed' },
+  failed: { sign: '✕', as: 'parked' },
+  error: { sign: '✕', as: 'parked' },
+  skipped: { sign: '–', as: 'not_eligible' },
+}
+
+// --- places -----------------------------------------------------------------------------------------------------
+
+export const to = {
+  issue: (issue: string, tab = '') => `/issues/${encodeURIComponent(issue)}${tab && `/${tab}`}`,
+  run: (run: string) => `/runs/${run.split('/').map(encodeURIComponent).join('/')}`,
+  record: (seq: number) => `/records/${seq}`,
+  issues: (which: Record<string, string>) => `/issues?${new URLSearchParams(which)}`,
+}
+export const short = (run: string) => run.slice(run.indexOf('/') + 1)
+
+// --- times and numbers ------------------------------------------------------------------------------------------
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+export function span(length: number): string {
+  const ms = Math.max(0, length)
+  if (ms < MINUTE) return `${Math.floor(ms / 1000)} s`
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`
+  const [large, small, unit, part] = ms < DAY ? [HOUR, MINUTE, 'h', 'min'] : [DAY, HOUR, 'd', 'h']
+  const rest = Math.floor((ms % large) / small)
+  return `${Math.floor(ms / large)} ${unit}${rest ? ` ${rest} ${part}` : ''}`
+}
+
+/** A length of time as JSON has it (PT1H30M). */
+export function lasting(iso: string): string {
+  const [, days, hours, minutes, seconds] = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(iso) ?? []
+  const ms = Number(days ?? 0) * DAY + Number(hours ?? 0) * HOUR + Number(minutes ?? 0) * MINUTE + Number(seconds ?? 0) * 1000
+  return ms ? span(ms) : iso
+}
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
+const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'medium' })
+
+export function when(at: string | number | Date): string {
+  const date = new Date(at)
+  return date.toDateString() === new Date().toDateString() ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`
+}
+export const exactly = (at: string) => full.format(new Date(at))
+
+export function took(run: RunRecord, now: number): string {
+  return run.started_at ? span((run.ended_at ? Date.parse(run.ended_at) : now) - Date.parse(run.started_at)) : ''
+}
+
+const number = new Intl.NumberFormat('en-GB')
+export const count = (many: number, one: string, more = `${one}s`) => `${number.format(many)} ${many === 1 ? one : more}`
+export const figure = (value: number) => number.format(value)
+export const money = (cost: number) => cost.toFixed(cost > 0 && cost < 0.1 ? 4 : 2)
+
+// --- evidence ---------------------------------------------------------------------------------------------------
+
+export type Finding = { text: string; as: State }
+
+/** What a person should know of an issue's work before answering, the worst first. */
+export function evidence({ verification, flags }: Issue): Finding[] {
+  const found: Finding[] = flags.map(flag => ({ text: `! touches ${flag}`, as: 'person' }))
+  if (!verification) return [...found, { text: '– nothing was verified', as: 'not_eligible' }]
+  const { summary, green_before: before, changed, waived } = verification
+  if (summary.failed) found.push({ text: `✕ ${summary.failed} of ${count(summary.total, 'check')} failed`, as: 'parked' })
+  if (changed === false) found.push({ text: '! the work changes nothing', as: 'person' })
+  if (before) found.push({ text: `! ${before} passed before any work, too: ${before === 1 ? 'it proves' : 'they prove'} nothing`, as: 'person' })
+  if (waived.length) found.push({ text: `! a person let pass: ${waived.join(', ')}`, as: 'person' })
+  if (summary.passed) found.push({ text: `✓ ${summary.passed} of ${count(summary.total, 'check')} passed`, as: 'closed' })
+  if (summary.skipped) found.push({ text: `– ${summary.skipped} left out`, as: 'not_eligible' })
+  if (!summary.total) found.push({ text: `– ${verification.status}: there are no checks`, as: 'not_eligible' })
+  return found
+}

@@ -1,0 +1,180 @@
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { told } from './api'
+import { exactly, type Finding, span, STATES, when } from './look'
+import type { State } from './api'
+
+// --- headings ---------------------------------------------------------------------------------------------------
+
+let returned = false
+addEventListener('popstate', () => {
+  returned = true
+})
+
+/** A page's heading. It takes the focus once the page is there, which of a page that is loaded late is after the place changed. */
+export function H1({ title, children }: { title: string; children?: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Agent Shepherd`
+  }, [title])
+  useEffect(() => {
+    if (!document.activeElement?.matches('input, textarea, select')) heading.current?.focus({ preventScroll: true })
+    if (!returned) scrollTo(0, 0)
+    returned = false
+  }, [])
+  return (
+    <h1 ref={heading} tabIndex={-1}>
+      {children ?? title}
+    </h1>
+  )
+}
+
+export function Section({ name, title, children }: { name: string; title: ReactNode; children: ReactNode }) {
+  return (
+    <section aria-labelledby={name}>
+      <h2 id={name}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+// --- times ------------------------------------------------------------------------------------------------------
+
+const TICK = 10_000
+let now = Date.now()
+
+function onTick(tell: () => void) {
+  const timer = setInterval(() => {
+    if (document.hidden) return
+    now = Date.now()
+    tell()
+  }, TICK)
+  return () => clearInterval(timer)
+}
+
+export const useNow = () => useSyncExternalStore(onTick, () => now)
+
+export function Ago({ at }: { at: string | null | undefined }) {
+  const now = useNow()
+  if (!at) return null
+  return (
+    <time dateTime={at} title={exactly(at)}>
+      {span(now - Date.parse(at))}
+    </time>
+  )
+}
+
+export function When({ at }: { at: string | null | undefined }) {
+  return at ? (
+    <time dateTime={at} title={exactly(at)}>
+      {when(at)}
+    </time>
+  ) : null
+}
+
+// --- states -----------------------------------------------------------------------------------------------------
+
+export function Mark({ as, sign, children }: { as: State; sign: string; children?: ReactNode }) {
+  return (
+    <span className={`mark s-${as}`}>
+      <i aria-hidden>{sign}</i>
+      {children}
+    </span>
+  )
+}
+
+export function Stands({ state }: { state: State }) {
+  const { sign, word } = STATES[state]
+  return (
+    <Mark as={state} sign={sign}>
+      {word}
+    </Mark>
+  )
+}
+
+export function Findings({ found }: { found: Finding[] }) {
+  return (
+    <ul className="findings" aria-label="Evidence">
+      {found.map(({ text, as }) => (
+        <li key={text} className={`s-${as}`}>
+          {text}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+// --- what is not there ------------------------------------------------------------------------------------------
+
+export function Empty({ children }: { children: string }) {
+  return (
+    <p className="empty">
+      <Coded text={children} />
+    </p>
+  )
+}
+
+type Asked = { error: unknown; data?: unknown; dataUpdatedAt: number; refetch: () => unknown; isFetching?: boolean }
+
+/** Says what went wrong, and of when is what is seen all the same. */
+export function Trouble({ of }: { of: Asked }) {
+  if (!of.error) return null
+  return (
+    <p role="alert" className="line bad">
+      {told(of.error)}
+      {of.data !== undefined && `; what you see is of ${when(of.dataUpdatedAt)}`}{' '}
+      <button onClick={() => void of.refetch()} disabled={of.isFetching}>
+        Try again
+      </button>
+    </p>
+  )
+}
+
+export const Loading = () => (
+  <p role="status" className="quiet loading">
+    …
+  </p>
+)
+
+// --- words ------------------------------------------------------------------------------------------------------
+
+const ADDRESS = /(https:\/\/[^\s<>"']+[^\s<>"'.,;:!?)\]])/
+
+/** Text of anybody's, as text; of what is in it only addresses with TLS can be followed, and are seen whole. */
+export function Words({ text }: { text: string }) {
+  const parts = text.split(ADDRESS)
+  return parts.map((part, place) =>
+    place % 2 ? (
+      <a key={place} href={part} target="_blank" rel="noopener noreferrer">
+        {part}
+      </a>
+    ) : (
+      part
+    ),
+  )
+}
+
+/** Words of ours, in which `…` is what is typed into a terminal. */
+export function Coded({ text }: { text: string }) {
+  return text.split('`').map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))
+}
+
+/** Half-written words: they outlive the page, a session that ends, and a reload, but not the tab. */
+export function useDraft(of: string): [string, (text: string) => void] {
+  const key = `ashep-words:${of}`
+  const [text, write] = useState(() => sessionStorage.getItem(key) ?? '')
+  const keep = (text: string) => {
+    write(text)
+    if (text) sessionStorage.setItem(key, text)
+    else sessionStorage.removeItem(key)
+  }
+  return [text, keep]
+}
+
+const WIDE = matchMedia('(min-width: 761px)')
+
+function onWidth(tell: () => void) {
+  WIDE.addEventListener('change', tell)
+  return () => WIDE.removeEventListener('change', tell)
+}
+
+export const useWide = () => useSyncExternalStore(onWidth, () => WIDE.matches)

@@ -1,0 +1,16 @@
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+
+// The page's policy forbids inline scripts, so nothing is inlined, and no polyfill of preloading is (it would be).
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    outDir: '../ashep/page/static',
+    emptyOutDir: true,
+    target: 'es2022',
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    sourcemap: false,
+  },
+})
