@@ -37,18 +37,20 @@ class Site:
         """A link for Pat."""
         return link(self.address, self.world.sessions.code("Pat"))
 
-    def opened(self, context: BrowserContext, path: str = "/") -> Page:
-        """Come in by a link, and go to a place."""
+    def opened(self, context: BrowserContext) -> Page:
+        """Come in by a link."""
         shown = context.new_page()
         shown.on("console", lambda one: self.said.append(one.text) if one.type in ("error", "warning") else None)
         shown.on("pageerror", lambda error: self.said.append(str(error)))
         shown.goto(self.link())
         shown.get_by_role("heading", level=1).wait_for()
-        if path != "/":
-            shown.evaluate(
-                "path => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
-            )
         return shown
+
+    def go(self, shown: Page, path: str) -> None:
+        """Go to a place, as a link of the page does."""
+        shown.evaluate(
+            "path => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
+        )
 
     def asks(self, issue: str) -> None:
         """Let the tracker know an issue as one that ashep asks about."""

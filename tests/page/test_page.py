@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
 from ashep.core.policy.settings import Labels
 from tests.page.conftest import Site
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 BACK = 5.0
 """Seconds in which an approval is taken back."""
 
-PHONE = {"width": 390, "height": 844}
+PHONE = ViewportSize(width=390, height=844)
 
 
 def card(shown: Page) -> tuple[str, Locator]:
@@ -74,10 +74,11 @@ def test_what_was_answered_meanwhile_keeps_the_words(site: Site) -> None:
     assert issue
 
 
-@pytest.mark.parametrize("path", ["/", "/issues", "/issues/t-1", "/runs", "/report", "/usage", "/records/1"])
-def test_every_place_is_there_and_complains_of_nothing(site: Site, path: str) -> None:
-    for look in ({"viewport": PHONE}, {"color_scheme": "dark"}):
-        shown = site.opened(site.browser.new_context(**look), path)
-        expect(shown.get_by_role("heading", level=1)).to_be_visible()
-        wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, path
+def test_every_place_is_there_and_complains_of_nothing(site: Site) -> None:
+    for context in (site.browser.new_context(viewport=PHONE), site.browser.new_context(color_scheme="dark")):
+        shown = site.opened(context)
+        for path in ("/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/runs", "/report", "/usage", "/records/5"):
+            site.go(shown, path)
+            expect(shown.get_by_role("heading", level=1)).to_be_visible()
+            wide = shown.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, path
