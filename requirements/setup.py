@@ -544,6 +544,14 @@ def page() -> None:
         stamp.write_text(wanted)
 
 
+def page_where_possible() -> None:
+    """Build it, or say why not: all else works without."""
+    try:
+        page()
+    except Failed as failure:
+        say(f"page: none here, and `ashep ui` has none to show: {failure.why}\n  {failure.remedy}")
+
+
 def page_sum(web: Path) -> str:
     """Give a hash of everything that the page is made from: its sources, and what describes the API."""
     digest, made = hashlib.sha256(), {"node_modules", "openapi.json", "api-types.ts"}
@@ -594,7 +602,7 @@ STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
     "bd": [bd],
     "bwrap": [bwrap],
     "page": [page],
-    "all": [python, opencode, bd, bwrap, page],
+    "all": [python, opencode, bd, bwrap, page_where_possible],
     "claude": [claude],
     "claude-acp": [claude_acp],
     "lock": [lock],

@@ -20,6 +20,7 @@ from ashep.config.starter import FILES
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
+from ashep.http.page import built
 from tools import configuration_page, schemas
 
 ROOT = Path(__file__).parent.parent
@@ -74,10 +75,15 @@ def test_defaults_fit_their_own_schema(name: str) -> None:
                 jsonschema.Draft202012Validator(rules).validate(value["default"])
 
 
-def test_the_package_carries_the_schemas(tmp_path: Path) -> None:
+def test_the_package_carries_the_schemas_and_the_page(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    page = built().files
+    if not page:  # there is no wheel without one
+        assert (done.returncode, "run `make page` first" in done.stderr) == (1, True), done.stderr
+        return
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        assert all(wheel.read(f"ashep/page/static/{name}") == file.body for name, file in page.items())
         for name in schemas.TABLE:
             assert wheel.read(f"ashep/config/schemas/{name}.schema.json").decode() == schemas.text(name)
 
