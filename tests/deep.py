@@ -77,7 +77,7 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds",
+    "sandboxes", "kinds", "page",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {

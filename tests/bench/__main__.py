@@ -13,6 +13,7 @@ from tests.bench import (
     kinds,
     labels,
     landing,
+    page,
     parallel,
     policies,
     sandboxes,
@@ -26,7 +27,7 @@ from tests.bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "suite",
+    "sandboxes", "kinds", "page", "suite",
 )  # fmt: skip
 
 
@@ -69,6 +70,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         "idle": with_idle,
         "labels": with_labels,
         "landing": lambda: landing.measure(issues=4 if quick else 20, pairs=2 if quick else 5),
+        "page": lambda: page.measure(runs=500 if quick else 10_000, times=5 if quick else 25, idle=5 if quick else 30),
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,
