@@ -89,7 +89,7 @@ class Stage:
             self._sockets()
             self._processes()
             yield self
-            for file in (self.stray, self.tmp, control_socket.place(self.state, os.environ)):
+            for file in (self.stray, self.tmp, *self._doors()):
                 if file is not None:
                     file.unlink(missing_ok=True)
 
@@ -153,10 +153,17 @@ class Stage:
         self.saved = self.git("hash-object", "-w", "--stdin", stdin=self.word("what was saved of others"))
         self.issue = self.bd("create", "--title=ask me", "--type=task", "--silent").strip()
 
+    def _doors(self) -> list[Path]:
+        """The sockets of the daemon and of the page's server."""
+        found = [control_socket.place(self.state, os.environ, one) for one in (control_socket.LINK, control_socket.UI)]
+        return [one for one in found if one is not None]
+
     def _sockets(self) -> None:
-        control = control_socket.place(self.state, os.environ)
-        assert control is not None
+        control, page = self._doors()
         (self.state / control_socket.LINK).symlink_to(control)
+        (self.state / control_socket.UI).symlink_to(page)
+        (self.state / "service.token").write_text(self.word("the token of the page's server"))
+        self._listens("the socket by which people come to the page", socket.AF_UNIX, str(page))
         abstract = f"\0{self.stray.name}"
         self._listens("a socket in the home", socket.AF_UNIX, str(self.home / "agent.sock"))
         self._listens("the control socket", socket.AF_UNIX, str(control))
@@ -169,7 +176,7 @@ class Stage:
         others = self._answers(folder_for(self.state, self.places / OTHER), "the server of another place")
         self.known |= {
             "HOME": str(self.home), "PROJECT": str(self.project), "PLACES": str(self.places),
-            "STATE": str(self.state), "SERVERS": str(self.servers), "CONTROL": str(control),
+            "STATE": str(self.state), "SERVERS": str(self.servers), "CONTROL": str(control), "PAGE": str(page),
             "TMP": str(self.tmp), "SHM": str(self.stray), "ABSTRACT": abstract, "PORT": port, "JUDGES": judges,
             "OTHERS": str(folder_for(self.state, self.places / OTHER)), "OTHER_PORT": others,
             "OTHER_PLACE": str(self.places / OTHER), "BD": str(self.bd_program), "ISSUE": self.issue,
