@@ -116,6 +116,10 @@ PAGE = (
         problems=(404,),
     ),
     Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}/session", "session", "How the session of a run is opened.",
+        shown.Opening, lambda of, asked: of.pictures.session(_run(asked)), "read", problems=(404, 422),
+    ),
+    Operation(
         "GET", f"{V1}/timeline", "timeline", "Every run, as columns.",
         shown.Timeline, lambda of, _: of.pictures.timeline(), "read",
     ),

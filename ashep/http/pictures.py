@@ -16,7 +16,8 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from ashep.config import ConfigErrors
+from ashep.actions.opened import opened as session_opened
+from ashep.config import ConfigErrors, settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.http import shown
@@ -165,6 +166,22 @@ class Pictures:
             return shown.Words(text=text and clean(self.redaction.text(text[:LONGEST_TEXT])), cut=cut)
 
         return await self.read(look)
+
+    async def session(self, run: str) -> shown.Opening:
+        """How the session of a run is opened. Raises `NotThere`, `ConfigErrors`."""
+
+        def look(seen: Picture) -> tuple[str | None, str | None]:
+            told = attempts.show(seen.database, run, str)
+            if told is None or seen.database is None:
+                raise NotThere(f"there is no run {run}")
+            return told["run"]["session"], attempts.folder_of(seen.database, run)
+
+        session, folder = await self.read(look)
+        if session is None:
+            return shown.Opening(said="It has no session yet.")
+        settings = await to_thread.run_sync(settings_in, self.folder)
+        said = await session_opened(self.folder.parent, settings, run.partition("/")[0], session, folder, False)
+        return shown.Opening(said=self.redaction.text(said))
 
     def _policies(self) -> policies.Drawn:
         if self._drawn is None:

@@ -315,6 +315,13 @@ class Words(Answer):
     """There is more of it."""
 
 
+class Opening(Answer):
+    """How a session is opened."""
+
+    said: str
+    """The command, without a password, or why there is none."""
+
+
 class Timeline(_Picture):
     """Every run, as columns."""
 

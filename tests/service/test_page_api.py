@@ -184,6 +184,14 @@ async def test_what_was_said_is_told_without_what_misleads(page: Page, client: h
     assert "hunter2" not in told["text"]
 
 
+async def test_how_a_session_is_opened_is_told_without_beginning_anything(client: httpx.AsyncClient) -> None:
+    run = (await told(client, "/runs"))["items"][-1]
+    answer = (await client.get(f"{V1}/runs/{run['run']}/session")).json()
+    assert answer == {
+        "said": f"Its session is {run['session']}; the agent server is not running, and starts with the next run."
+    }  # noqa: E501
+
+
 async def test_what_is_not_there_is_said_so(client: httpx.AsyncClient) -> None:
     for path in ("/runs/t-1/none.1.1", "/runs/t-1/plan.1.1/prompts/99", "/records/999999999", "/policies/none"):
         assert (await client.get(f"{V1}{path}")).status_code == 404, path

@@ -1,8 +1,6 @@
 """Commands by which a person answers, starts afresh, and takes over: approve, reject, answer, retry, take, release."""
 
 import os
-import shlex
-import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -13,19 +11,14 @@ import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.adapters.git.trees.places import place_at
-from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.isolated import folder_for
-from ashep.adapters.opencode.server import folder_of, how_to_open
+from ashep.actions.opened import opened
 from ashep.cli import screen
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
-from ashep.connect import claude_command, claude_folder, maker_of, places_of, runner_folder, tracker_of
-from ashep.core.policy.kinds import CLAUDE, OPENCODE
-from ashep.core.policy.settings import Labels, Settings
-from ashep.core.state.run import runner_of
-from ashep.errors import DiskFailed, JournalDamaged, RunnerError, RunnerUnavailable
+from ashep.connect import tracker_of
+from ashep.core.policy.settings import Labels
+from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
@@ -128,47 +121,7 @@ def _session(project: Path, issue: str) -> str:
         return str(error)
     if run is None:
         return "It has no session yet."
-    place, where = Path(folder) if folder else project, configured(project)
-    settings, state = settings_in(where), where / "state"
-    if (name := runner_of(run["session"])) != OPENCODE:
-        return _elsewhere(project, settings, issue, name, place, run["session"].removeprefix(f"{name}:"))
-    alone = place_at(places_of(project, settings), place) if settings.isolated else None
-    if alone is None:
-        return how_to_open(settings, place, folder_of(state, os.environ), run["session"])
-    try:
-        anyio.run(_started, maker_of(project, settings, alone))
-    except RunnerError as error:
-        return f"Its session is {run['session']}, and its agent server does not start: {error}"
-    return how_to_open(settings, place, folder_for(state, alone), run["session"], alone=True)
-
-
-def _elsewhere(project: Path, settings: Settings, issue: str, name: str, place: Path, session: str) -> str:
-    """Give the command that opens a session of another runner than OpenCode, or say that there is none."""
-    if settings.runners.kind(name) != CLAUDE:
-        return f"Its session is {session}, of the runner {name}."
-    from ashep.adapters.claude.store import Store  # few have one
-
-    command = (CLAUDE,) if shutil.which(CLAUDE) else claude_command(settings.runners.others[name])
-    words = shlex.join((*(settings.runners.others[name].command or command), "--resume", session))
-    known = Store(runner_folder(project, name), claude_folder()).session(session)
-    if known is not None and known.config:
-        if place_at(places_of(project, settings), place) is None:
-            return f"Its session is {session}; it judges in a sandbox of its own, and nobody goes on with it there."
-        return f"ashep sandbox {issue} -- {words}"
-    own = "" if "CLAUDE_CONFIG_DIR" not in os.environ else f"CLAUDE_CONFIG_DIR={shlex.quote(str(claude_folder()))} "
-    return f"cd {shlex.quote(str(place))} && {own}{words}"
-
-
-async def _started(runner: OpencodeRunner) -> None:
-    """See to it that the server of a place runs, which goes on for as long as a person has the issue.
-
-    One that lives is left alone: our config.yaml, or PATH, may be another than the daemon's, and would begin it anew.
-    """
-    async with aclosing(runner):
-        try:
-            await runner.attach()
-        except RunnerUnavailable:
-            await runner.start()
+    return anyio.run(opened, project, settings_in(configured(project)), issue, run["session"], folder, True)
 
 
 def _account(project: Path, issue: str) -> dict[str, Any]:
