@@ -534,8 +534,12 @@ def page() -> None:
             return
         step, remedy = "build the page", "install Node.js 20.19 or later with npm; without a page `ashep serve` works"
         npm = need("npm", step, remedy)
-        say("page: building it from web/; the first time npm fetches what it is made with (130 MB)")
-        _must(step, [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], web)
+        say("page: building it from web/")
+        made, lock_ = web / "node_modules" / ".ashep-setup", (web / "package-lock.json").read_text()
+        if not made.is_file() or made.read_text() != lock_:
+            say("page: npm fetches what it is made with (130 MB)")
+            _must(step, [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], web)
+            made.write_text(lock_)
         told = run([VENV / "bin" / "python", "-m", "ashep.http.describe", web / "openapi.json"])
         if not told.ok:
             raise Failed(step, told.why(), "see the lines above")
