@@ -5,7 +5,7 @@ import { api, asks, current, type Daemon, got, leave, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
-import { Coded } from './parts'
+import { Coded, Loading } from './parts'
 
 const PLACES = [
   ['/', 'Now', 'n'],
@@ -34,6 +34,7 @@ const within = (place: string, href: string) => (href === '/' ? place === '/' : 
 export function Frame({ children }: { children: ReactNode }) {
   const [place] = useLocation()
   const dialog = useRef<HTMLDialogElement>(null)
+  const now = useQuery(asks.now())
   useKeys(() => dialog.current?.showModal())
   return (
     <>
@@ -50,13 +51,13 @@ export function Frame({ children }: { children: ReactNode }) {
           ))}
         </nav>
         <Live />
-        <button className="plain keys" onClick={() => dialog.current?.showModal()}>
-          Keys <kbd>?</kbd>
+        <button className="plain keys" aria-label="Keys and settings" onClick={() => dialog.current?.showModal()}>
+          <span>Keys</span> <kbd>?</kbd>
         </button>
       </header>
-      <Lines />
       <main id="main" tabIndex={-1}>
-        {children}
+        <Lines />
+        {now.isPending ? <Loading /> : children}
       </main>
       <Sending />
       <Help dialog={dialog} />
@@ -67,8 +68,8 @@ export function Frame({ children }: { children: ReactNode }) {
 function Live() {
   const { live, at } = useConnection()
   return (
-    <span role="status" className={live ? 'live' : 'live away'}>
-      {live ? 'live' : `as of ${when(at)}, not connected`}
+    <span className={live ? 'live' : 'live away'}>
+      as {current()?.person} · <span role="status">{live ? 'live' : `as of ${when(at)}, not connected`}</span>
     </span>
   )
 }
@@ -199,8 +200,8 @@ function tab(by: number) {
 }
 
 function press(key: string) {
-  const acts = document.activeElement?.closest('[data-step]') ?? document.querySelector('[data-alone]')
-  const found = acts?.querySelector<HTMLButtonElement>(`[data-key=${key}]`)
+  const button = `[data-key=${key}]`
+  const found = document.activeElement?.closest('[data-step]')?.querySelector<HTMLElement>(button) ?? document.querySelector<HTMLElement>(`[data-alone] ${button}`)
   if (key === 'x') found?.focus()
   else found?.click()
 }

@@ -29,7 +29,7 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
           <div className={`stands s-${stands.state}`} data-alone>
             <div>
               <p>
-                <Stands state={stands.state} />: <Words text={stands.reason} />
+                <Stands state={stands.state} />: <Words text={stands.question?.text ?? stands.reason} />
               </p>
               <p className="quiet facts">
                 {stands.phase && <span>{stands.phase}</span>}

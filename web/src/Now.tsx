@@ -23,7 +23,13 @@ export function Now() {
             <Waiting waiting={data.waiting} running={data.running.length} />
             <div>
               {wide && (
-                <Suspense fallback={<Loading />}>
+                <Suspense
+                  fallback={
+                    <Section name="policy" title="Policy">
+                      <div className="graph" />
+                    </Section>
+                  }
+                >
                   <PolicyGraph policies={data.policies} />
                 </Suspense>
               )}

@@ -84,8 +84,8 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
   const graph = useMemo(() => (policy ? placed(policy) : null), [policy])
   return (
     <Section name="policy" title="Policy">
-      {known.length > 1 && policy && (
-        <select aria-label="Policy" value={policy.policy} onChange={event => choose(event.target.value)}>
+      {policies.length > 1 && (
+        <select aria-label="Policy" disabled={!policy} value={policy?.policy} onChange={event => choose(event.target.value)}>
           {known.map(one => (
             <option key={one.policy} value={one.policy}>
               {one.policy}: {count(many(one), 'issue')}

@@ -9,6 +9,7 @@ import { Now } from './Now'
 import { Coded, H1, Loading } from './parts'
 import './page.css'
 
+const LATER = 3000
 const parts = {
   lists: () => import('./Lists'),
   issue: () => import('./Issue'),
@@ -27,9 +28,8 @@ const Record = lazy(parts.record)
 
 /** The other pages are fetched while nobody waits, so that they are there when the server is not. */
 function ahead() {
-  const fetching = () => Object.values(parts).forEach(part => void part().catch(() => null))
-  if ('requestIdleCallback' in window) requestIdleCallback(fetching, { timeout: 5000 })
-  else setTimeout(fetching, 2000)
+  const timer = setTimeout(() => Object.values(parts).forEach(part => void part().catch(() => null)), LATER)
+  return () => clearTimeout(timer)
 }
 
 /** What is broken on a page is broken there alone. */
