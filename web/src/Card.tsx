@@ -9,9 +9,10 @@ import { Ago, Findings, useDraft, When, Words } from './parts'
 
 const TAKE_BACK = 5000
 
-type Sent = { issue: string; body: Act; due: number; timer: number; done: (said: string | null, error: unknown) => void }
+type Sent = { issue: string; due: number; timer: number; failed?: string }
+type Done = (said: string | null, error: unknown) => void
 
-// They outlive their card, so that whoever goes on to the next page has approved all the same.
+// They outlive their card: whoever goes on to the next page has approved all the same, and is told there if it failed.
 const waiting = new Map<string, Sent>()
 let seen: Sent[] = []
 const heard = new Set<() => void>()
@@ -28,17 +29,23 @@ function onSent(tell: () => void) {
 
 const useWaiting = () => useSyncExternalStore(onSent, () => seen)
 
-function sendSoon(issue: string, body: Act, done: Sent['done']) {
-  if (waiting.has(issue)) return
+addEventListener('beforeunload', event => seen.some(one => !one.failed) && event.preventDefault())
+
+function sendSoon(issue: string, body: Act, done: Done) {
+  if (waiting.has(issue) && !waiting.get(issue)?.failed) return
   const timer = window.setTimeout(() => {
     waiting.delete(issue)
     changed()
     act(issue, body).then(
       ({ said }) => done(said, null),
-      (error: unknown) => done(null, error),
+      (error: unknown) => {
+        waiting.set(issue, { issue, due: 0, timer, failed: told(error) })
+        changed()
+        done(null, error)
+      },
     )
   }, TAKE_BACK)
-  waiting.set(issue, { issue, body, due: Date.now() + TAKE_BACK, timer, done })
+  waiting.set(issue, { issue, due: Date.now() + TAKE_BACK, timer })
   changed()
 }
 
@@ -63,12 +70,17 @@ export function Sending() {
   if (!sent.length) return null
   return (
     <div className="sending" role="status">
-      {sent.map(({ issue, due }) => (
-        <p key={issue}>
-          Approving {issue} in <Left due={due} />{' '}
-          <button onClick={() => takeBack(issue)}>Take back</button>
-        </p>
-      ))}
+      {sent.map(({ issue, due, failed }) =>
+        failed ? (
+          <p key={issue}>
+            ✕ <Link href={to.issue(issue)}>{issue}</Link> is not approved: {failed} <button onClick={() => takeBack(issue)}>Dismiss</button>
+          </p>
+        ) : (
+          <p key={issue}>
+            Approving {issue} in <Left due={due} /> <button onClick={() => takeBack(issue)}>Take back</button>
+          </p>
+        ),
+      )}
     </div>
   )
 }
@@ -85,7 +97,7 @@ export function Acts({ issue }: { issue: Issue }) {
   const [looking, look] = useState(false)
   const [said, say] = useState(NOTHING)
   const words = useRef<HTMLTextAreaElement>(null)
-  const approving = useWaiting().some(one => one.issue === issue.issue)
+  const approving = useWaiting().some(one => one.issue === issue.issue && !one.failed)
   const { question, code, state, flags } = issue
 
   const done = (found: string | null, error: unknown) => {
@@ -129,7 +141,7 @@ export function Acts({ issue }: { issue: Issue }) {
     <div className="do">
       <label>
         {asksApproval ? 'Words for the agent' : asksWords ? 'Your answer' : 'Words for whoever reads the issue'}
-        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} value={text} onChange={event => write(event.target.value)} />
+        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} readOnly={busy} value={text} onChange={event => write(event.target.value)} />
       </label>
       {looking && (
         <p className="line" role="alert">

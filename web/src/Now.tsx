@@ -118,7 +118,7 @@ function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolea
               <tr>
                 <th>Issue</th>
                 <th>Run</th>
-                <th>For</th>
+                <th className="number">For</th>
               </tr>
             </thead>
             <tbody>
