@@ -1,9 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
-import { act, type Act, asks, type Issue, type Policy, queries, Refused, told } from './api'
+import { act, type Act, asks, type Issue, type Policy, queries, Refused, store, told } from './api'
 import { count, evidence, to, when } from './look'
-import { Ago, Findings, useDraft, When, Words } from './parts'
+import { Ago, Choice, Facts, Findings, useDraft, When, Words } from './parts'
 
 // --- approvals that can be taken back ---------------------------------------------------------------------------
 
@@ -14,22 +14,11 @@ type Done = (said: string | null, error: unknown) => void
 
 // They outlive their card: whoever goes on to the next page has approved all the same, and is told there if it failed.
 const waiting = new Map<string, Sent>()
-let seen: Sent[] = []
-const heard = new Set<() => void>()
+const sent = store<Sent[]>([])
+const changed = () => sent.set([...waiting.values()])
+const useWaiting = () => useSyncExternalStore(sent.on, sent.get)
 
-function changed() {
-  seen = [...waiting.values()]
-  heard.forEach(tell => tell())
-}
-
-function onSent(tell: () => void) {
-  heard.add(tell)
-  return () => void heard.delete(tell)
-}
-
-const useWaiting = () => useSyncExternalStore(onSent, () => seen)
-
-addEventListener('beforeunload', event => seen.some(one => !one.failed) && event.preventDefault())
+addEventListener('beforeunload', event => sent.get().some(one => !one.failed) && event.preventDefault())
 
 function sendSoon(issue: string, body: Act, done: Done) {
   if (waiting.has(issue) && !waiting.get(issue)?.failed) return
@@ -76,9 +65,7 @@ export function Sending() {
             ✕ <Link href={to.issue(issue)}>{issue}</Link> is not approved: {failed} <button onClick={() => takeBack(issue)}>Dismiss</button>
           </p>
         ) : (
-          <p key={issue}>
-            Approving {issue} in <Left due={due} /> <button onClick={() => takeBack(issue)}>Take back</button>
-          </p>
+          <p key={issue}>Approving {issue} in <Left due={due} /> <button onClick={() => takeBack(issue)}>Take back</button></p>
         ),
       )}
     </div>
@@ -160,21 +147,11 @@ export function Acts({ issue }: { issue: Issue }) {
             </button>
           </>
         )}
-        {asksWords && (
-          <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>
-            Answer <kbd>x</kbd>
-          </button>
-        )}
+        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>Answer <kbd>x</kbd></button>}
         {parked && <Retry policy={issue.policy} phase={phase} choose={choose} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
         {code === 'paused' ? (
-          <button data-key="t" disabled={busy} onClick={() => send('release')}>
-            Release <kbd>t</kbd>
-          </button>
-        ) : (
-          <button data-key="t" disabled={busy} onClick={() => send('take')}>
-            Take <kbd>t</kbd>
-          </button>
-        )}
+          <button data-key="t" disabled={busy} onClick={() => send('release')}>Release <kbd>t</kbd></button>
+        ) : <button data-key="t" disabled={busy} onClick={() => send('take')}>Take <kbd>t</kbd></button>}
       </div>
       <Said error={said.error}>
         {doing.isPending
@@ -187,11 +164,7 @@ export function Acts({ issue }: { issue: Issue }) {
 
 function Said({ error, children }: { error: unknown; children: ReactNode }) {
   if (error === null) return <p role="status">{children}</p>
-  return (
-    <p role="alert" className="line bad">
-      Not done, and your words are still here: {told(error)}
-    </p>
-  )
+  return <p role="alert" className="line bad">Not done, and your words are still here: {told(error)}</p>
 }
 
 type Retrying = { policy: string | null; phase: string; choose: (phase: string) => void; busy: boolean; retry: () => void }
@@ -200,20 +173,14 @@ function Retry({ policy, phase, choose, busy, retry }: Retrying) {
   const { data } = useQuery({ ...asks.policy(policy ?? ''), enabled: policy !== null })
   return (
     <>
-      <button className="yes" disabled={busy} onClick={retry}>
-        Start afresh
-      </button>
-      <label className="inline">
-        with{' '}
-        <select value={phase} onChange={event => choose(event.target.value)}>
-          <option value="">the phase where it ended</option>
-          {data?.phases
-            .filter(one => one.kind !== 'end')
-            .map(one => (
-              <option key={one.name}>{one.name}</option>
-            ))}
-        </select>
-      </label>
+      <button className="yes" disabled={busy} onClick={retry}>Start afresh</button>
+      <Choice
+        label="with"
+        className="inline"
+        value={phase}
+        choose={choose}
+        of={[['', 'the phase where it ended'], ...(data?.phases ?? []).filter(one => one.kind !== 'end').map(({ name }) => [name, name] as const)]}
+      />
     </>
   )
 }
@@ -245,11 +212,7 @@ export function Follows({ issue }: { issue: Issue }) {
 const targets = ({ edges }: Policy, source: string, move: string) =>
   edges.filter(edge => edge.source === source && edge.move === move).map(edge => edge.target)
 
-const Way = ({ word, target }: { word: string; target: string }) => (
-  <span>
-    {word} → <b>{ENDS[target] ?? target}</b>
-  </span>
-)
+const Way = ({ word, target }: { word: string; target: string }) => <span>{word} → <b>{ENDS[target] ?? target}</b></span>
 
 // --- cards ------------------------------------------------------------------------------------------------------
 
@@ -261,35 +224,25 @@ export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) 
   const name = `card-${id}`
   return (
     <li data-step tabIndex={-1} className={gone ? 'card gone' : 'card'} aria-labelledby={name}>
-      <h3 id={name}>
-        <Link href={to.issue(id)}>{id}</Link> <span>{title}</span>
-      </h3>
-      <p className="quiet facts">
-        <span>{question?.phase ?? issue.phase}</span>
-        <span>
-          for <Ago at={since} />
-        </span>
-        {due && (
-          <span>
-            until <When at={due} />
-          </span>
-        )}
-        <span>P{priority}</span>
-        <span>{count(runs, 'run')}</span>
-        {cycle > 1 && <span>cycle {cycle}</span>}
-      </p>
-      <blockquote>
-        <Words text={question?.text ?? reason} />
-      </blockquote>
+      <h3 id={name}><Link href={to.issue(id)}>{id}</Link> <span>{title}</span></h3>
+      <Facts
+        of={[
+          question?.phase ?? issue.phase,
+          <>for <Ago at={since} /></>,
+          due && <>until <When at={due} /></>,
+          `P${priority}`,
+          count(runs, 'run'),
+          cycle > 1 && `cycle ${cycle}`,
+        ]}
+      />
+      <blockquote><Words text={question?.text ?? reason} /></blockquote>
       <Findings found={evidence(issue)} />
       <Follows issue={issue} />
       {gone ? (
         <p className="line">
           It waits for you no more: it was answered, here or elsewhere. <button onClick={dismiss}>Dismiss</button>
         </p>
-      ) : (
-        <Acts issue={issue} />
-      )}
+      ) : <Acts issue={issue} />}
     </li>
   )
 }

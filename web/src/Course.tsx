@@ -111,12 +111,8 @@ function List({ steps, lanes }: Laid) {
     <ol className="course">
       {steps.map(({ id, phase, at, title, lines, sign, as, href, why }) => (
         <li key={id} data-step tabIndex={-1} data-lane={Math.min(lanes.indexOf(phase), 5)}>
-          <Mark as={as} sign={sign}>
-            <Link href={href ?? ''}>{title}</Link>
-          </Mark>{' '}
-          <span className="quiet">
-            {phase} · {lines.join(' · ')} · <When at={at} />
-          </span>
+          <Mark as={as} sign={sign}><Link href={href ?? ''}>{title}</Link></Mark>{' '}
+          <span className="quiet">{phase} · {lines.join(' · ')} · <When at={at} /></span>
           {why && <p>{why}</p>}
         </li>
       ))}

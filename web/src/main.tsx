@@ -68,9 +68,7 @@ function Page() {
             <Route path="/report" component={Report} />
             <Route path="/usage" component={Usage} />
             <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
-            <Route>
-              <H1 title="There is no such page" />
-            </Route>
+            <Route><H1 title="There is no such page" /></Route>
           </Switch>
         </Suspense>
       </Bounds>
@@ -83,9 +81,7 @@ function Outside({ why }: { why: string | null }) {
     <main className="outside">
       <H1 title="This page wants a fresh link" />
       {why && <p role="alert">{why}</p>}
-      <p>
-        Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes.
-      </p>
+      <p>Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes.</p>
       <p className="quiet">Words that you had begun to write are kept in this tab.</p>
     </main>
   )
@@ -108,9 +104,5 @@ function Door() {
 shine(localStorage.getItem(SCHEME))
 watch()
 createRoot(document.getElementById('root')!).render(
-  <StrictMode>
-    <QueryClientProvider client={queries}>
-      <Door />
-    </QueryClientProvider>
-  </StrictMode>,
+  <StrictMode><QueryClientProvider client={queries}><Door /></QueryClientProvider></StrictMode>,
 )
