@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
-// The page's policy forbids inline scripts, so nothing is inlined, and no polyfill of preloading is (it would be).
+// The page's policy forbids inline scripts, so nothing is inlined, and no polyfill of preloading is made.
 export default defineConfig({
   plugins: [react()],
   build: {
@@ -9,7 +9,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    modulePreload: false,
+    modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     sourcemap: false,
   },

@@ -1,44 +1,40 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
-import { act, type Act, asks, type Issue, type Policy, queries, Refused, told } from './api'
+import { act, type Act, asks, type Issue, type Policy, queries, Refused, store, told } from './api'
 import { count, evidence, to, when } from './look'
-import { Ago, Findings, useDraft, When, Words } from './parts'
+import { Ago, Choice, Facts, Findings, useDraft, When, Words } from './parts'
 
 // --- approvals that can be taken back ---------------------------------------------------------------------------
 
 const TAKE_BACK = 5000
 
-type Sent = { issue: string; body: Act; due: number; timer: number; done: (said: string | null, error: unknown) => void }
+type Sent = { issue: string; due: number; timer: number; failed?: string }
+type Done = (said: string | null, error: unknown) => void
 
-// They outlive their card, so that whoever goes on to the next page has approved all the same.
+// They outlive their card: whoever goes on to the next page has approved all the same, and is told there if it failed.
 const waiting = new Map<string, Sent>()
-let seen: Sent[] = []
-const heard = new Set<() => void>()
+const sent = store<Sent[]>([])
+const changed = () => sent.set([...waiting.values()])
+const useWaiting = () => useSyncExternalStore(sent.on, sent.get)
 
-function changed() {
-  seen = [...waiting.values()]
-  heard.forEach(tell => tell())
-}
+addEventListener('beforeunload', event => sent.get().some(one => !one.failed) && event.preventDefault())
 
-function onSent(tell: () => void) {
-  heard.add(tell)
-  return () => void heard.delete(tell)
-}
-
-const useWaiting = () => useSyncExternalStore(onSent, () => seen)
-
-function sendSoon(issue: string, body: Act, done: Sent['done']) {
-  if (waiting.has(issue)) return
+function sendSoon(issue: string, body: Act, done: Done) {
+  if (waiting.has(issue) && !waiting.get(issue)?.failed) return
   const timer = window.setTimeout(() => {
     waiting.delete(issue)
     changed()
     act(issue, body).then(
       ({ said }) => done(said, null),
-      (error: unknown) => done(null, error),
+      (error: unknown) => {
+        waiting.set(issue, { issue, due: 0, timer, failed: told(error) })
+        changed()
+        done(null, error)
+      },
     )
   }, TAKE_BACK)
-  waiting.set(issue, { issue, body, due: Date.now() + TAKE_BACK, timer, done })
+  waiting.set(issue, { issue, due: Date.now() + TAKE_BACK, timer })
   changed()
 }
 
@@ -63,12 +59,15 @@ export function Sending() {
   if (!sent.length) return null
   return (
     <div className="sending" role="status">
-      {sent.map(({ issue, due }) => (
-        <p key={issue}>
-          Approving {issue} in <Left due={due} />{' '}
-          <button onClick={() => takeBack(issue)}>Take back</button>
-        </p>
-      ))}
+      {sent.map(({ issue, due, failed }) =>
+        failed ? (
+          <p key={issue}>
+            ✕ <Link href={to.issue(issue)}>{issue}</Link> is not approved: {failed} <button onClick={() => takeBack(issue)}>Dismiss</button>
+          </p>
+        ) : (
+          <p key={issue}>Approving {issue} in <Left due={due} /> <button onClick={() => takeBack(issue)}>Take back</button></p>
+        ),
+      )}
     </div>
   )
 }
@@ -85,7 +84,7 @@ export function Acts({ issue }: { issue: Issue }) {
   const [looking, look] = useState(false)
   const [said, say] = useState(NOTHING)
   const words = useRef<HTMLTextAreaElement>(null)
-  const approving = useWaiting().some(one => one.issue === issue.issue)
+  const approving = useWaiting().some(one => one.issue === issue.issue && !one.failed)
   const { question, code, state, flags } = issue
 
   const done = (found: string | null, error: unknown) => {
@@ -129,7 +128,7 @@ export function Acts({ issue }: { issue: Issue }) {
     <div className="do">
       <label>
         {asksApproval ? 'Words for the agent' : asksWords ? 'Your answer' : 'Words for whoever reads the issue'}
-        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} value={text} onChange={event => write(event.target.value)} />
+        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} readOnly={busy} value={text} onChange={event => write(event.target.value)} />
       </label>
       {looking && (
         <p className="line" role="alert">
@@ -148,21 +147,11 @@ export function Acts({ issue }: { issue: Issue }) {
             </button>
           </>
         )}
-        {asksWords && (
-          <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>
-            Answer <kbd>x</kbd>
-          </button>
-        )}
+        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>Answer <kbd>x</kbd></button>}
         {parked && <Retry policy={issue.policy} phase={phase} choose={choose} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
         {code === 'paused' ? (
-          <button data-key="t" disabled={busy} onClick={() => send('release')}>
-            Release <kbd>t</kbd>
-          </button>
-        ) : (
-          <button data-key="t" disabled={busy} onClick={() => send('take')}>
-            Take <kbd>t</kbd>
-          </button>
-        )}
+          <button data-key="t" disabled={busy} onClick={() => send('release')}>Release <kbd>t</kbd></button>
+        ) : <button data-key="t" disabled={busy} onClick={() => send('take')}>Take <kbd>t</kbd></button>}
       </div>
       <Said error={said.error}>
         {doing.isPending
@@ -175,11 +164,7 @@ export function Acts({ issue }: { issue: Issue }) {
 
 function Said({ error, children }: { error: unknown; children: ReactNode }) {
   if (error === null) return <p role="status">{children}</p>
-  return (
-    <p role="alert" className="line bad">
-      Not done, and your words are still here: {told(error)}
-    </p>
-  )
+  return <p role="alert" className="line bad">Not done, and your words are still here: {told(error)}</p>
 }
 
 type Retrying = { policy: string | null; phase: string; choose: (phase: string) => void; busy: boolean; retry: () => void }
@@ -188,20 +173,14 @@ function Retry({ policy, phase, choose, busy, retry }: Retrying) {
   const { data } = useQuery({ ...asks.policy(policy ?? ''), enabled: policy !== null })
   return (
     <>
-      <button className="yes" disabled={busy} onClick={retry}>
-        Start afresh
-      </button>
-      <label className="inline">
-        with{' '}
-        <select value={phase} onChange={event => choose(event.target.value)}>
-          <option value="">the phase where it ended</option>
-          {data?.phases
-            .filter(one => one.kind !== 'end')
-            .map(one => (
-              <option key={one.name}>{one.name}</option>
-            ))}
-        </select>
-      </label>
+      <button className="yes" disabled={busy} onClick={retry}>Start afresh</button>
+      <Choice
+        label="with"
+        className="inline"
+        value={phase}
+        choose={choose}
+        of={[['', 'the phase where it ended'], ...(data?.phases ?? []).filter(one => one.kind !== 'end').map(({ name }) => [name, name] as const)]}
+      />
     </>
   )
 }
@@ -233,11 +212,7 @@ export function Follows({ issue }: { issue: Issue }) {
 const targets = ({ edges }: Policy, source: string, move: string) =>
   edges.filter(edge => edge.source === source && edge.move === move).map(edge => edge.target)
 
-const Way = ({ word, target }: { word: string; target: string }) => (
-  <span>
-    {word} → <b>{ENDS[target] ?? target}</b>
-  </span>
-)
+const Way = ({ word, target }: { word: string; target: string }) => <span>{word} → <b>{ENDS[target] ?? target}</b></span>
 
 // --- cards ------------------------------------------------------------------------------------------------------
 
@@ -249,35 +224,25 @@ export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) 
   const name = `card-${id}`
   return (
     <li data-step tabIndex={-1} className={gone ? 'card gone' : 'card'} aria-labelledby={name}>
-      <h3 id={name}>
-        <Link href={to.issue(id)}>{id}</Link> <span>{title}</span>
-      </h3>
-      <p className="quiet facts">
-        <span>{question?.phase ?? issue.phase}</span>
-        <span>
-          for <Ago at={since} />
-        </span>
-        {due && (
-          <span>
-            until <When at={due} />
-          </span>
-        )}
-        <span>P{priority}</span>
-        <span>{count(runs, 'run')}</span>
-        {cycle > 1 && <span>cycle {cycle}</span>}
-      </p>
-      <blockquote>
-        <Words text={question?.text ?? reason} />
-      </blockquote>
+      <h3 id={name}><Link href={to.issue(id)}>{id}</Link> <span>{title}</span></h3>
+      <Facts
+        of={[
+          question?.phase ?? issue.phase,
+          <>for <Ago at={since} /></>,
+          due && <>until <When at={due} /></>,
+          `P${priority}`,
+          count(runs, 'run'),
+          cycle > 1 && `cycle ${cycle}`,
+        ]}
+      />
+      <blockquote><Words text={question?.text ?? reason} /></blockquote>
       <Findings found={evidence(issue)} />
       <Follows issue={issue} />
       {gone ? (
         <p className="line">
           It waits for you no more: it was answered, here or elsewhere. <button onClick={dismiss}>Dismiss</button>
         </p>
-      ) : (
-        <Acts issue={issue} />
-      )}
+      ) : <Acts issue={issue} />}
     </li>
   )
 }

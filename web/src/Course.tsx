@@ -7,8 +7,8 @@ import { RUNS, short, to, took } from './look'
 import { Empty, Loading, Mark, Trouble, useNow, useWide, When } from './parts'
 
 const Flow = lazy(() => import('./Flow'))
-const SIZE = { width: 168, height: 68 }
-const STEP = { x: 262, y: 96 }
+const SIZE = { width: 190, height: 68 }
+const STEP = { x: 290, y: 96 }
 const HIGHEST = 560
 
 type Step = Omit<Box, 'x' | 'y'> & { phase: string; at: string; order: number; why?: string }
@@ -23,7 +23,7 @@ function stepsOf({ runs, asked, edges }: Told, now: number): Step[] {
       at: run.started_at ?? run.planned_at,
       phase: run.phase,
       title: short(run.run),
-      lines: [`${run.agent} · ${run.outcome?.verdict ?? word}`, [took(run, now), run.tokens && `${run.tokens} tokens`].filter(Boolean).join(' · ')],
+      lines: [`${run.agent} · ${run.outcome?.verdict?.replaceAll('_', ' ') ?? word}`, [took(run, now), run.tokens && `${run.tokens} tokens`].filter(Boolean).join(' · ')],
       sign,
       as,
       href: to.run(run.run),
@@ -36,7 +36,7 @@ function stepsOf({ runs, asked, edges }: Told, now: number): Step[] {
       order: one.seq,
       at: one.at,
       phase: one.phase,
-      title: one.answer ? `${one.by}: ${one.answer.replace('_', ' ')}` : 'asks a person',
+      title: one.answer ? `${one.by}: ${one.answer.replaceAll('_', ' ')}` : 'asks a person',
       lines: [one.question, one.answer ? '' : 'no answer yet'].filter(Boolean),
       sign: one.answer === 'approved' ? '✓' : '?',
       as: 'person',
@@ -111,12 +111,8 @@ function List({ steps, lanes }: Laid) {
     <ol className="course">
       {steps.map(({ id, phase, at, title, lines, sign, as, href, why }) => (
         <li key={id} data-step tabIndex={-1} data-lane={Math.min(lanes.indexOf(phase), 5)}>
-          <Mark as={as} sign={sign}>
-            <Link href={href ?? ''}>{title}</Link>
-          </Mark>{' '}
-          <span className="quiet">
-            {phase} · {lines.join(' · ')} · <When at={at} />
-          </span>
+          <Mark as={as} sign={sign}><Link href={href ?? ''}>{title}</Link></Mark>{' '}
+          <span className="quiet">{phase} · {lines.join(' · ')} · <When at={at} /></span>
           {why && <p>{why}</p>}
         </li>
       ))}

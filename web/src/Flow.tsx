@@ -1,15 +1,5 @@
 import {
-  BaseEdge,
-  type Edge,
-  EdgeLabelRenderer,
-  type EdgeProps,
-  Handle,
-  MarkerType,
-  type Node,
-  type NodeProps,
-  Position,
-  ReactFlow,
-  useReactFlow,
+  BaseEdge, type Edge, EdgeLabelRenderer, type EdgeProps, Handle, MarkerType, type Node, type NodeProps, Position, ReactFlow, useReactFlow,
   useStore,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
@@ -17,28 +7,10 @@ import { memo, useEffect, useMemo } from 'react'
 import { useLocation } from 'wouter'
 import type { State } from './api'
 
-export type Box = {
-  id: string
-  x: number
-  y: number
-  title: string
-  lines: string[]
-  sign: string
-  as: State
-  shape?: 'human' | 'end'
-  bad?: boolean
-  href?: string
-}
-export type Arrow = {
-  id: string
-  source: string
-  target: string
-  label: string
-  way: 'on' | 'over' | 'under'
-  rise?: number
-  dashed?: boolean
-  bad?: boolean
-}
+type Place = { id: string; x: number; y: number; href?: string }
+export type Box = Place & { title: string; lines: string[]; sign: string; as: State; shape?: 'human' | 'end'; bad?: boolean }
+type Way = 'on' | 'over' | 'under'
+export type Arrow = { id: string; source: string; target: string; label: string; way: Way; rise?: number; dashed?: boolean; bad?: boolean }
 export type Size = { width: number; height: number }
 
 const Drawn = memo(({ data }: NodeProps<Node<Box>>) => (
@@ -55,7 +27,7 @@ const Drawn = memo(({ data }: NodeProps<Node<Box>>) => (
   </div>
 ))
 
-type Bent = Edge<{ way: Arrow['way']; rise: number; size: Size; dashed: boolean; bad: boolean }>
+type Bent = Edge<{ way: Way; rise: number; size: Size; dashed: boolean; bad: boolean }>
 
 /** On: a curve from side to side. Over: an arc above both boxes. Under: from below the one to the side of the other. */
 const Line = memo(({ id, sourceX: x1, sourceY: y1, targetX: x2, targetY: y2, label, markerEnd, data }: EdgeProps<Bent>) => {

@@ -5,7 +5,7 @@ import { api, asks, current, type Daemon, got, leave, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
-import { Coded } from './parts'
+import { Choice, Coded, Loading } from './parts'
 
 const PLACES = [
   ['/', 'Now', 'n'],
@@ -34,29 +34,26 @@ const within = (place: string, href: string) => (href === '/' ? place === '/' : 
 export function Frame({ children }: { children: ReactNode }) {
   const [place] = useLocation()
   const dialog = useRef<HTMLDialogElement>(null)
+  const now = useQuery(asks.now())
   useKeys(() => dialog.current?.showModal())
   return (
     <>
-      <a className="skip" href="#main">
-        To the content
-      </a>
+      <a className="skip" href="#main">To the content</a>
       <header>
         <strong>Agent Shepherd</strong>
         <nav aria-label="Pages">
           {PLACES.map(([href, name]) => (
-            <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>
-              {name}
-            </Link>
+            <Link key={href} href={href} aria-current={within(place, href) ? 'page' : undefined}>{name}</Link>
           ))}
         </nav>
         <Live />
-        <button className="plain keys" onClick={() => dialog.current?.showModal()}>
-          Keys <kbd>?</kbd>
+        <button className="plain keys" aria-label="Keys and settings" onClick={() => dialog.current?.showModal()}>
+          <span>Keys</span> <kbd>?</kbd>
         </button>
       </header>
-      <Lines />
       <main id="main" tabIndex={-1}>
-        {children}
+        <Lines />
+        {now.isPending ? <Loading /> : children}
       </main>
       <Sending />
       <Help dialog={dialog} />
@@ -67,8 +64,8 @@ export function Frame({ children }: { children: ReactNode }) {
 function Live() {
   const { live, at } = useConnection()
   return (
-    <span role="status" className={live ? 'live' : 'live away'}>
-      {live ? 'live' : `as of ${when(at)}, not connected`}
+    <span className={live ? 'live' : 'live away'}>
+      as {current()?.person} · <span role="status">{live ? 'live' : `as of ${when(at)}, not connected`}</span>
     </span>
   )
 }
@@ -140,9 +137,7 @@ function Resume({ provider }: { provider: string | null }) {
   const resume = useMutation({ mutationFn: () => got(api.POST('/api/v1/resume', { body: { provider } })) })
   return (
     <>
-      <button onClick={() => resume.mutate()} disabled={resume.isPending}>
-        Resume
-      </button>
+      <button onClick={() => resume.mutate()} disabled={resume.isPending}>Resume</button>
       <span role="status">{resume.isError ? told(resume.error) : resume.data?.said}</span>
     </>
   )
@@ -199,8 +194,8 @@ function tab(by: number) {
 }
 
 function press(key: string) {
-  const acts = document.activeElement?.closest('[data-step]') ?? document.querySelector('[data-alone]')
-  const found = acts?.querySelector<HTMLButtonElement>(`[data-key=${key}]`)
+  const button = `[data-key=${key}]`
+  const found = document.activeElement?.closest('[data-step]')?.querySelector<HTMLElement>(button) ?? document.querySelector<HTMLElement>(`[data-alone] ${button}`)
   if (key === 'x') found?.focus()
   else found?.click()
 }
@@ -208,50 +203,30 @@ function press(key: string) {
 // --- help -------------------------------------------------------------------------------------------------------
 
 export const SCHEME = 'ashep-scheme'
+const SCHEMES = [['system', 'as the system has them'], ['light', 'light'], ['dark', 'dark']] as const
 export const shine = (scheme: string | null) => document.documentElement.setAttribute('data-scheme', scheme ?? 'system')
 
 function Help({ dialog }: { dialog: React.RefObject<HTMLDialogElement | null> }) {
   const [scheme, choose] = useState(() => localStorage.getItem(SCHEME) ?? 'system')
-  const [letters, set] = useState(() => localStorage.getItem(LETTERS) !== 'off')
+  const [letters, set] = useState(() => localStorage.getItem(LETTERS) ?? 'on')
+  const keep = (name: string, tell: (value: string) => void) => (value: string) => {
+    localStorage.setItem(name, value)
+    tell(value)
+    if (name === SCHEME) shine(value)
+  }
   return (
     <dialog ref={dialog} aria-labelledby="keys">
       <h2 id="keys">Keys</h2>
       <dl>
         {KEYS.map(([key, what]) => (
           <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
+            <dt><kbd>{key}</kbd></dt>
             <dd>{what}</dd>
           </div>
         ))}
       </dl>
-      <label>
-        <input
-          type="checkbox"
-          checked={letters}
-          onChange={event => {
-            set(event.target.checked)
-            localStorage.setItem(LETTERS, event.target.checked ? 'on' : 'off')
-          }}
-        />{' '}
-        Keys do this
-      </label>
-      <label>
-        Colours{' '}
-        <select
-          value={scheme}
-          onChange={event => {
-            choose(event.target.value)
-            localStorage.setItem(SCHEME, event.target.value)
-            shine(event.target.value)
-          }}
-        >
-          <option value="system">as the system has them</option>
-          <option value="light">light</option>
-          <option value="dark">dark</option>
-        </select>
-      </label>
+      <Choice label="Keys" value={letters} choose={keep(LETTERS, set)} of={[['on', 'do this'], ['off', 'do nothing']]} />
+      <Choice label="Colours" value={scheme} choose={keep(SCHEME, choose)} of={SCHEMES} />
       <p className="quiet">You are here as {current()?.person}; your answers are written under this name.</p>
       <div className="acts">
         <button onClick={() => dialog.current?.close()}>Close</button>

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Story } from './api'
 import { Acts, Follows } from './Card'
 import { CHECKS, count, evidence, figure, money, span, to } from './look'
-import { Empty, Findings, H1, Loading, Mark, Section, Stands, Trouble, When, Words } from './parts'
+import { Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Stands, Table, Trouble, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
 const TABS = [
@@ -20,34 +20,24 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
   const stands = data?.issue
   return (
     <>
-      <H1 title={`${issue} ${stands?.title ?? ''}`}>
-        {issue} <span className="title">{stands?.title}</span>
-      </H1>
+      <H1 title={`${issue} ${stands?.title ?? ''}`}>{issue} <span className="title">{stands?.title}</span></H1>
       <Trouble of={asked} />
       {data && stands ? (
         <>
           <div className={`stands s-${stands.state}`} data-alone>
             <div>
-              <p>
-                <Stands state={stands.state} />: <Words text={stands.reason} />
-              </p>
-              <p className="quiet facts">
-                {stands.phase && <span>{stands.phase}</span>}
-                <span>
-                  since <When at={stands.since} />
-                </span>
-                {stands.due && (
-                  <span>
-                    until <When at={stands.due} />
-                  </span>
-                )}
-                {stands.policy && <span>policy {stands.policy}</span>}
-                <span>
-                  {stands.type} P{stands.priority}
-                </span>
-                {stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>}
-                {data.under_way.length > 0 && <span>under way: {data.under_way.join(', ')}</span>}
-              </p>
+              <p><Stands state={stands.state} />: <Words text={stands.question?.text ?? stands.reason} /></p>
+              <Facts
+                of={[
+                  stands.phase,
+                  <>since <When at={stands.since} /></>,
+                  stands.due && <>until <When at={stands.due} /></>,
+                  stands.policy && `policy ${stands.policy}`,
+                  `${stands.type} P${stands.priority}`,
+                  stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>,
+                  data.under_way.length > 0 && `under way: ${data.under_way.join(', ')}`,
+                ]}
+              />
               <Dependencies of={data} />
               <Findings found={evidence(stands)} />
               <Follows issue={stands} />
@@ -56,9 +46,7 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
           </div>
           <nav className="tabs" aria-label={`About ${issue}`}>
             {TABS.map(([name, word]) => (
-              <Link key={name} href={to.issue(issue, name)} aria-current={tab === name ? 'page' : undefined}>
-                {word}
-              </Link>
+              <Link key={name} href={to.issue(issue, name)} aria-current={tab === name ? 'page' : undefined}>{word}</Link>
             ))}
           </nav>
           <Suspense fallback={<Loading />}>
@@ -68,17 +56,11 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
               <Evidence of={data} />
             ) : tab === 'usage' ? (
               <Used of={data} />
-            ) : (
-              <Why of={data} />
-            )}
+            ) : <Why of={data} />}
           </Suspense>
-          <p className="quiet">
-            The same in the terminal: <code>ashep why {issue}</code>
-          </p>
+          <p className="quiet">The same in the terminal: <code>ashep why {issue}</code></p>
         </>
-      ) : (
-        asked.isPending && <Loading />
-      )}
+      ) : asked.isPending && <Loading />}
     </>
   )
 }
@@ -119,11 +101,7 @@ function Why({ of: { story, kept_since } }: { of: Story }) {
         </label>
         <span role="status">{text ? `${figure(found.length)} of ${count(story.length, 'line')}` : count(story.length, 'line')}</span>
       </form>
-      {kept_since && (
-        <p className="quiet">
-          The story is kept from <When at={kept_since} /> on.
-        </p>
-      )}
+      {kept_since && <p className="quiet">The story is kept from <When at={kept_since} /> on.</p>}
       {shown.length < found.length && (
         <button onClick={() => showAll(true)}>Show the {figure(found.length - shown.length)} before</button>
       )}
@@ -161,41 +139,17 @@ type Verification = { status: string; tree: string | null; commit: string | null
 type Looked = { at: string; status: string; branch: string; commit: string; passed: number; failed: number; skipped: number; failures: string[] }
 
 export function Checks({ checks, waived = [] }: { checks: Check[]; waived?: string[] }) {
-  return (
-    <div className="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th>Check</th>
-            <th>Found</th>
-            <th>What it says</th>
-          </tr>
-        </thead>
-        <tbody>
-          {checks.map(({ check_id, type, status, message, proves_nothing }) => {
-            const { sign, as } = CHECKS[status] ?? { sign: '–', as: 'not_eligible' as const }
-            return (
-              <tr key={check_id}>
-                <th scope="row">
-                  {check_id} <span className="quiet">{type}</span>
-                </th>
-                <td>
-                  <Mark as={as} sign={sign}>
-                    {status}
-                  </Mark>
-                </td>
-                <td>
-                  {proves_nothing && status === 'passed' && <b>it passed before any work, too: it proves nothing; </b>}
-                  {waived.includes(check_id) && <b>a person let it pass; </b>}
-                  <Words text={message} />
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
-  )
+  const row = ({ check_id, type, status, message, proves_nothing }: Check): [string, ...ReactNode[]] => [
+    check_id,
+    <>{check_id} <span className="quiet">{type}</span></>,
+    <Mark {...(CHECKS[status] ?? CHECKS.skipped!)}>{status}</Mark>,
+    <>
+      {proves_nothing && status === 'passed' && <b>it passed before any work, too: it proves nothing; </b>}
+      {waived.includes(check_id) && <b>a person let it pass; </b>}
+      <Words text={message} />
+    </>,
+  ]
+  return <Table heads={['Check', 'Found', 'What it says']} rows={checks.map(row)} />
 }
 
 function Evidence({ of }: { of: Story }) {
@@ -209,120 +163,70 @@ function Evidence({ of }: { of: Story }) {
           <>
             <p>
               {verification.status}
-              {verification.tree && (
-                <>
-                  , of the git tree <code>{verification.tree}</code>
-                </>
-              )}
-              {verification.commit && (
-                <>
-                  , commit <code>{verification.commit}</code>
-                </>
-              )}
+              {verification.tree && <>, of the git tree <code>{verification.tree}</code></>}
+              {verification.commit && <>, commit <code>{verification.commit}</code></>}
               {verification.isolated !== null && (verification.isolated ? ', in a sandbox' : ', without a sandbox')}
             </p>
             <Checks checks={verification.checks} waived={verification.waived} />
             {verification.log && <pre tabIndex={0}>{verification.log}</pre>}
           </>
-        ) : (
-          <Empty>Nothing was verified. `ashep criteria` sets what is checked of an issue.</Empty>
-        )}
+        ) : <Empty>Nothing was verified. `ashep criteria` sets what is checked of an issue.</Empty>}
       </Section>
       {landing && (
         <Section name="landing" title="Landing">
-          <p className="facts">
-            <b>{landing.state.replace('_', ' ')}</b>
-            {landing.onto && <span>onto {landing.onto}</span>}
-            {landing.commit && <code>{landing.commit}</code>}
-            {landing.due && (
-              <span>
-                again at <When at={landing.due} />
-              </span>
-            )}
-          </p>
+          <Facts
+            className=""
+            of={[
+              <b>{landing.state.replaceAll('_', ' ')}</b>,
+              landing.onto && `onto ${landing.onto}`,
+              landing.commit && <code>{landing.commit}</code>,
+              landing.due && <>again at <When at={landing.due} /></>,
+            ]}
+          />
         </Section>
       )}
       {of.files && <Files of={of.files} />}
       {log.length > 0 && (
         <Section name="log" title="Verifications">
-          <div className="scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th>At</th>
-                  <th>Found</th>
-                  <th>Commit</th>
-                  <th className="number">Passed</th>
-                  <th className="number">Failed</th>
-                  <th className="number">Left out</th>
-                </tr>
-              </thead>
-              <tbody>
-                {log.map((one, place) => (
-                  <tr key={place}>
-                    <td>
-                      <When at={one.at} />
-                    </td>
-                    <td>{one.status}</td>
-                    <td>
-                      <code>{one.commit}</code> <span className="quiet">{one.branch}</span>
-                    </td>
-                    <td className="number">{one.passed}</td>
-                    <td className="number">
-                      {one.failed} {one.failures.join(', ')}
-                    </td>
-                    <td className="number">{one.skipped}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            heads={['At', 'Found', 'Commit', 'Passed', 'Failed', 'Left out']}
+            numbers={3}
+            rows={log.map((one, place) => [
+              `${place}`,
+              <When at={one.at} />,
+              one.status,
+              <><code>{one.commit}</code> <span className="quiet">{one.branch}</span></>,
+              one.passed,
+              `${one.failed} ${one.failures.join(', ')}`,
+              one.skipped,
+            ])}
+          />
         </Section>
       )}
     </>
   )
 }
 
-function Files({ of }: { of: NonNullable<Story['files']> }) {
-  return (
-    <Section name="files" title="Files">
-      <dl className="pairs">
-        {Object.entries(of).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name.replaceAll('_', ' ')}</dt>
-            <dd>{Array.isArray(value) ? value.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n') : String(value)}</dd>
-          </div>
-        ))}
-      </dl>
-    </Section>
-  )
-}
+type Value = NonNullable<Story['files']>[string]
+const lines = (value: Value) => (Array.isArray(value) ? value.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n') : String(value))
+
+const Files = ({ of }: { of: NonNullable<Story['files']> }) => (
+  <Section name="files" title="Files">
+    <Pairs of={Object.entries(of).map(([name, value]) => [name.replaceAll('_', ' '), lines(value)])} />
+  </Section>
+)
 
 // --- usage ------------------------------------------------------------------------------------------------------
 
-function Used({ of: { usage, issue } }: { of: Story }) {
-  return (
-    <Section name="usage" title="Usage">
-      <dl className="pairs">
-        <div>
-          <dt>Runs</dt>
-          <dd>
-            <Link href={`/runs?issue=${encodeURIComponent(issue.issue)}`}>{figure(usage.runs)}</Link>
-          </dd>
-        </div>
-        <div>
-          <dt>Tokens</dt>
-          <dd>{figure(usage.tokens)}</dd>
-        </div>
-        <div>
-          <dt>Cost</dt>
-          <dd>{money(usage.cost)}</dd>
-        </div>
-        <div>
-          <dt>Cycles</dt>
-          <dd>{issue.cycle}</dd>
-        </div>
-      </dl>
-    </Section>
-  )
-}
+const Used = ({ of: { usage, issue } }: { of: Story }) => (
+  <Section name="usage" title="Usage">
+    <Pairs
+      of={[
+        ['Runs', <Link href={`/runs?issue=${encodeURIComponent(issue.issue)}`}>{figure(usage.runs)}</Link>],
+        ['Tokens', figure(usage.tokens)],
+        ['Cost', money(usage.cost)],
+        ['Cycles', issue.cycle],
+      ]}
+    />
+  </Section>
+)

@@ -1,26 +1,14 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
-import { Link, useLocation, useSearch } from 'wouter'
+import { Link } from 'wouter'
 import { api, got, type Issue, type RunRecord, type State } from './api'
 import { count, money, RUNS, short, STATES, to, took } from './look'
-import { Ago, Empty, H1, Loading, Mark, Stands, Trouble, useNow, When } from './parts'
+import { Ago, Choice, Empty, H1, Loading, Mark, Stands, Trouble, useNarrow, useNow, When } from './parts'
 
 const ROW = 48
 const PAGE = 100
-
-/** What a list is narrowed to stands in the address, so that Back and a link lead to the same list. */
-function useFilter(): [URLSearchParams, (name: string, value: string) => void] {
-  const search = useSearch()
-  const [place, go] = useLocation()
-  const set = (name: string, value: string) => {
-    const next = new URLSearchParams(search)
-    if (value) next.set(name, value)
-    else next.delete(name)
-    go(`${place}${next.size ? `?${next}` : ''}`, { replace: true })
-  }
-  return [new URLSearchParams(search), set]
-}
+const ALL = ['', 'all'] as const
 
 type Rows<T> = {
   name: string
@@ -30,7 +18,7 @@ type Rows<T> = {
   total?: number
   more: () => void
   state: (one: T) => State
-  row: (one: T) => ReactNode
+  row: (one: T) => ReactNode[]
 }
 
 /** Only the rows in sight are made; the next page is asked for before they are. */
@@ -46,9 +34,7 @@ function Rows<T>({ name, className, heads, items, total, more, state, row }: Row
     <div ref={box} className={`rows ${className}`} role="table" aria-label={name} aria-rowcount={total ?? -1}>
       <div role="row" className="row heads">
         {heads.map(head => (
-          <span key={head} role="columnheader">
-            {head}
-          </span>
+          <span key={head} role="columnheader">{head}</span>
         ))}
       </div>
       <div role="rowgroup" className="inner" style={{ height: view.getTotalSize() }}>
@@ -56,7 +42,7 @@ function Rows<T>({ name, className, heads, items, total, more, state, row }: Row
           const one = items[index]!
           return (
             <div key={index} role="row" aria-rowindex={index + 2} className={`row s-${state(one)}`} style={{ transform: `translateY(${start}px)` }}>
-              {row(one)}
+              {row(one).map((cell, place) => <span key={place} role="cell">{cell}</span>)}
             </div>
           )
         })}
@@ -68,7 +54,7 @@ function Rows<T>({ name, className, heads, items, total, more, state, row }: Row
 // --- issues -----------------------------------------------------------------------------------------------------
 
 export function Issues() {
-  const [filter, narrow] = useFilter()
+  const [filter, narrow] = useNarrow()
   const [state, phase, policy, text] = ['state', 'phase', 'policy', 'q'].map(name => filter.get(name) ?? '') as [State | '', string, string, string]
   const q = useDeferredValue(text)
   const asked = useInfiniteQuery({
@@ -95,17 +81,7 @@ export function Issues() {
           Id or title
           <input type="search" maxLength={200} value={text} onChange={event => narrow('q', event.target.value)} />
         </label>
-        <label>
-          State
-          <select value={state} onChange={event => narrow('state', event.target.value)}>
-            <option value="">all</option>
-            {(Object.keys(STATES) as State[]).map(one => (
-              <option key={one} value={one}>
-                {STATES[one].word}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...Object.entries(STATES).map(([one, { word }]) => [one, word] as const)]} />
         {['phase', 'policy'].map(
           name =>
             filter.has(name) && (
@@ -128,26 +104,14 @@ export function Issues() {
           total={total}
           more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
           state={one => one.state}
-          row={one => (
-            <>
-              <span role="cell">
-                <Stands state={one.state} />
-              </span>
-              <span role="rowheader">
-                <Link data-step href={to.issue(one.issue)}>
-                  {one.issue}
-                </Link>
-              </span>
-              <span role="cell">{one.title}</span>
-              <span role="cell">{one.phase}</span>
-              <span role="cell">
-                <Ago at={one.since} />
-              </span>
-              <span role="cell" className="quiet" title={one.reason}>
-                {one.reason}
-              </span>
-            </>
-          )}
+          row={one => [
+            <Stands state={one.state} />,
+            <Link data-step href={to.issue(one.issue)}>{one.issue}</Link>,
+            one.title,
+            one.phase,
+            <Ago at={one.since} />,
+            <span className="quiet" title={one.reason}>{one.reason}</span>,
+          ]}
         />
       ) : (
         !asked.error && (
@@ -165,7 +129,7 @@ export function Issues() {
 // --- runs -------------------------------------------------------------------------------------------------------
 
 export function Runs() {
-  const [filter, narrow] = useFilter()
+  const [filter, narrow] = useNarrow()
   const [state, agent, issue] = ['state', 'agent', 'issue'].map(name => filter.get(name) ?? '') as [string, string, string]
   const now = useNow()
   const asked = useInfiniteQuery({
@@ -186,26 +150,8 @@ export function Runs() {
     <>
       <H1 title="Runs" />
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
-        <label>
-          State
-          <select value={state} onChange={event => narrow('state', event.target.value)}>
-            <option value="">all</option>
-            {Object.entries(RUNS).map(([one, { word }]) => (
-              <option key={one} value={one}>
-                {word}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Agent
-          <select value={agent} onChange={event => narrow('agent', event.target.value)}>
-            <option value="">all</option>
-            {agents.map(one => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
+        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...Object.entries(RUNS).map(([one, { word }]) => [one, word] as const)]} />
+        <Choice label="Agent" value={agent} choose={one => narrow('agent', one)} of={[ALL, ...agents.map(one => [one, one] as const)]} />
         {issue && (
           <button type="button" onClick={() => narrow('issue', '')}>
             issue {issue} <span aria-label="take this filter off">✕</span>
@@ -223,30 +169,17 @@ export function Runs() {
           items={items}
           more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
           state={one => RUNS[one.state].as}
-          row={one => (
+          row={one => [
+            <Mark {...RUNS[one.state]}>{RUNS[one.state].word}</Mark>,
             <>
-              <span role="cell">
-                <Mark as={RUNS[one.state].as} sign={RUNS[one.state].sign}>
-                  {RUNS[one.state].word}
-                </Mark>
-              </span>
-              <span role="rowheader">
-                <Link href={to.issue(one.issue)}>{one.issue}</Link> /{' '}
-                <Link data-step href={to.run(one.run)}>
-                  {short(one.run)}
-                </Link>
-              </span>
-              <span role="cell">{one.agent}</span>
-              <span role="cell">
-                <When at={one.planned_at} />
-              </span>
-              <span role="cell">{took(one, now)}</span>
-              <span role="cell">{one.cost > 0 && money(one.cost)}</span>
-              <span role="cell" className="quiet">
-                {[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}
-              </span>
-            </>
-          )}
+              <Link href={to.issue(one.issue)}>{one.issue}</Link> / <Link data-step href={to.run(one.run)}>{short(one.run)}</Link>
+            </>,
+            one.agent,
+            <When at={one.planned_at} />,
+            took(one, now),
+            one.cost > 0 && money(one.cost),
+            <span className="quiet">{[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}</span>,
+          ]}
         />
       ) : (
         !asked.error && <Empty>{filter.size ? 'No run is like that; take a filter off.' : 'There is no run yet; `ashep work` starts the first.'}</Empty>

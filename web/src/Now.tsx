@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 import { api, asks, got, type Issue, type State, told } from './api'
 import { Card, type Shown } from './Card'
 import { count, short, STATES, to } from './look'
-import { Ago, Empty, H1, Loading, Section, Trouble, useWide } from './parts'
+import { Ago, Empty, H1, Loading, Section, Table, Trouble, useWide } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
 
@@ -23,7 +23,7 @@ export function Now() {
             <Waiting waiting={data.waiting} running={data.running.length} />
             <div>
               {wide && (
-                <Suspense fallback={<Loading />}>
+                <Suspense fallback={ <Section name="policy" title="Policy"><div className="graph" /></Section> }>
                   <PolicyGraph policies={data.policies} />
                 </Suspense>
               )}
@@ -32,9 +32,7 @@ export function Now() {
             </div>
           </div>
         </>
-      ) : (
-        asked.isPending && <Loading />
-      )}
+      ) : asked.isPending && <Loading />}
     </>
   )
 }
@@ -78,14 +76,7 @@ function Waiting({ waiting, running }: { waiting: Issue[]; running: number }) {
   const [cards, dismiss] = useCards(waiting)
   const gone = cards.filter(card => card.gone).length
   return (
-    <Section
-      name="waiting"
-      title={
-        <>
-          Waits for you <span className="badge">{waiting.length}</span>
-        </>
-      }
-    >
+    <Section name="waiting" title={ <>Waits for you <span className="badge">{waiting.length}</span></> }>
       {gone > 1 && <button onClick={() => dismiss(card => card.gone)}>Dismiss the {gone} that were answered</button>}
       {cards.length ? (
         <ol className="cards">
@@ -106,33 +97,16 @@ function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolea
   return (
     <Section name="running" title="Running">
       {running.length ? (
-        <div className="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th>Issue</th>
-                <th>Run</th>
-                <th>For</th>
-              </tr>
-            </thead>
-            <tbody>
-              {running.map(({ issue, title, run, phase, since, reason }) => (
-                <tr key={issue}>
-                  <td>
-                    <Link data-step href={to.issue(issue)}>
-                      {issue}
-                    </Link>{' '}
-                    <span className="quiet">{title}</span>
-                  </td>
-                  <td className="short">{run ? <Link href={to.run(run)}>{short(run)}</Link> : <span title={reason}>{phase ?? reason}</span>}</td>
-                  <td className="number">
-                    <Ago at={since} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          heads={['Issue', 'Run', 'For']}
+          numbers={1}
+          rows={running.map(({ issue, title, run, phase, since, reason }) => [
+            issue,
+            <><Link data-step href={to.issue(issue)}>{issue}</Link> <span className="quiet">{title}</span></>,
+            <span className="short" title={reason}>{run ? <Link href={to.run(run)}>{short(run)}</Link> : (phase ?? reason)}</span>,
+            <Ago at={since} />,
+          ])}
+        />
       ) : (
         <Empty>{daemon ? 'No run is under way.' : 'No run is under way, for the daemon is not running; `ashep work` starts it.'}</Empty>
       )}
@@ -145,9 +119,7 @@ function Pause() {
   const pause = useMutation({ mutationFn: (minutes: number) => got(api.POST('/api/v1/pause', { body: { minutes } })) })
   return (
     <div className="acts">
-      <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>
-        Pause for an hour
-      </button>
+      <button onClick={() => pause.mutate(60)} disabled={pause.isPending}>Pause for an hour</button>
       <span role="status">{pause.isError ? told(pause.error) : pause.data?.said}</span>
     </div>
   )

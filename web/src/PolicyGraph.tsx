@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 import { asks, type Policy, type State } from './api'
 import Flow, { type Arrow, type Box } from './Flow'
 import { count, STATES, to } from './look'
-import { Empty, Section } from './parts'
+import { Empty, Section, Table } from './parts'
 
 const SIZE = { width: 124, height: 54 }
 const STEP = { x: 206, y: 78 }
@@ -84,12 +84,10 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
   const graph = useMemo(() => (policy ? placed(policy) : null), [policy])
   return (
     <Section name="policy" title="Policy">
-      {known.length > 1 && policy && (
-        <select aria-label="Policy" value={policy.policy} onChange={event => choose(event.target.value)}>
+      {policies.length > 1 && (
+        <select aria-label="Policy" disabled={!policy} value={policy?.policy} onChange={event => choose(event.target.value)}>
           {known.map(one => (
-            <option key={one.policy} value={one.policy}>
-              {one.policy}: {count(many(one), 'issue')}
-            </option>
+            <option key={one.policy} value={one.policy}>{one.policy}: {count(many(one), 'issue')}</option>
           ))}
         </select>
       )}
@@ -110,30 +108,15 @@ function AsTable({ policy: { policy, phases, edges } }: { policy: Policy }) {
   return (
     <details>
       <summary>{policy} as a table</summary>
-      <div className="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th>Phase</th>
-              <th>Issues</th>
-              <th>Leads to</th>
-            </tr>
-          </thead>
-          <tbody>
-            {phases.map(({ name, kind, issues }) => (
-              <tr key={name}>
-                <th scope="row">{kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>}</th>
-                <td className="number">{issues}</td>
-                <td>
-                  {bundles(edges.filter(edge => edge.source === name))
-                    .map(one => `${named(one.moves)} → ${one.target}`)
-                    .join('; ')}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        heads={['Phase', 'Issues', 'Leads to']}
+        rows={phases.map(({ name, kind, issues }) => [
+          name,
+          kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
+          issues,
+          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}`).join('; '),
+        ])}
+      />
     </details>
   )
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { api, got } from './api'
 import { exactly, to } from './look'
-import { H1, Loading, Trouble } from './parts'
+import { Facts, H1, Loading, Trouble } from './parts'
 
 export default function Record({ seq }: { seq: string }) {
   const number = Number(seq)
@@ -18,18 +18,19 @@ export default function Record({ seq }: { seq: string }) {
       <Trouble of={asked} />
       {record ? (
         <>
-          <p className="facts">
-            <b>{record.type}</b>
-            <span>{record.kind}</span>
-            <time dateTime={record.at}>{exactly(record.at)}</time>
-            {record.issue && <Link href={to.issue(record.issue)}>{record.issue}</Link>}
-            {record.run && <Link href={to.run(record.run)}>{record.run}</Link>}
-          </p>
+          <Facts
+            className=""
+            of={[
+              <b>{record.type}</b>,
+              record.kind,
+              <time dateTime={record.at}>{exactly(record.at)}</time>,
+              record.issue && <Link href={to.issue(record.issue)}>{record.issue}</Link>,
+              record.run && <Link href={to.run(record.run)}>{record.run}</Link>,
+            ]}
+          />
           <pre tabIndex={0}>{JSON.stringify(record.body, null, 2)}</pre>
         </>
-      ) : (
-        asked.isPending && <Loading />
-      )}
+      ) : asked.isPending && <Loading />}
       <nav className="acts" aria-label="Records">
         {number > 1 && <Link href={to.record(number - 1)}>Before: #{number - 1}</Link>}
         <Link href={to.record(number + 1)}>Behind: #{number + 1}</Link>

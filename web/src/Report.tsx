@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
-import { Link, useLocation, useSearch } from 'wouter'
+import { type SyntheticEvent, useState } from 'react'
+import { Link } from 'wouter'
 import { api, got, type Line } from './api'
 import { count, figure, money, to } from './look'
-import { Empty, H1, Loading, Section, Trouble, When } from './parts'
+import { Choice, Empty, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
 
 const SECTIONS: Record<string, string> = {
   closed: 'Closed',
@@ -25,39 +25,21 @@ const SINCE = [
 const BY = ['provider', 'issue', 'phase', 'agent', 'day'] as const
 type By = (typeof BY)[number]
 
-function useQueryString(): [URLSearchParams, (more: Record<string, string>) => void] {
-  const search = useSearch()
-  const [place, go] = useLocation()
-  const set = (more: Record<string, string>) => {
-    const next = new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(search)), ...more })
-    for (const [name, value] of [...next]) if (!value) next.delete(name)
-    go(`${place}${next.size ? `?${next}` : ''}`)
-  }
-  return [new URLSearchParams(search), set]
-}
-
 function Since({ since, first, choose }: { since: string; first: string; choose: (since: string) => void }) {
   const [own, write] = useState('')
   const known = SINCE.some(([value]) => value === since)
+  const show = (event: SyntheticEvent) => {
+    event.preventDefault()
+    choose(own.trim())
+  }
   return (
-    <form
-      className="filter"
-      onSubmit={event => {
-        event.preventDefault()
-        choose(own.trim())
-      }}
-    >
-      <label>
-        Since
-        <select value={since} onChange={event => choose(event.target.value)}>
-          {SINCE.map(([value, word]) => (
-            <option key={value} value={value}>
-              {value ? word : first}
-            </option>
-          ))}
-          {!known && <option value={since}>{since}</option>}
-        </select>
-      </label>
+    <form className="filter" onSubmit={show}>
+      <Choice
+        label="Since"
+        value={since}
+        choose={choose}
+        of={[...SINCE.map(([value, word]) => [value, value ? word : first] as const), ...(known ? [] : [[since, since] as const])]}
+      />
       <label>
         or a time, a span, a date
         <input value={own} maxLength={40} placeholder="18:00" onChange={event => write(event.target.value)} />
@@ -70,7 +52,7 @@ function Since({ since, first, choose }: { since: string; first: string; choose:
 // --- report -----------------------------------------------------------------------------------------------------
 
 export function Report() {
-  const [search, set] = useQueryString()
+  const [search, set] = useNarrow()
   const since = search.get('since') ?? ''
   const asked = useQuery({
     queryKey: ['report', since],
@@ -82,7 +64,7 @@ export function Report() {
   return (
     <>
       <H1 title="Report" />
-      <Since since={since} first={SINCE[0][1]} choose={since => set({ since })} />
+      <Since since={since} first={SINCE[0][1]} choose={since => set('since', since)} />
       <Trouble of={asked} />
       {data ? (
         <>
@@ -93,23 +75,14 @@ export function Report() {
           {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} />)}
           {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened. A daemon that works makes it longer: `ashep work`.</Empty>}
         </>
-      ) : (
-        asked.isPending && <Loading />
-      )}
+      ) : asked.isPending && <Loading />}
     </>
   )
 }
 
 function Lines({ name, lines }: { name: string; lines: Line[] }) {
   return (
-    <Section
-      name={name}
-      title={
-        <>
-          {SECTIONS[name] ?? name} <span className="quiet">{lines.length}</span>
-        </>
-      }
-    >
+    <Section name={name} title={ <>{SECTIONS[name] ?? name} <span className="quiet">{lines.length}</span></> }>
       <ul className="report">
         {lines.map((line, place) => (
           <li key={place} data-step tabIndex={-1}>
@@ -117,9 +90,7 @@ function Lines({ name, lines }: { name: string; lines: Line[] }) {
             <Said line={line} />
             <span className="seqs">
               {line.seqs.slice(0, 6).map(seq => (
-                <Link key={seq} href={to.record(seq)}>
-                  #{seq}
-                </Link>
+                <Link key={seq} href={to.record(seq)}>#{seq}</Link>
               ))}
             </span>
           </li>
@@ -145,7 +116,7 @@ function Said({ line: { text, issue } }: { line: Line }) {
 // --- usage ------------------------------------------------------------------------------------------------------
 
 export function Usage() {
-  const [search, set] = useQueryString()
+  const [search, set] = useNarrow()
   const since = search.get('since') ?? ''
   const by: By = BY.find(one => one === search.get('by')) ?? 'provider'
   const asked = useQuery({
@@ -165,44 +136,23 @@ export function Usage() {
           </Link>
         ))}
       </nav>
-      <Since since={since} first="the beginning" choose={since => set({ since })} />
+      <Since since={since} first="the beginning" choose={since => set('since', since)} />
       <Trouble of={asked} />
       {data?.rows.length ? (
-        <div className="scroll">
-          <table className="usage">
-            <thead>
-              <tr>
-                <th>{by}</th>
-                <th className="number">Runs</th>
-                <th className="number">Tokens</th>
-                <th className="number">Cost</th>
-                <td className="bar" />
-              </tr>
-            </thead>
-            <tbody>
-              {data.rows.map(({ name, runs, tokens, cost }) => (
-                <tr key={name ?? ''}>
-                  <th scope="row">{by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? 'not known')}</th>
-                  <td className="number">{figure(runs)}</td>
-                  <td className="number">{figure(tokens)}</td>
-                  <td className="number">{money(cost)}</td>
-                  <td className="bar" aria-hidden>
-                    <meter min={0} max={most || 1} value={cost} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-            <tfoot>
-              <tr>
-                <th scope="row">{count(data.rows.length, 'row')}, in all</th>
-                <td className="number">{figure(data.total.runs)}</td>
-                <td className="number">{figure(data.total.tokens)}</td>
-                <td className="number">{money(data.total.cost)}</td>
-                <td className="bar" />
-              </tr>
-            </tfoot>
-          </table>
-        </div>
+        <Table
+          className="usage"
+          heads={[by, 'Share', 'Runs', 'Tokens', 'Cost']}
+          numbers={3}
+          rows={data.rows.map(({ name, runs, tokens, cost }) => [
+            name ?? '',
+            by === 'issue' && name ? <Link data-step href={to.issue(name)}>{name}</Link> : (name ?? 'not known'),
+            <meter aria-label={`share of ${name}`} min={0} max={most || 1} value={cost} />,
+            figure(runs),
+            figure(tokens),
+            money(cost),
+          ])}
+          foot={[`${count(data.rows.length, 'row')}, in all`, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
+        />
       ) : (
         (data && <Empty>{since ? 'No run used anything since then.' : 'No run used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
       )}

@@ -4,7 +4,7 @@ import { Link } from 'wouter'
 import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Issue'
 import { figure, lasting, money, RUNS, to, took } from './look'
-import { H1, Loading, Mark, Section, Trouble, useNow, When, Words } from './parts'
+import { H1, Loading, Mark, Pairs, Section, Trouble, useNow, When, Words } from './parts'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
 type Verified = { at: string; tree: string | null; changed: boolean | null; results: Parameters<typeof Checks>[0]['checks'] | null }
@@ -14,9 +14,7 @@ export default function Run({ issue, run }: { issue: string; run: string }) {
   const { data } = asked
   return (
     <>
-      <H1 title={`${issue}/${run}`}>
-        <Link href={to.issue(issue)}>{issue}</Link>/{run}
-      </H1>
+      <H1 title={`${issue}/${run}`}><Link href={to.issue(issue)}>{issue}</Link>/{run}</H1>
       <Trouble of={asked} />
       {data ? <Shown issue={issue} name={run} told={data} /> : asked.isPending && <Loading />}
     </>
@@ -35,33 +33,19 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
       <div className={`stands s-${as}`}>
         <div>
           <p>
-            <Mark as={as} sign={sign}>
-              {word}
-            </Mark>{' '}
+            <Mark as={as} sign={sign}>{word}</Mark>{' '}
             {outcome?.verdict && <b>{outcome.verdict}</b>} – <Words text={run.why} />
           </p>
-          {outcome && (
-            <blockquote>
-              <Words text={outcome.summary} />
-            </blockquote>
-          )}
-          {run.error && (
-            <p className="line bad">
-              ! <Words text={run.error} />
-            </p>
-          )}
+          {outcome && <blockquote><Words text={outcome.summary} /></blockquote>}
+          {run.error && <p className="line bad">! <Words text={run.error} /></p>}
         </div>
       </div>
       <div className="two even">
         <Section name="choice" title="Why this agent">
-          <p>
-            <b>{run.agent}</b>: {choice.why}
-          </p>
+          <p><b>{run.agent}</b>: {choice.why}</p>
           <ul>
             {choice.others?.map(({ agent, why }) => (
-              <li key={agent}>
-                not <b>{agent}</b>: {why}
-              </li>
+              <li key={agent}>not <b>{agent}</b>: {why}</li>
             ))}
           </ul>
         </Section>
@@ -90,14 +74,8 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           const turn = turns.filter(one => one.n === n).at(-1)
           return (
             <div key={n}>
-              <Text issue={issue} run={name} what="prompts" n={n}>
-                Prompt {n}, {sent ? <When at={sent} /> : 'not sent'}
-              </Text>
-              {turn?.answered && (
-                <Text issue={issue} run={name} what="answers" n={n}>
-                  Answer {n}, <When at={turn.at} />
-                </Text>
-              )}
+              <Text issue={issue} run={name} what="prompts" n={n}>Prompt {n}, {sent ? <When at={sent} /> : 'not sent'}</Text>
+              {turn?.answered && <Text issue={issue} run={name} what="answers" n={n}>Answer {n}, <When at={turn.at} /></Text>}
               {turn && !turn.answered && <p className="quiet">The words of answer {n} were not kept.</p>}
               {turn?.error && <p className="line bad">! {turn.error}</p>}
             </div>
@@ -108,9 +86,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
         <Section name="rejected" title="Rejected outcomes">
           <ul>
             {rejected.map(({ at, n, why, then }, place) => (
-              <li key={place}>
-                <When at={at} /> answer {n}: <Words text={why} /> (then: {then})
-              </li>
+              <li key={place}><When at={at} /> answer {n}: <Words text={why} /> (then: {then})</li>
             ))}
           </ul>
         </Section>
@@ -128,37 +104,16 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           ))}
           <ul>
             {commits.map(commit => (
-              <li key={commit}>
-                commit <code>{commit}</code>
-              </li>
+              <li key={commit}>commit <code>{commit}</code></li>
             ))}
             {outcome?.pointers.map(pointer => (
-              <li key={pointer}>
-                <Words text={pointer} />
-              </li>
+              <li key={pointer}><Words text={pointer} /></li>
             ))}
           </ul>
         </Section>
       )}
-      <p className="quiet">
-        The same in the terminal: <code>ashep show {run.run}</code>
-      </p>
+      <p className="quiet">The same in the terminal: <code>ashep show {run.run}</code></p>
     </>
-  )
-}
-
-function Pairs({ of }: { of: [string, ReactNode][] }) {
-  return (
-    <dl className="pairs">
-      {of
-        .filter(([, value]) => value)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
   )
 }
 

@@ -24,6 +24,20 @@ export class Refused extends Error {
   }
 }
 
+/** A value that the page follows (`useSyncExternalStore`). */
+export function store<T>(value: T) {
+  const heard = new Set<() => void>()
+  const set = (next: T) => {
+    value = next
+    heard.forEach(tell => tell())
+  }
+  const on = (tell: () => void) => {
+    heard.add(tell)
+    return () => void heard.delete(tell)
+  }
+  return { get: () => value, set, on }
+}
+
 // --- who asks ---------------------------------------------------------------------------------------------------
 
 // The token is this tab's: never in a cookie, which every port of the host is sent, and never on the disk.
@@ -31,22 +45,17 @@ const TOKEN = 'ashep-token'
 const PERSON = 'ashep-person'
 
 export type Session = { token: string; person: string }
-let session: Session | null = known()
-const heard = new Set<() => void>()
+const kept = store<Session | null>(known())
 
 function known(): Session | null {
   const token = sessionStorage.getItem(TOKEN)
   return token ? { token, person: sessionStorage.getItem(PERSON) ?? '' } : null
 }
 
-export const current = () => session
-export function onSession(tell: () => void) {
-  heard.add(tell)
-  return () => void heard.delete(tell)
-}
+export const current = kept.get
+export const onSession = kept.on
 
 function become(found: Session | null) {
-  session = found
   if (found) {
     sessionStorage.setItem(TOKEN, found.token)
     sessionStorage.setItem(PERSON, found.person)
@@ -54,15 +63,15 @@ function become(found: Session | null) {
     sessionStorage.removeItem(TOKEN)
     sessionStorage.removeItem(PERSON)
   }
-  heard.forEach(tell => tell())
+  kept.set(found)
   if (found) void queries.invalidateQueries()
 }
 
 const tabs = new BroadcastChannel('ashep-session')
 tabs.onmessage = ({ data }: MessageEvent<'who?' | Session>) => {
   if (data === 'who?') {
-    if (session) tabs.postMessage(session)
-  } else if (!session) become(data)
+    if (current()) tabs.postMessage(current())
+  } else if (!current()) become(data)
 }
 
 /** What a link's code is exchanged for, or what another tab knows; else an error that says why, or null. */
@@ -76,10 +85,10 @@ export async function enter(): Promise<string | null> {
       become(found)
       tabs.postMessage(found)
     } catch (error) {
-      if (!session) return told(error)
+      if (!current()) return told(error)
     }
   }
-  if (session) return null
+  if (current()) return null
   tabs.postMessage('who?')
   await new Promise(done => setTimeout(done, 250))
   return null
@@ -97,6 +106,7 @@ export const api = createClient<paths>({ baseUrl: location.origin })
 api.use({
   onRequest({ request }) {
     request.headers.set('Accept', 'application/json')
+    const session = current()
     if (session) request.headers.set('Authorization', `Bearer ${session.token}`)
     return request
   },
@@ -107,7 +117,7 @@ api.use({
 
 /** The server knows this token no more; unless there is another by now, nobody is here. */
 export function refused(authorization: string | null) {
-  if (session && authorization === `Bearer ${session.token}`) become(null)
+  if (authorization === `Bearer ${current()?.token}`) become(null)
 }
 
 export async function got<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {

@@ -1,38 +1,28 @@
 import { useSyncExternalStore } from 'react'
-import { current, onSession, queries, refused } from './api'
+import { current, onSession, queries, refused, store } from './api'
 import type { components } from './api-types'
 
 type Changed = components['schemas']['Changed']
 export type Connection = { live: boolean; at: number }
 
-const FIRST_WAIT = 1000
-const LONGEST_WAIT = 30_000
-const BEAT = 15_000
+const [FIRST_WAIT, LONGEST_WAIT, BEAT] = [1000, 30_000, 15_000]
 
-let connection: Connection = { live: true, at: Date.now() }
-let seq = 0
+const connection = store<Connection>({ live: true, at: Date.now() })
+export const useConnection = () => useSyncExternalStore(connection.on, connection.get)
+let [seq, at] = [0, Date.now()]
 let streaming: AbortController | null = null
-const heard = new Set<() => void>()
 const tabs = new BroadcastChannel('ashep-live')
 tabs.onmessage = ({ data }: MessageEvent<Changed | Connection>) => ('seq' in data ? changed(data) : say(data))
 
+/** Of a connection that lives on only when it last did is noted: nothing is to be shown anew. */
 function say(now: Connection) {
-  const silent = now.live && connection.live
-  connection = now
-  if (!silent) heard.forEach(tell => tell())
+  at = now.at
+  if (!now.live || !connection.get().live) connection.set(now)
 }
 
 function tell(now: Connection) {
   say(now)
   tabs.postMessage(now)
-}
-
-export function useConnection(): Connection {
-  const subscribe = (tell: () => void) => {
-    heard.add(tell)
-    return () => void heard.delete(tell)
-  }
-  return useSyncExternalStore(subscribe, () => connection)
 }
 
 const OF_AN_ISSUE = new Set(['issue', 'course', 'run'])
@@ -88,7 +78,7 @@ async function stream(signal: AbortSignal) {
       // it is told below
     }
     if (signal.aborted) return
-    tell({ live: false, at: connection.at })
+    tell({ live: false, at })
     await new Promise(done => setTimeout(done, wait))
   }
 }

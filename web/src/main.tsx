@@ -1,40 +1,77 @@
 import { QueryClientProvider } from '@tanstack/react-query'
-import { lazy, StrictMode, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
+import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
 import { createRoot } from 'react-dom/client'
-import { Route, Switch } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { current, enter, onSession, queries } from './api'
 import { Frame, SCHEME, shine } from './Frame'
 import { watch } from './live'
 import { Now } from './Now'
-import { H1, Loading } from './parts'
+import { Coded, H1, Loading } from './parts'
 import './page.css'
 
-const Issues = lazy(() => import('./Lists').then(({ Issues }) => ({ default: Issues })))
-const Runs = lazy(() => import('./Lists').then(({ Runs }) => ({ default: Runs })))
-const Issue = lazy(() => import('./Issue'))
-const Run = lazy(() => import('./Run'))
-const Report = lazy(() => import('./Report').then(({ Report }) => ({ default: Report })))
-const Usage = lazy(() => import('./Report').then(({ Usage }) => ({ default: Usage })))
-const Record = lazy(() => import('./Record'))
+const LATER = 3000
+const parts = {
+  lists: () => import('./Lists'),
+  issue: () => import('./Issue'),
+  course: () => import('./Course'),
+  run: () => import('./Run'),
+  report: () => import('./Report'),
+  record: () => import('./Record'),
+}
+const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
+const Runs = lazy(() => parts.lists().then(({ Runs }) => ({ default: Runs })))
+const Issue = lazy(parts.issue)
+const Run = lazy(parts.run)
+const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report })))
+const Usage = lazy(() => parts.report().then(({ Usage }) => ({ default: Usage })))
+const Record = lazy(parts.record)
+
+/** The other pages are fetched while nobody waits, so that they are there when the server is not. */
+function ahead() {
+  const timer = setTimeout(() => Object.values(parts).forEach(part => void part().catch(() => null)), LATER)
+  return () => clearTimeout(timer)
+}
+
+/** What is broken on a page is broken there alone. */
+class Bounds extends Component<{ children: ReactNode }, { error: unknown }> {
+  state = { error: null }
+  static getDerivedStateFromError = (error: unknown) => ({ error })
+  render() {
+    if (this.state.error === null) return this.props.children
+    return (
+      <>
+        <H1 title="This page cannot be shown" />
+        <p role="alert" className="line bad">
+          {String(this.state.error)} <button onClick={() => location.reload()}>Load it again</button>
+        </p>
+        <p className="quiet">
+          The server may be away, or another version by now. <Coded text="In a terminal `ashep status`, `ashep why` and `ashep report` tell the same." />
+        </p>
+      </>
+    )
+  }
+}
 
 function Page() {
+  const [place] = useLocation()
+  useEffect(ahead, [])
   return (
     <Frame>
-      <Suspense fallback={<Loading />}>
-        <Switch>
-          <Route path="/" component={Now} />
-          <Route path="/issues" component={Issues} />
-          <Route path="/issues/:issue/:tab?">{({ issue, tab }) => <Issue key={issue} issue={issue} tab={tab ?? ''} />}</Route>
-          <Route path="/runs" component={Runs} />
-          <Route path="/runs/:issue/:run">{({ issue, run }) => <Run key={`${issue}/${run}`} issue={issue} run={run} />}</Route>
-          <Route path="/report" component={Report} />
-          <Route path="/usage" component={Usage} />
-          <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
-          <Route>
-            <H1 title="There is no such page" />
-          </Route>
-        </Switch>
-      </Suspense>
+      <Bounds key={place.split('/')[1]}>
+        <Suspense fallback={<Loading />}>
+          <Switch>
+            <Route path="/" component={Now} />
+            <Route path="/issues" component={Issues} />
+            <Route path="/issues/:issue/:tab?">{({ issue, tab }) => <Issue key={issue} issue={issue} tab={tab ?? ''} />}</Route>
+            <Route path="/runs" component={Runs} />
+            <Route path="/runs/:issue/:run">{({ issue, run }) => <Run key={`${issue}/${run}`} issue={issue} run={run} />}</Route>
+            <Route path="/report" component={Report} />
+            <Route path="/usage" component={Usage} />
+            <Route path="/records/:seq">{({ seq }) => <Record key={seq} seq={seq} />}</Route>
+            <Route><H1 title="There is no such page" /></Route>
+          </Switch>
+        </Suspense>
+      </Bounds>
     </Frame>
   )
 }
@@ -44,9 +81,7 @@ function Outside({ why }: { why: string | null }) {
     <main className="outside">
       <H1 title="This page wants a fresh link" />
       {why && <p role="alert">{why}</p>}
-      <p>
-        Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes.
-      </p>
+      <p>Run <code>ashep ui</code> in a terminal, and open the link that it prints. A link is good once, for two minutes.</p>
       <p className="quiet">Words that you had begun to write are kept in this tab.</p>
     </main>
   )
@@ -69,9 +104,5 @@ function Door() {
 shine(localStorage.getItem(SCHEME))
 watch()
 createRoot(document.getElementById('root')!).render(
-  <StrictMode>
-    <QueryClientProvider client={queries}>
-      <Door />
-    </QueryClientProvider>
-  </StrictMode>,
+  <StrictMode><QueryClientProvider client={queries}><Door /></QueryClientProvider></StrictMode>,
 )

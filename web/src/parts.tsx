@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { useLocation, useSearch } from 'wouter'
 import { told } from './api'
 import { exactly, type Finding, span, STATES, when } from './look'
 import type { State } from './api'
@@ -21,11 +22,7 @@ export function H1({ title, children }: { title: string; children?: ReactNode })
     if (!returned) scrollTo(0, 0)
     returned = false
   }, [])
-  return (
-    <h1 ref={heading} tabIndex={-1}>
-      {children ?? title}
-    </h1>
-  )
+  return <h1 ref={heading} tabIndex={-1}>{children ?? title}</h1>
 }
 
 export function Section({ name, title, children }: { name: string; title: ReactNode; children: ReactNode }) {
@@ -56,18 +53,12 @@ export const useNow = () => useSyncExternalStore(onTick, () => now)
 export function Ago({ at }: { at: string | null | undefined }) {
   const now = useNow()
   if (!at) return null
-  return (
-    <time dateTime={at} title={exactly(at)}>
-      {span(now - Date.parse(at))}
-    </time>
-  )
+  return <time dateTime={at} title={exactly(at)}>{span(now - Date.parse(at))}</time>
 }
 
 export function When({ at }: { at: string | null | undefined }) {
   return at ? (
-    <time dateTime={at} title={exactly(at)}>
-      {when(at)}
-    </time>
+    <time dateTime={at} title={exactly(at)}>{when(at)}</time>
   ) : null
 }
 
@@ -84,33 +75,83 @@ export function Mark({ as, sign, children }: { as: State; sign: string; children
 
 export function Stands({ state }: { state: State }) {
   const { sign, word } = STATES[state]
-  return (
-    <Mark as={state} sign={sign}>
-      {word}
-    </Mark>
-  )
+  return <Mark as={state} sign={sign}>{word}</Mark>
 }
 
 export function Findings({ found }: { found: Finding[] }) {
   return (
     <ul className="findings" aria-label="Evidence">
       {found.map(({ text, as }) => (
-        <li key={text} className={`s-${as}`}>
-          {text}
-        </li>
+        <li key={text} className={`s-${as}`}>{text}</li>
       ))}
     </ul>
   )
 }
 
+/** A line of small facts; those that are not there are left out. */
+export const Facts = ({ of, className = 'quiet' }: { of: ReactNode[]; className?: string }) => (
+  <p className={`${className} facts`}>{of.map((one, place) => one && <span key={place}>{one}</span>)}</p>
+)
+
+export function Pairs({ of }: { of: [string, ReactNode][] }) {
+  const known = of.filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false)
+  return (
+    <dl className="pairs">
+      {known.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+type Table = { heads: string[]; rows: [string, ...ReactNode[]][]; foot?: ReactNode[]; numbers?: number; className?: string }
+
+/** A table; each row begins with its key, and so many of its last columns are numbers. */
+export function Table({ heads, rows, foot, numbers = 0, className }: Table) {
+  const as = (place: number) => (place >= heads.length - numbers ? 'number' : undefined)
+  const cells = (of: ReactNode[]) => of.map((cell, place) => <td key={place} className={as(place)}>{cell}</td>)
+  return (
+    <div className="scroll">
+      <table className={className}>
+        <thead><tr>{heads.map((head, place) => <th key={head} className={as(place)}>{head}</th>)}</tr></thead>
+        <tbody>{rows.map(([key, ...row]) => <tr key={key}>{cells(row)}</tr>)}</tbody>
+        {foot && <tfoot><tr>{cells(foot)}</tr></tfoot>}
+      </table>
+    </div>
+  )
+}
+
+type Choice = { label: string; value: string; of: readonly (readonly [string, string])[]; choose: (value: string) => void; className?: string }
+
+export const Choice = ({ label, value, of, choose, className }: Choice) => (
+  <label className={className}>
+    {label}{' '}
+    <select value={value} onChange={event => choose(event.target.value)}>
+      {of.map(([one, word]) => <option key={one} value={one}>{word}</option>)}
+    </select>
+  </label>
+)
+
+/** What a page is narrowed to stands in its address, so that Back and a link lead to the same. */
+export function useNarrow(): [URLSearchParams, (name: string, value: string) => void] {
+  const search = useSearch()
+  const [place, go] = useLocation()
+  const set = (name: string, value: string) => {
+    const next = new URLSearchParams(search)
+    if (value) next.set(name, value)
+    else next.delete(name)
+    go(`${place}${next.size ? `?${next}` : ''}`, { replace: true })
+  }
+  return [new URLSearchParams(search), set]
+}
+
 // --- what is not there ------------------------------------------------------------------------------------------
 
 export function Empty({ children }: { children: string }) {
-  return (
-    <p className="empty">
-      <Coded text={children} />
-    </p>
-  )
+  return <p className="empty"><Coded text={children} /></p>
 }
 
 type Asked = { error: unknown; data?: unknown; dataUpdatedAt: number; refetch: () => unknown; isFetching?: boolean }
@@ -122,18 +163,12 @@ export function Trouble({ of }: { of: Asked }) {
     <p role="alert" className="line bad">
       {told(of.error)}
       {of.data !== undefined && `; what you see is of ${when(of.dataUpdatedAt)}`}{' '}
-      <button onClick={() => void of.refetch()} disabled={of.isFetching}>
-        Try again
-      </button>
+      <button onClick={() => void of.refetch()} disabled={of.isFetching}>Try again</button>
     </p>
   )
 }
 
-export const Loading = () => (
-  <p role="status" className="quiet loading">
-    …
-  </p>
-)
+export const Loading = () => <p role="status" className="quiet loading">…</p>
 
 // --- words ------------------------------------------------------------------------------------------------------
 
@@ -144,9 +179,7 @@ export function Words({ text }: { text: string }) {
   const parts = text.split(ADDRESS)
   return parts.map((part, place) =>
     place % 2 ? (
-      <a key={place} href={part} target="_blank" rel="noopener noreferrer">
-        {part}
-      </a>
+      <a key={place} href={part} target="_blank" rel="noopener noreferrer">{part}</a>
     ) : (
       part
     ),
