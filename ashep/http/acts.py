@@ -32,6 +32,9 @@ Write = Callable[[Tracker, Labels], Awaitable[object]]
 Trackers = Callable[[Path, Settings, str], Tracker]
 
 
+_ANSWERS = ("approve", "reject", "answer")
+
+
 class Stale(AshepError):
     """What the person answered is not what is asked now."""
 
@@ -54,6 +57,8 @@ class Acts:
     ask: Callable[[Path, Mapping[str, Any]], dict[str, Any]] = ask
     """Asks the daemon."""
     _under_way: set[str] = field(default_factory=set[str])
+    _answered: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
+    """Of each issue the last answer, and the question that it was to."""
 
     @property
     def _project(self) -> Path:
@@ -74,10 +79,15 @@ class Acts:
             if stands is None:
                 raise NotThere(f"nothing is known of an issue {issue}")
             _check(stands, wanted)
+            answers_it = wanted.do in _ANSWERS
+            if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
+                raise Stale("that was answered so already; ashep sees it at its next look")
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
             async with aclosing(self.tracker_of(self._project, settings, person)) as tracker:
                 said = await self._write(tracker, settings.labels, issue, wanted, stands)
+            if answers_it:
+                self._answered[issue] = wanted.do, wanted.asked
         return doing.Done(said=f"{issue}: {said} as {person}")
 
     async def _write(
@@ -147,7 +157,7 @@ class Acts:
 
 def _check(stands: dict[str, Any], wanted: doing.Act) -> None:
     """Raise `Stale` where the person saw something else than what stands there."""
-    if wanted.do in ("approve", "reject", "answer"):
+    if wanted.do in _ANSWERS:
         question = stands["question"]
         if question is None or question["asked"] != wanted.asked:
             now = f"{question['phase']}: {question['text']}" if question else "nothing is asked any more"

@@ -124,15 +124,15 @@ def _edges(runs: list[Data], asked: list[Data], begun: list[int]) -> list[Data]:
     steps = [(run["trace"], run["run"], run["phase"], run) for run in runs]
     steps += [(one["seq"], f"#{one['seq']}", one["phase"], one) for one in asked]
     steps.sort(key=lambda step: step[0])
-    edges, known = list[Data](), set[str]()
+    edges, known = list[Data](), dict[str, int]()
     for (first, source, phase, step), (second, target, next_phase, _) in pairwise(steps):
-        known.add(phase)
+        known.setdefault(phase, len(known))
         if any(first < seq <= second for seq in begun):
             kind = "cycle"
         elif "run" in step and next_phase == phase and not target.startswith("#"):
             kind = "retry"
         else:
-            kind = "back" if next_phase in known and next_phase != phase else "next"
+            kind = "back" if known.get(next_phase, len(known)) < known[phase] else "next"
         edges.append({"source": source, "target": target, "kind": kind, "why": _why(step)})
     return edges
 

@@ -189,7 +189,7 @@ async def test_how_a_session_is_opened_is_told_without_beginning_anything(client
     answer = (await client.get(f"{V1}/runs/{run['run']}/session")).json()
     assert answer == {
         "said": f"Its session is {run['session']}; the agent server is not running, and starts with the next run."
-    }  # noqa: E501
+    }
 
 
 async def test_what_is_not_there_is_said_so(client: httpx.AsyncClient) -> None:
@@ -295,6 +295,11 @@ async def test_an_answer_is_written_once_as_the_person(asked: Page, person: http
     labels, comments = await asked.tracked()
     assert Labels().approved in labels
     assert comments == ["well done"]
+    again = await person.post(f"{V1}/issues/{asked.issue}", json=wanted)
+    assert (again.status_code, "already" in again.json()["detail"]) == (409, True)
+    assert (await asked.tracked())[1] == ["well done"]
+    changed = await person.post(f"{V1}/issues/{asked.issue}", json=wanted | {"do": "reject", "message": "no"})
+    assert changed.status_code == 200
 
 
 async def test_another_question_is_not_answered(asked: Page, person: httpx.AsyncClient) -> None:
