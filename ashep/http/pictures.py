@@ -178,10 +178,12 @@ class Pictures:
 
         session, folder = await self.read(look)
         if session is None:
-            return shown.Opening(said="It has no session yet.")
+            return shown.Opening(said="It has no session yet.", command=None)
         settings = await to_thread.run_sync(settings_in, self.folder)
         said = await session_opened(self.folder.parent, settings, run.partition("/")[0], session, folder, False)
-        return shown.Opening(said=self.redaction.text(said))
+        told = self.redaction.text(said)
+        indented = [line.strip() for line in told.splitlines() if line.startswith("  ")]
+        return shown.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)
 
     def _policies(self) -> policies.Drawn:
         if self._drawn is None:

@@ -319,7 +319,9 @@ class Opening(Answer):
     """How a session is opened."""
 
     said: str
-    """The command, without a password, or why there is none."""
+    """The command, and what is to be known of it; or why there is none."""
+    command: str | None
+    """The command alone, without a password."""
 
 
 class Timeline(_Picture):

@@ -74,6 +74,15 @@ def test_what_was_answered_meanwhile_keeps_the_words(site: Site) -> None:
     assert issue
 
 
+def test_how_a_session_is_opened_stands_at_its_run(site: Site) -> None:
+    shown = site.opened(site.browser.new_context())
+    issue, _ = card(shown)
+    site.go(shown, f"/runs/{issue}/implement.1.1")
+    shown.get_by_text("How it is opened").click()
+    expect(shown.locator("pre")).to_contain_text("the agent server is not running")
+    assert "MIT" in shown.request.get(f"{site.address}/THIRD_PARTY.txt").text()
+
+
 def test_every_place_is_there_and_complains_of_nothing(site: Site) -> None:
     for context in (site.browser.new_context(viewport=PHONE), site.browser.new_context(color_scheme="dark")):
         shown = site.opened(context)

@@ -228,6 +228,7 @@ function Help({ dialog }: { dialog: React.RefObject<HTMLDialogElement | null> })
       <Choice label="Keys" value={letters} choose={keep(LETTERS, set)} of={[['on', 'do this'], ['off', 'do nothing']]} />
       <Choice label="Colours" value={scheme} choose={keep(SCHEME, choose)} of={SCHEMES} />
       <p className="quiet">You are here as {current()?.person}; your answers are written under this name.</p>
+      <p className="quiet"><a href="/THIRD_PARTY.txt" target="_blank" rel="noopener">What this page is made with, and its licences</a></p>
       <div className="acts">
         <button onClick={() => dialog.current?.close()}>Close</button>
         <button onClick={() => void leave()}>End the session</button>

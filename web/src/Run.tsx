@@ -82,6 +82,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           )
         })}
       </Section>
+      {run.session && <Opening issue={issue} run={name} />}
       {rejected.length > 0 && (
         <Section name="rejected" title="Rejected outcomes">
           <ul>
@@ -114,6 +115,30 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
       )}
       <p className="quiet">The same in the terminal: <code>ashep show {run.run}</code></p>
     </>
+  )
+}
+
+/** How the session is opened: a command for a terminal, which holds no password. */
+function Opening({ issue, run }: { issue: string; run: string }) {
+  const [open, set] = useState(false)
+  const [copied, copy] = useState(false)
+  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/session', { params: { path: { issue, run } } }))
+  const asked = useQuery({ queryKey: ['session', issue, run], queryFn, enabled: open })
+  const command = asked.data?.command
+  return (
+    <Section name="session" title="Session">
+      <details onToggle={event => set(event.currentTarget.open)}>
+        <summary data-step>How it is opened</summary>
+        <Trouble of={asked} />
+        {asked.isLoading && <Loading />}
+        {asked.data && <pre tabIndex={0}>{asked.data.said}</pre>}
+        {command && (
+          <button onClick={() => void navigator.clipboard.writeText(command).then(() => copy(true))}>
+            {copied ? 'Copied' : 'Copy the command'}
+          </button>
+        )}
+      </details>
+    </Section>
   )
 }
 
