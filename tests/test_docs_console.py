@@ -29,6 +29,7 @@ LEFT_OUT = {
     "python3 requirements/setup.py bd": MINUTES,
     "ln -s ~/.cache/ashep/tools/bd-1.3.0/bd ~/.local/bin/": "what the line before it built is not there",
     "npm install -g opencode-ai@1.18.33": A_REGISTRY,
+    "make page": A_REGISTRY,
     "uv tool install .": A_REGISTRY,
     "opencode auth login": "asks for a provider's key",
     "ashep criteria t-1 --suggest": "asks an agent, and then a person: tests/test_suggesting.py",
@@ -36,7 +37,10 @@ LEFT_OUT = {
 }
 """Commands that are not carried out here, and why. tests/test_docs.py asks of all whether there are such commands."""
 
-ELSEWHERE = {"docs/guides/verification-service.md": "tests/test_docs_verification_service.py"}
+ELSEWHERE = {
+    "docs/guides/page.md": "tests/service/test_entrance.py",
+    "docs/guides/verification-service.md": "tests/test_docs_verification_service.py",
+}
 """Pages whose commands a test of their own carries out."""
 
 ENDS = {"ashep policy check draft.yaml": 1, "ashep -C webboty policy check": 1}
