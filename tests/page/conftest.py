@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
@@ -18,6 +18,7 @@ from ashep.ports.tracker import ClaimRequest, Update
 from tests.recorded import life
 from tests.service.worlds import World, repository
 
+expect.set_options(timeout=30_000)  # milliseconds: other tests compute beside these
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OURS = "ashep-host-1"
 
