@@ -77,3 +77,8 @@ async def test_outputs_are_bounded_and_without_secrets() -> None:
     assert outputs.text(first) == "a … of ten"
     second = await outputs.keep("twenty characters in")
     assert (outputs.text(first), outputs.text(second)) == ("", "twenty characters in")
+
+
+def test_an_answer_does_not_wait_for_its_head_to_be_acknowledged() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
