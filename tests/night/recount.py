@@ -96,7 +96,7 @@ class Recount:
                     planned.pop(run, None)
                 case "RunEnded":
                     ended.setdefault(run, row["at"])
-                case "TurnSeen" if run not in ended:
+                case "TurnSeen" | "TurnStopped" if row.get("n") and (run not in ended or row["type"] == "TurnStopped"):
                     tokens, cost = used.get((run, row["n"]), (0, 0.0))
                     used[run, row["n"]] = max(tokens, row.get("tokens", 0)), max(cost, row.get("cost", 0.0))
                 case _:
