@@ -27,6 +27,10 @@ class NotAsked(AshepError):
     """There is no open question, or nothing to start afresh."""
 
 
+Known = tuple[str, int]
+"""Up to which record of which journal somebody has seen what they answer: its instance, and the number."""
+
+
 async def person(project: Path, settings: Settings, environ: Mapping[str, str]) -> str:
     """Give the name under which this person writes: git's, as bd has it; `UsageError` where it is no person's.
 
@@ -60,10 +64,17 @@ async def _git_name(project: Path) -> str:
 
 
 async def answer(
-    tracker: Tracker, labels: Labels, issue: str, *, approved: bool, comment: str | None, at: datetime
+    tracker: Tracker,
+    labels: Labels,
+    issue: str,
+    *,
+    approved: bool,
+    comment: str | None,
+    at: datetime,
+    known: Known | None = None,
 ) -> None:
-    """Answer an issue's open question; `NotAsked` where none is open."""
-    seen = await _seen(tracker, issue)
+    """Answer an issue's open question; `NotAsked` where none is open, or the issue was written to behind `known`."""
+    seen = await _seen(tracker, issue, known)
     if not _is_asked(seen, labels):
         raise NotAsked(f"{issue} asks nothing: {_standing(seen, labels)}")
     yes, no = labels.approved, labels.changes_requested
@@ -75,11 +86,13 @@ async def answer(
     await tracker.relabel(issue, (wanted,), (other,) if other in seen.issue.labels else ())
 
 
-async def say(tracker: Tracker, labels: Labels, issue: str, text: str, at: datetime) -> None:
-    """Answer what a run asks in the midst of its work; `NotAsked` where none does, `UsageError` without words."""
+async def say(
+    tracker: Tracker, labels: Labels, issue: str, text: str, at: datetime, known: Known | None = None
+) -> None:
+    """Answer what a run asks in the midst of its work; `NotAsked` as above, `UsageError` without words."""
     if not clean(text).strip():
         raise UsageError("an answer has words")
-    seen = await _seen(tracker, issue)
+    seen = await _seen(tracker, issue, known)
     standing = seen.issue
     if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
         raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
@@ -131,10 +144,13 @@ def check_phase(phase: str, known: Collection[str]) -> None:
         raise UsageError(f"there is no phase {phase}; there are {', '.join(sorted(known))}")
 
 
-async def _seen(tracker: Tracker, issue: str) -> Seen:
+async def _seen(tracker: Tracker, issue: str, known: Known | None = None) -> Seen:
     seen = await tracker.issue(issue)
     if seen is None:
         raise NotAsked(f"there is no issue {issue}")
+    stamp = seen.issue.stamp
+    if known is not None and stamp is not None and stamp.instance == known[0] and stamp.seq > known[1]:
+        raise NotAsked(f"ashep has gone on with {issue} in this moment: look at it again")
     return seen
 
 

@@ -75,7 +75,9 @@ class Acts:
                 raise NotYours(
                     f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
                 )
-            stands = await self.pictures.read(lambda seen: standing.shown(seen.database, issue))
+            stands, known = await self.pictures.read(
+                lambda seen: (standing.shown(seen.database, issue), standing.drawn_to(seen.database))
+            )
             if stands is None:
                 raise NotThere(f"nothing is known of an issue {issue}")
             _check(stands, wanted)
@@ -85,22 +87,28 @@ class Acts:
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
             async with aclosing(self.tracker_of(self._project, settings, person)) as tracker:
-                said = await self._write(tracker, settings.labels, issue, wanted, stands)
+                said = await self._write(tracker, settings.labels, issue, wanted, stands, known)
             if answers_it:
                 self._answered[issue] = wanted.do, wanted.asked
         return doing.Done(said=f"{issue}: {said} as {person}")
 
     async def _write(
-        self, tracker: Tracker, labels: Labels, issue: str, wanted: doing.Act, stands: dict[str, Any]
+        self,
+        tracker: Tracker,
+        labels: Labels,
+        issue: str,
+        wanted: doing.Act,
+        stands: dict[str, Any],
+        known: answers.Known,
     ) -> str:
         at, words = self.now(), clean(wanted.message).strip() or None
         match wanted.do:
             case "approve" | "reject":
                 approved = wanted.do == "approve"
-                await answers.answer(tracker, labels, issue, approved=approved, comment=words, at=at)
+                await answers.answer(tracker, labels, issue, approved=approved, comment=words, at=at, known=known)
                 return "approved" if approved else "changes requested"
             case "answer":
-                await answers.say(tracker, labels, issue, words or "", at)
+                await answers.say(tracker, labels, issue, words or "", at, known)
                 return "answered"
             case "retry":
                 held = stands["state"] == "not_eligible"
@@ -108,7 +116,7 @@ class Acts:
                 return "starts afresh"
             case "take":
                 new = await answers.take(tracker, labels, issue, comment=words, at=at)
-                return "taken" if new else "was taken already, and a comment is written"
+                return "taken" if new else "was taken already"
             case "release":
                 await answers.release(tracker, labels, issue, comment=words, at=at)
                 return "goes on"

@@ -19,8 +19,7 @@ _LONGEST = 7 * 24 * 3600.0  # seconds that a bar of the timeline shows of a run 
 
 def seq(database: Database | None) -> int:
     """Give the number of the last record that the picture is drawn of; 0: there is none."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone() if database else None
-    return int(row["value"]) if row else 0
+    return standing.drawn_to(database)[1]
 
 
 def issues(

@@ -137,6 +137,11 @@ def shown(database: Database | None, issue: str) -> Data | None:
     return entry(row) if row is not None else None
 
 
+def drawn_to(database: Database | None) -> tuple[str, int]:
+    """Say up to where the picture is drawn: the instance of the journal, and the number of its last record there."""
+    return _meta(database, "instance") or "", int(_meta(database, "seq") or 0)
+
+
 def last_end(database: Database | None) -> dict[str, str]:
     """Say when and why the last daemon ended; empty: it did not end in order, or that is not known."""
     if database is None:

@@ -22,7 +22,7 @@ from ashep.http.endpoints import OPERATIONS, V1
 from ashep.http.pictures import LONGEST_TEXT
 from ashep.http.sessions import MACHINE, PERSON
 from ashep.ports.tracker import ClaimRequest, Update
-from ashep.views import attempts
+from ashep.views import attempts, standing
 from tests.recorded import life
 from tests.service.worlds import PAGE, World, repository
 
@@ -44,9 +44,9 @@ class Page:
         """What a command prints with --json."""
         return await to_thread.run_sync(printed, self.world.project, *words)
 
-    async def stands(self) -> None:
+    async def stands(self, stamp: Stamp | None = None) -> None:
         """Let the tracker know the issue as one that ashep asks about."""
-        tracker, stamp = self.world.tracker, Stamp("0f" * 8, 7, f"{self.issue}/review.1.1", 1, 1, 1)
+        tracker, stamp = self.world.tracker, stamp or Stamp("0f" * 8, 7, f"{self.issue}/review.1.1", 1, 1, 1)
         tracker.add("Work", id=self.issue)
         ours = tracker.as_actor(OURS)
         await ours.claim(ClaimRequest(self.issue, stamp))
@@ -314,6 +314,17 @@ async def test_what_was_answered_meanwhile_is_told(asked: Page, person: httpx.As
     await asked.world.tracker.relabel(asked.issue, (), (Labels().needs_approval,))
     answer = await person.post(f"{V1}/issues/{asked.issue}", json=wanted)
     assert (answer.status_code, "asks nothing" in answer.json()["detail"]) == (409, True)
+
+
+async def test_a_picture_that_is_behind_answers_nothing(page: Page, person: httpx.AsyncClient) -> None:
+    """The next question may stand in the tracker, where what is drawn still shows the one before."""
+    pictures = page.world.live.pictures
+    instance, drawn = await pictures.read(lambda seen: standing.drawn_to(seen.database))
+    await page.stands(Stamp(instance, drawn + 1, f"{page.issue}/review.2.1", 2, 1, 1))
+    wanted = {"do": "approve", "asked": await question(person, page.issue)}
+    answer = await person.post(f"{V1}/issues/{page.issue}", json=wanted)
+    assert (answer.status_code, "look at it again" in answer.json()["detail"]) == (409, True)
+    assert await page.tracked() == ({Labels().needs_approval}, [])
 
 
 async def test_without_a_daemon_what_needs_one_says_so(person: httpx.AsyncClient) -> None:
