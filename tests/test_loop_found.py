@@ -7,7 +7,7 @@ import pytest
 
 from ashep.core.facts.delivery import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
-from ashep.http import history
+from ashep.http.verification import history
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces

@@ -20,7 +20,7 @@ from ashep.config.starter import FILES
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
-from ashep.http.page import built
+from ashep.http.static import built
 from tools import configuration_page, schemas
 
 ROOT = Path(__file__).parent.parent

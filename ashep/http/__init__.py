@@ -1,8 +1,8 @@
-"""The verifier as a service: `ashep serve`, HTTP on loopback with a token.
+"""The HTTP server beside the daemon, `ashep serve`: loopback only, one guard, and what each token may ask.
 
 Never: how a check is carried out, or the daemon.
 
-`tickets` does what is asked, over the ports of tracker, annotations and verifier; `history` is the rule of what is kept
-on an issue; `places` says which repositories may be asked for. `models` are what goes in and out, `operations` lists
-the endpoints, and describes them and just those models; `http` answers requests, `serving` listens.
+`page` is what people look at and do, `verification` what programs have verified. `operations` is one table of
+endpoints, and describes them and the `models` of what goes in and out; `door` and `http` answer requests, `sessions`
+and `entrance` let people in, `static` is the built page, `serving` listens.
 """

@@ -3,8 +3,9 @@
 from pydantic import BaseModel
 
 from ashep import __version__
-from ashep.http import doing, models, shown
+from ashep.http import models
 from ashep.http.operations import OF_BODIES, Asked, Operation, Service
+from ashep.http.page import doing, shown
 from ashep.http.sessions import Session
 
 V1 = "/api/v1"

@@ -20,17 +20,17 @@ from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerError, TrackerMissing, UsageError
-from ashep.http.acts import NoDaemon, NotYours, Stale
 from ashep.http.door import AT_ONCE, Door, Guard
 from ashep.http.endpoints import ALSO, OPERATIONS
-from ashep.http.live import Full, Stream
 from ashep.http.models import KEY, ProblemAnswer, TicketAnswer
 from ashep.http.operations import PATTERNS, PROBLEM, Asked, Operation, Service, document
-from ashep.http.page import MISSING, Page
-from ashep.http.pictures import NotMeant, NotThere
-from ashep.http.places import NoBranch, NotAllowed
+from ashep.http.page.acts import NoDaemon, NotYours, Stale
+from ashep.http.page.live import Full, Stream
+from ashep.http.page.pictures import NotMeant, NotThere
 from ashep.http.sessions import NOBODY, Session, WrongCode
-from ashep.http.tickets import Busy, Ending, KeyTaken
+from ashep.http.static import MISSING, Page
+from ashep.http.verification.places import NoBranch, NotAllowed
+from ashep.http.verification.tickets import Busy, Ending, KeyTaken
 
 MAX_BODY = 256 * 1024
 """Bytes of a request's body."""

@@ -10,11 +10,11 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
 from ashep.http import models
-from ashep.http.acts import Acts
-from ashep.http.live import Live
-from ashep.http.pictures import Pictures
+from ashep.http.page.acts import Acts
+from ashep.http.page.live import Live
+from ashep.http.page.pictures import Pictures
 from ashep.http.sessions import Scope, Session, Sessions
-from ashep.http.tickets import Tickets
+from ashep.http.verification.tickets import Tickets
 
 PATTERNS: Mapping[str, str] = {
     "ticket_id": models.TICKET,

@@ -24,17 +24,17 @@ from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
-from ashep.http.acts import Acts
 from ashep.http.door import Connection
 from ashep.http.entrance import held, let_in, link
 from ashep.http.http import application
-from ashep.http.live import Live
 from ashep.http.operations import Service
-from ashep.http.page import built
-from ashep.http.pictures import Pictures
-from ashep.http.places import Places
+from ashep.http.page.acts import Acts
+from ashep.http.page.live import Live
+from ashep.http.page.pictures import Pictures
 from ashep.http.sessions import Sessions
-from ashep.http.tickets import Tickets
+from ashep.http.static import built
+from ashep.http.verification.places import Places
+from ashep.http.verification.tickets import Tickets
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""

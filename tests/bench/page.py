@@ -16,7 +16,7 @@ import httpx
 
 from ashep.config import write_starter
 from ashep.http.endpoints import V1
-from ashep.http.page import built
+from ashep.http.static import built
 from tests.bench import copies, history
 from tests.bench.figures import Figure
 from tests.bench.place import ASHEP, say

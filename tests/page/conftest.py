@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
-from ashep.http import page, serving
+from ashep.http import serving, static
 from ashep.http.entrance import link
 from ashep.ports.tracker import ClaimRequest, Update
 from tests.recorded import life
@@ -77,8 +77,8 @@ class Site:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here: install the package chromium")
-    if not page.built().files:
-        pytest.skip(page.MISSING)
+    if not static.built().files:
+        pytest.skip(static.MISSING)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser
@@ -90,7 +90,7 @@ def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
     project = repository(tmp_path / "project")
     write_starter(project / ".agent-shepherd")
     life(project / ".agent-shepherd" / "state", issues=5, until="person")
-    world = World(project, page=page.built())
+    world = World(project, page=static.built())
     listener = serving.listen("127.0.0.1", 0)
     server = serving.server_of(world.app)
     with start_blocking_portal() as portal:

@@ -11,7 +11,8 @@ import pytest
 
 from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.http import history, http
+from ashep.http import http
+from ashep.http.verification import history
 from ashep.ports.tracker import Fresh
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 

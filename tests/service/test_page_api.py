@@ -17,9 +17,9 @@ from ashep.cli.commands import app
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
-from ashep.http import live
 from ashep.http.endpoints import OPERATIONS, V1
-from ashep.http.pictures import LONGEST_TEXT
+from ashep.http.page import live
+from ashep.http.page.pictures import LONGEST_TEXT
 from ashep.http.sessions import MACHINE, PERSON
 from ashep.ports.tracker import ClaimRequest, Update
 from ashep.views import attempts, standing

@@ -14,15 +14,15 @@ from starlette.applications import Starlette
 from ashep.actions.verify import Outputs
 from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
-from ashep.http.acts import Acts
 from ashep.http.http import application
-from ashep.http.live import Live
 from ashep.http.operations import Service
-from ashep.http.page import Page
-from ashep.http.pictures import Pictures
-from ashep.http.places import Places
+from ashep.http.page.acts import Acts
+from ashep.http.page.live import Live
+from ashep.http.page.pictures import Pictures
 from ashep.http.sessions import Sessions
-from ashep.http.tickets import Tickets
+from ashep.http.static import Page
+from ashep.http.verification.places import Places
+from ashep.http.verification.tickets import Tickets
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryAnnotations

@@ -20,7 +20,7 @@ from ashep.actions.opened import opened as session_opened
 from ashep.config import ConfigErrors, settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.http import shown
+from ashep.http.page import shown
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.picture import Picture, daemon_of, disk_of, opened, servers_of

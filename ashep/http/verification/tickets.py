@@ -23,8 +23,9 @@ from ashep.config.checks.put import Given, put, read_given
 from ashep.core.policy.checks import hash_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.http import history, models
-from ashep.http.places import Places
+from ashep.http import models
+from ashep.http.verification import history
+from ashep.http.verification.places import Places
 from ashep.ports.tracker import Annotated, Annotations, Fresh, Rewritten, Seen, Tracker
 from ashep.ports.verifier import Verifier
 

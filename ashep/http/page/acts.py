@@ -21,9 +21,9 @@ from ashep.connect import tracker_of
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.http import doing
-from ashep.http.pictures import NotThere, Pictures
-from ashep.http.tickets import Busy
+from ashep.http.page import doing
+from ashep.http.page.pictures import NotThere, Pictures
+from ashep.http.verification.tickets import Busy
 from ashep.ports.tracker import Tracker
 from ashep.views import standing
 from ashep.views.times import stamp

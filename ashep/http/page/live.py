@@ -11,8 +11,8 @@ import anyio
 from pydantic import BaseModel, ConfigDict
 
 from ashep.errors import AshepError
-from ashep.http.pictures import Pictures
-from ashep.http.shown import Changed
+from ashep.http.page.pictures import Pictures
+from ashep.http.page.shown import Changed
 from ashep.store.picture import Picture
 from ashep.views import listing
 
