@@ -560,7 +560,7 @@ def page_sum(web: Path) -> str:
     """Give a hash of everything that the page is made from: its sources, and what describes the API."""
     digest, made = hashlib.sha256(), {"node_modules", "openapi.json", "api-types.ts"}
     own = [path for top in web.iterdir() if top.name not in made for path in (top, *top.rglob("*"))]
-    for path in sorted([*own, *(ROOT / "ashep" / "http").glob("*.py")]):
+    for path in sorted([*own, *(ROOT / "ashep" / "http").rglob("*.py")]):
         if path.is_file() and path.name not in made:
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 from ashep import __version__
 from ashep.http import models
 from ashep.http.operations import OF_BODIES, Asked, Operation, Service
-from ashep.http.page import doing, shown
+from ashep.http.page import doing, shown, work
 from ashep.http.sessions import Session
 
 V1 = "/api/v1"
@@ -118,7 +118,17 @@ PAGE = (
     ),
     Operation(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/session", "session", "How the session of a run is opened.",
-        shown.Opening, lambda of, asked: of.pictures.session(_run(asked)), "read", problems=(404, 422),
+        shown.Opening, lambda of, asked: work.opening(of.pictures, _run(asked)), "read", problems=(404, 422),
+    ),
+    Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}/diff", "diff", "What a run changed: its files, or the lines of one.",
+        work.Changes, lambda of, asked: work.diff(of.pictures, _run(asked), asked.given), "read",
+        query=work.WhichLines, problems=(404, 422),
+    ),
+    Operation(
+        "GET", f"{V1}/runs/{{issue}}/{{run}}/transcript", "transcript", "The end of what was said in a run's session.",
+        work.Transcript, lambda of, asked: work.transcript(of.pictures, _run(asked), asked.given.after), "read",
+        query=work.After, problems=(404, 422),
     ),
     Operation(
         "GET", f"{V1}/timeline", "timeline", "Every run, as columns.",
@@ -135,6 +145,15 @@ PAGE = (
         query=shown.WhichUsage, problems=(422,),
     ),
     Operation(
+        "GET", f"{V1}/usage/days", "days", "What runs used, by day and provider.",
+        work.Days, lambda of, asked: work.days(of.pictures, asked.given.since), "read",
+        query=shown.From, problems=(422,),
+    ),
+    Operation(
+        "GET", f"{V1}/budgets", "budgets", "Each limit of budgets, what is used of it, and which issues it keeps.",
+        work.Budgets, lambda of, _: work.budgets(of.pictures), "read",
+    ),
+    Operation(
         "GET", f"{V1}/policies/{{policy}}", "policy", "A policy as a graph, with how many issues are where.",
         shown.Policy, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
     ),
@@ -148,8 +167,8 @@ PAGE = (
         shown.OneRecord, lambda of, asked: of.pictures.record(int(asked.place["seq"])), "read", problems=(404,),
     ),
     Operation(
-        "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed` with `seq` and `issues`.",
-        shown.Changed, lambda of, _: of.live.watch(), "read",
+        "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed`; `signs` of a run.",
+        shown.Changed, lambda of, asked: of.live.watch(asked.given.run), "read", query=work.Looked, problems=(422,),
     ),
     Operation(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",

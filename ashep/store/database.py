@@ -39,6 +39,7 @@ from ashep.store.tables import (
     entry_data,
     fact_row,
     issue_row,
+    limits_json,
     marks_json,
     notices_json,
     outages_json,
@@ -265,7 +266,7 @@ class Store:
         values["pauses"] = _PAUSES.dump_json(tuple(pause for pause in world.pauses if not pause.lifted)).decode()
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), runners_json(world)
-        values["begins"] = self._begins
+        values["begins"], values["limits"] = self._begins, limits_json(world)
         values["edit"], values["workspace"] = edit_json(world), mode(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))

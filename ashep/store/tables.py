@@ -14,6 +14,7 @@ from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.vocabulary import DECISIONS
 from ashep.core.policy.kinds import OPENCODE
+from ashep.core.resources.budgets import Gauge, of_all
 from ashep.core.resources.notices import targets
 from ashep.core.runs.record import RunRecord, run_of
 from ashep.core.runs.requests import asked_now, question_of
@@ -167,6 +168,23 @@ def marks_json(world: World) -> str:
             for mark in marks
         ]
     )  # fmt: skip
+
+
+def limits_json(world: World) -> str:
+    """Give each limit, and how much is used of those of more than one issue."""
+    budgets, rows = world.settings.budgets, list[Row]()
+    gauges = [*of_all(world)]
+    for scope, own in (("run", budgets.run), ("issue", budgets.issue)):
+        gauges += [
+            Gauge(scope, "", unit, 0, limit) for unit, limit in (("tokens", own.tokens), ("cost", own.cost)) if limit
+        ]
+    if budgets.runs_per_hour is not None:
+        gauges.append(Gauge("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
+    for one in gauges:
+        used, until = one.used if one.scope not in ("run", "issue") else None, one.until and format_time(one.until)
+        rows.append({"scope": one.scope, "name": one.name, "unit": one.unit, "used": used, "limit": one.limit,
+                     "warn_at": budgets.warn_at * one.limit, "until": until})  # fmt: skip
+    return _json(rows)
 
 
 def notices_json(world: World) -> str:

@@ -32,6 +32,47 @@ def folder_of(database: Database, run: str) -> str | None:
     return json.loads(row["body"])["path"] if row else None
 
 
+def session_of(database: Database | None, run: str) -> tuple[str | None, str | None] | None:
+    """Give the session of a run, and the folder of its own that it is in; None: there is no such run."""
+    row = database.execute("SELECT session FROM runs WHERE run = ?", [run]).fetchone() if database else None
+    return None if database is None or row is None else (row["session"], folder_of(database, run))
+
+
+def running(database: Database | None, run: str) -> Data | None:
+    """Give what is known of a run that goes on: what it used, and when it was last heard of; None: it does not."""
+    query = "SELECT tokens, cost FROM runs WHERE run = ? AND ended_at IS NULL"
+    row = database.execute(query, [run]).fetchone() if database else None
+    if database is None or row is None:
+        return None
+    heard = database.execute("SELECT at FROM facts WHERE run = ? ORDER BY seq DESC LIMIT 1", [run]).fetchone()
+    return {"tokens": row["tokens"], "cost": row["cost"], "heard": heard["at"] if heard else None}
+
+
+def ends(database: Database | None, run: str) -> tuple[str, str] | str | None:
+    """Say between which commits lies what a run changed, or why that cannot be told; None: there is no such run."""
+    row = database.execute("SELECT body FROM runs WHERE run = ?", [run]).fetchone() if database else None
+    if database is None or row is None:
+        return None
+    told, base, head = json.loads(row["body"]), None, None
+    query = "SELECT type, body FROM facts WHERE run = ? AND type IN ('TreePrepared', 'TreeSealed', 'TreeSeen')"
+    for fact in database.execute(f"{query} ORDER BY seq", [run]):
+        body: Data = json.loads(fact["body"])
+        if fact["type"] == "TreeSealed":
+            head = body["head"]
+        elif fact["type"] == "TreePrepared":
+            base = base or body["head"]
+        elif body.get("moment") == "before":
+            base = base or body["tree"].get("head")
+        elif body.get("moment") == "after":
+            head = body["tree"].get("head")
+    if told["access"] == "read":
+        return "It was to read only: it changes nothing."
+    if head is None or base is None:
+        ended = "It left no commit." if told["ended_at"] else "What it changes is told once it has ended."
+        return ended if base is not None or not told["ended_at"] else "It had not begun to work."
+    return (base, head) if base != head else "It committed nothing."
+
+
 def blob_file(state: Path, name: str) -> Path:
     """Say where a text lies, as ashep.journal.blobs has it (which imports too much for a reader)."""
     return state / "blobs" / name[:2] / name

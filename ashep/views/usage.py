@@ -3,7 +3,14 @@
 A run's figures are those of its own prompts' turns, so that a session that several runs share is counted once.
 """
 
+import json
+from datetime import datetime, timedelta
+
 from ashep.views import Data, Database
+from ashep.views.times import stamp
+
+MOST_HELD = 100
+"""Issues that are named of those which a limit keeps."""
 
 KINDS = ("provider", "issue", "phase", "agent", "day")
 """By what it can be told apart."""
@@ -32,6 +39,52 @@ def usage(database: Database | None, by: str, since: str | None) -> Data:
     by_name = by == "day"
     rows.sort(key=lambda row: row["name"] if by_name else (-row["cost"], -row["tokens"], row["name"] or ""))
     return none | {"rows": rows, "total": total}
+
+
+def days(database: Database | None, since: str | None) -> Data:
+    """Give what runs used by day and provider, in the order of days: for charts."""
+    names = f"{_KEYS['day']} AS day, provider AS name, count(*) AS runs, sum(tokens) AS tokens, sum(cost) AS cost"
+    query = f"SELECT {names} FROM runs WHERE state != 'withdrawn' AND (ended_at IS NULL OR ended_at >= ?)"
+    found = database.execute(f"{query} GROUP BY 1, 2 ORDER BY 1, 2", [since or ""]) if database else ()
+    return {"rows": [dict(row) | {"cost": round(float(row["cost"]), 9)} for row in found]}
+
+
+_HOLDS = {"budget": "day", "budget_provider": "provider", "budget_total": "total", "runs_per_hour": "runs_per_hour"}
+"""By the code of an issue that waits: which limit keeps it."""
+
+
+def budgets(database: Database | None, now: datetime) -> Data:
+    """Give each limit as the daemon has it, what is used of it, and the issues that it keeps.
+
+    What a run or an issue has used is its own: of these limits only what they keep is told.
+    """
+    row = database.execute("SELECT value FROM meta WHERE key = 'limits'").fetchone() if database else None
+    if database is None or row is None:
+        return {"limits": []}
+    marks = json.loads(database.execute("SELECT value FROM meta WHERE key = 'budgets'").fetchone()["value"])
+    query = f"SELECT issue, state, code, reason FROM issues WHERE code IN ({', '.join('?' * len(_HOLDS))})"
+    held = [dict(one) for one in database.execute(f"{query} ORDER BY issue", [*_HOLDS])]
+    hour = "SELECT count(*) AS many FROM runs WHERE planned_at > ?"
+    limits: list[Data] = json.loads(row["value"])
+    for limit in limits:
+        said = [one for one in marks if all(one[key] == limit[key] for key in ("scope", "name", "unit", "limit"))]
+        if limit["until"] is not None and limit["until"] <= stamp(now):  # of a day that is over
+            limit |= {"name": limit["name"].partition(" on ")[0], "used": 0, "until": None}
+        elif limit["scope"] == "runs_per_hour":
+            limit["used"] = database.execute(hour, [stamp(now - timedelta(hours=1))]).fetchone()["many"]
+            limit["until"] = next((one["until"] for one in said if (one["until"] or "") > stamp(now)), None)
+        kept = [one["issue"] for one in held if _keeps(limit, one)]
+        limit |= {"reached": limit["used"] is not None and limit["used"] >= limit["limit"]}
+        limit |= {"holds": kept[:MOST_HELD], "held": len(kept)}
+    return {"limits": limits}
+
+
+def _keeps(limit: Data, issue: Data) -> bool:
+    if issue["state"] == "parked":
+        return f"used up: the {limit['unit']} of {limit['scope']} " in issue["reason"]
+    named = limit["scope"] != "provider" or limit["name"].partition(" on ")[0] in issue["reason"]
+    full = limit["used"] is not None and limit["used"] >= limit["limit"]
+    return _HOLDS[issue["code"]] == limit["scope"] and named and full
 
 
 def columns(told: Data) -> tuple[str, ...]:

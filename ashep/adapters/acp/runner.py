@@ -93,6 +93,10 @@ class AcpRunner:
                 self._about = await self._probe()
             self._started = True
 
+    def attach(self) -> None:
+        """Read what its agents left, and start none: not of the port, but for who only looks."""
+        self._started, self._about = True, self._about or {}
+
     def _make(self) -> None:
         if importlib.util.find_spec("acp") is None:
             raise RunnerUnavailable(f"{self._name} needs what an extra brings: pip install 'ashep[acp]'")

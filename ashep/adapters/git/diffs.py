@@ -27,10 +27,14 @@ MOST_FILE = 4 * 1024**2
 MOST_TOTAL = 16 * 1024**2
 """Bytes of all such files; the smallest are read first."""
 
+LONGEST_LINE = 2000
+"""Characters of a line of a patch that are shown."""
+
 _HEAD = 400  # bytes that a patch begins with, about
 _MOST_PATHS = 512 * 1024  # bytes of paths on a command line, below what every system takes
 _RENAMES = "-l1000"  # so many files on either side are compared for renames; beyond, only equal ones are found
 _HUNK = re.compile(rb"@@ -(?P<old>\d+)(?:,\d+)? \+(?P<new>\d+)(?:,\d+)? @@")
+_SHOWN = (b"@@ -", b"old mode ", b"new mode ")  # what is shown of a patch begins with one of these
 _LINK = "120000"
 _SUBMODULE = "160000"
 _KINDS: dict[str, Literal["created", "modified", "deleted", "renamed"]] = {
@@ -53,6 +57,17 @@ class _Entry:
         return _SUBMODULE in self.modes
 
 
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Lines of what is changed in a file, each with its sign."""
+
+    lines: tuple[str, ...] = ()
+    total: int = 0
+    """How many there are of them."""
+    unread: Literal["binary", "large", "submodule"] | None = None
+    """Why there are none."""
+
+
 class GitDiffs:
     """Diffs of the repository that holds the folder `project`; each call of git is bound by `timeout` seconds."""
 
@@ -66,14 +81,40 @@ class GitDiffs:
 
     async def read(self, base: str, head: str) -> Diff:
         """Read what `head` changes since it and `base` last were one."""
+        base, head, entries = await self._changed(base, head)
+        read = await self._lines(base, head, entries, _chosen(entries, await self._sizes(entries)))
+        files = [read.get(entry.paths[-1]) or _unread(entry) for entry in entries]
+        return Diff(base, head, tuple(sorted(files, key=lambda file: file.path)))
+
+    async def patch(self, base: str, head: str, path: str, first: int, most: int) -> Patch | None:
+        """Give lines of what `head` changes in a file, named as `read` does; None: it changes none of that name.
+
+        The name is compared with those of the files that differ, and goes nowhere else. Several whose names look alike
+        are shown one after the other.
+        """
+        base, head, entries = await self._changed(base, head)
+        named = [entry for entry in entries if _shown(entry.paths[-1]) == path]
+        if not named:
+            return None
+        read = [entry for entry in named if not entry.is_submodule]
+        chosen = _chosen(read, await self._sizes(read))
+        if len(chosen) < len(named):
+            return Patch(unread="large" if read else "submodule")
+        try:
+            paths = [f":(top,literal){os.fsdecode(one)}" for entry in named for one in entry.paths]
+            _, patches = await self._diff(base, head, ("--patch", "--text", "--no-ext-diff", "--no-textconv"), paths)
+        except PrintedTooMuch:
+            return Patch(unread="large")
+        if b"\0" in patches:
+            return Patch(unread="binary")
+        return await anyio.to_thread.run_sync(lambda: _part(self._redaction.data(patches), first, most))
+
+    async def _changed(self, base: str, head: str) -> tuple[str, str, list[_Entry]]:
         base, head = await self._commit(base), await self._commit(head)
         fork = await self._git.run("merge-base", base, head)
         base = fork.stdout.decode().strip() if fork.returncode == 0 else base
         raw, _ = await self._diff(base, head)
-        entries = _entries(raw)
-        read = await self._lines(base, head, entries, _chosen(entries, await self._sizes(entries)))
-        files = [read.get(entry.paths[-1]) or _unread(entry) for entry in entries]
-        return Diff(base, head, tuple(sorted(files, key=lambda file: file.path)))
+        return base, head, _entries(raw)
 
     async def _commit(self, revision: str) -> str:
         found = await self.find(revision)
@@ -184,6 +225,17 @@ def _hunks(patch: bytes, sign: bytes) -> Iterator[Line]:
         elif in_hunk and line.startswith(sign):
             yield number, _text(line[1:])
             number += 1
+
+
+def _part(patches: bytes, first: int, most: int) -> Patch:
+    shown, in_hunk = list[bytes](), False
+    for line in patches.removesuffix(b"\n").split(b"\n"):
+        begins = line.startswith(b"diff --git ")
+        in_hunk = not begins and (in_hunk or line.startswith(b"@@ -"))
+        if in_hunk or line.startswith(_SHOWN):
+            shown.append(line)
+    lines = (_text(line) for line in shown[first : first + most])
+    return Patch(tuple(one if len(one) <= LONGEST_LINE else f"{one[:LONGEST_LINE]}…" for one in lines), len(shown))
 
 
 def _text(line: bytes) -> str:

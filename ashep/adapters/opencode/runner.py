@@ -1,10 +1,12 @@
 """`OpencodeRunner`: the port `Runner` over OpenCode's HTTP interface (facts/opencode.md)."""
 
+import base64
 import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote, urlsplit
 
 import anyio
 import anyio.to_thread
@@ -90,9 +92,16 @@ class OpencodeRunner:
 
     async def attach(self) -> None:
         """Use the server that runs, and start none: not of the port, but for `ashep audit`."""
-        self._client = Client(
-            await self._endpoint.living(), await anyio.to_thread.run_sync(os.path.realpath, self._directory)
-        )
+        address = await self._endpoint.living()
+        self._redaction.add(address.password)
+        directory = await anyio.to_thread.run_sync(os.path.realpath, self._directory)
+        self._client = Client(address, directory, redaction=self._redaction)
+
+    def link(self, session: str, folder: Path) -> str:
+        """Give the address at which a browser shows a session, without a password: not of the port."""
+        at = urlsplit(self._connected().address.url)
+        segment = base64.urlsafe_b64encode(os.fsencode(folder)).decode().rstrip("=")
+        return f"{at.scheme}://{at.netloc.rpartition('@')[2]}/{segment}/session/{quote(session, safe='')}"
 
     async def aclose(self) -> None:
         """Let go of connections (see the port)."""

@@ -4,23 +4,36 @@ Nobody watches, nobody looks. A stream says only that something has changed; wha
 line that is lost costs nothing.
 """
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import anyio
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
+from ashep.adapters.control_socket import ask
 from ashep.errors import AshepError
 from ashep.http.page.pictures import Pictures
 from ashep.http.page.shown import Changed
 from ashep.store.picture import Picture
-from ashep.views import listing
+from ashep.views import attempts, listing
 
 LOOK = 0.5
 """Seconds between looks."""
 
 BEAT = 15.0
 """Seconds of silence after which a stream says that it is still there."""
+
+SIGNS = 2.0
+"""Seconds between signs of life."""
+
+ANSWER = 5.0
+"""Seconds in which the daemon says how alive its runs are."""
 
 MOST = 16
 """Streams at one time."""
@@ -46,6 +59,11 @@ class Live:
     """The streams of one server."""
 
     pictures: Pictures
+    ask: Callable[[Path, Mapping[str, Any]], dict[str, Any]] = ask
+    """Asks the daemon."""
+    _signs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _signs_at: float = float("-inf")
+    _asks: anyio.Lock = field(default_factory=anyio.Lock)
     _watchers: int = 0
     _looks: anyio.Lock | None = None
     _known: tuple[int, float] = (0, float("-inf"))
@@ -55,23 +73,27 @@ class Live:
         """End every stream."""
         self._ended.set()
 
-    async def watch(self) -> Stream:
-        """Begin a stream. Raises `Full`."""
+    async def watch(self, run: str | None = None) -> Stream:
+        """Begin a stream, which also tells signs of life of a run that is looked at. Raises `Full`."""
         if self._watchers >= MOST:
             raise Full(f"{MOST} pages watch already")
-        return Stream(lines=self._stream())
+        return Stream(lines=self._stream(run))
 
-    async def _stream(self) -> AsyncIterator[bytes]:
+    async def _stream(self, run: str | None) -> AsyncIterator[bytes]:
         """Say what changes, as server-sent events, until the server ends."""
         self._watchers += 1
         try:
             known = await self._seq()
             yield _event(Changed(seq=known, issues=None))
-            quiet = 0.0
+            quiet, told = 0.0, float("-inf")
             while not self._ended.is_set():
                 with anyio.move_on_after(LOOK):
                     await self._ended.wait()
                 found = await self._seq()
+                if run is not None and anyio.current_time() - told >= SIGNS:
+                    told = anyio.current_time()
+                    if (alive := await self._alive(run)) is not None:
+                        yield f"event: signs\ndata: {alive}\n\n".encode()
                 if found != known:
                     issues = await self.pictures.read(lambda seen, after=known: _changed(seen, after))
                     known, quiet = found, 0.0
@@ -81,6 +103,19 @@ class Live:
                     yield b": still here\n\n"
         finally:
             self._watchers -= 1
+
+    async def _alive(self, run: str) -> str | None:
+        """Say when a run last showed a sign of life, and what it has used; None: it does not run."""
+        row = await self.pictures.read(lambda seen: attempts.running(seen.database, run))
+        if row is None:
+            return None
+        async with self._asks:
+            if anyio.current_time() - self._signs_at >= SIGNS:
+                self._signs_at, self._signs = anyio.current_time(), {}
+                with suppress(AshepError), anyio.move_on_after(ANSWER):  # no daemon, or a busy one
+                    asked = partial(self.ask, self.pictures.state, {"do": "watch"})
+                    self._signs = (await to_thread.run_sync(asked, abandon_on_cancel=True)).get("signs", {})
+        return json.dumps({run: row | self._signs.get(run, {})})
 
     async def _seq(self) -> int:
         """The last record that is drawn, as one of us saw it a moment ago."""

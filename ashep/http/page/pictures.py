@@ -54,6 +54,8 @@ class Pictures:
     now: Callable[[], datetime]
     say: Callable[[str], None]
     redaction: Redaction = field(default_factory=Redaction)
+    beside: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(2))
+    """Who asks git or an agent server: a few at one time."""
     _reads: anyio.CapacityLimiter | None = None
     _drawn: policies.Drawn | None = None
     _draws: threading.Lock = field(default_factory=threading.Lock)
@@ -246,3 +248,6 @@ class Pictures:
     async def records(self, which: shown.WhichRecords) -> shown.Records:
         """A page of records."""
         return await self._told(shown.Records, lambda seen: listing.records(seen.database, **which.model_dump()))
+
+    told, since = _told, _since
+    """For `work` beside this."""

@@ -322,6 +322,10 @@ class Opening(Answer):
     """The command, and what is to be known of it; or why there is none."""
     command: str | None
     """The command alone, without a password."""
+    link: str | None = None
+    """Where a browser shows it."""
+    why: str | None = None
+    """Why there is no link."""
 
 
 class Timeline(_Picture):
