@@ -23,7 +23,7 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.http.endpoints import V1
-from ashep.http.page import work
+from ashep.http.page import live, work
 from ashep.store.reader import NAME
 from tests.core import given
 from tests.recorded import Recorded, draw
@@ -55,8 +55,8 @@ def changes(project: Path) -> tuple[str, str]:
     (project / "image.bin").write_bytes(b"\0\1\2" * 100)
     (project / HOSTILE).write_text("odd\n")
     (project / "many.txt").write_text("".join(f"{n}\n" for n in range(5000)))
-    (project / "huge.txt").write_text("x\n" * 3_000_000)
-    (project / "wide.txt").write_text("y" * 1_000_000 + "\n")
+    (project / "huge.txt").write_text("x\n" * 2_200_000)
+    (project / "wide.txt").write_text("y" * 100_000 + "\n")
     git(project, "add", ".")
     git(project, "commit", "-qm", "work")
     return base, git(project, "rev-parse", "HEAD")
@@ -189,12 +189,14 @@ runners:
 class Server(BaseHTTPRequestHandler):
     """An agent server with one session, slow in another."""
 
+    words = "done"
+
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
         if "ses_slow" in path:
             threading.Event().wait(3)
         info = {"id": "msg_1", "role": "assistant", "time": {"created": 1}}
-        said = [{"info": info, "parts": [{"type": "text", "text": f"\x1b[1mdone\x1b[0m {SECRET}"}]}]
+        said = [{"info": info, "parts": [{"type": "text", "text": f"\x1b[1m{self.words}\x1b[0m {SECRET}"}]}]
         known: dict[str, Any] = {
             "/global/health": {"healthy": True, "version": "1"}, "/session/ses_1": {"id": "ses_1"},
             "/session/ses_1/message": said,
@@ -291,7 +293,7 @@ async def test_a_server_that_says_nothing_keeps_nobody_waiting(
     project: Path, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await told(client, "/now")
-    monkeypatch.setattr(work, "TO_SERVERS", 1.0)
+    monkeypatch.setattr(work, "TO_SERVERS", 0.7)
     await to_thread.run_sync(in_session, project, "ses_slow")
     order = list[str]()
 
@@ -323,7 +325,10 @@ async def test_a_session_has_a_link_without_a_password(project: Path, agents: st
 # --- signs of life, budgets ---------------------------------------------------------------------------------------
 
 
-async def test_signs_of_life_are_told_while_a_run_is_looked_at(project: Path, world: World) -> None:
+async def test_signs_of_life_are_told_while_a_run_is_looked_at(
+    project: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LOOK", 0.05)
     asked = list[Any]()
     world.live.ask = lambda *given: asked.append(given) or {"signs": {RUN: {"quiet": 3.0}}}
 
@@ -334,7 +339,7 @@ async def test_signs_of_life_are_told_while_a_run_is_looked_at(project: Path, wo
     async def first_two(run: str | None) -> list[bytes]:
         lines = (await world.live.watch(run)).lines
         found = [await anext(lines)]
-        with anyio.move_on_after(1.5):
+        with anyio.move_on_after(0.4):
             found.append(await anext(lines))
         return found
 

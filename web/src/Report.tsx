@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
 import { Link } from 'wouter'
 import { api, got, type Line } from './api'
+import { Budgets, Csv, Days } from './Budgets'
 import { count, figure, money, to } from './look'
 import { Choice, Empty, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
 
@@ -138,7 +139,9 @@ export function Usage() {
       </nav>
       <Since since={since} first="the beginning" choose={since => set('since', since)} />
       <Trouble of={asked} />
+      <Days since={since} />
       {data?.rows.length ? (
+        <>
         <Table
           className="usage"
           heads={[by, 'Share', 'Runs', 'Tokens', 'Cost']}
@@ -153,9 +156,15 @@ export function Usage() {
           ])}
           foot={[`${count(data.rows.length, 'row')}, in all`, '', figure(data.total.runs), figure(data.total.tokens), money(data.total.cost)]}
         />
+        <Csv
+          name={`usage-by-${by}`}
+          rows={[[by, 'runs', 'tokens', 'cost'], ...data.rows.map(row => [row.name ?? '', row.runs, row.tokens, row.cost])]}
+        />
+        </>
       ) : (
         (data && <Empty>{since ? 'No run used anything since then.' : 'No run used anything yet.'}</Empty>) || (asked.isPending && <Loading />)
       )}
+      <Budgets />
     </>
   )
 }

@@ -5,6 +5,7 @@ import { api, asks, got, type Run as Told } from './api'
 import { Checks } from './Issue'
 import { figure, lasting, money, RUNS, to, took } from './look'
 import { H1, Loading, Mark, Pairs, Section, Trouble, useNow, When, Words } from './parts'
+import { Alive, Diff, Session, useLife } from './Work'
 
 type Choice = { why?: string; others?: { agent: string; why: string }[]; slug?: string; timeout?: string }
 type Verified = { at: string; tree: string | null; changed: boolean | null; results: Parameters<typeof Checks>[0]['checks'] | null }
@@ -28,6 +29,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
   const { sign, word, as } = RUNS[run.state]
   const { outcome } = run
   const now = useNow()
+  const signs = useLife(run)
   return (
     <>
       <div className={`stands s-${as}`}>
@@ -37,6 +39,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
             {outcome?.verdict && <b>{outcome.verdict}</b>} – <Words text={run.why} />
           </p>
           {outcome && <blockquote><Words text={outcome.summary} /></blockquote>}
+          {signs && <Alive signs={signs} />}
           {run.error && <p className="line bad">! <Words text={run.error} /></p>}
         </div>
       </div>
@@ -68,6 +71,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           />
         </Section>
       </div>
+      <Diff issue={issue} run={name} />
       <Section name="words" title="Prompts and answers">
         {prompts.length === 0 && <p className="quiet">No prompt was written.</p>}
         {prompts.map(({ n, sent }) => {
@@ -82,7 +86,7 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
           )
         })}
       </Section>
-      {run.session && <Opening issue={issue} run={name} />}
+      <Session issue={issue} run={name} record={run} signs={signs} />
       {rejected.length > 0 && (
         <Section name="rejected" title="Rejected outcomes">
           <ul>
@@ -115,30 +119,6 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
       )}
       <p className="quiet">The same in the terminal: <code>ashep show {run.run}</code></p>
     </>
-  )
-}
-
-/** How the session is opened: a command for a terminal, which holds no password. */
-function Opening({ issue, run }: { issue: string; run: string }) {
-  const [open, set] = useState(false)
-  const [copied, copy] = useState(false)
-  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/session', { params: { path: { issue, run } } }))
-  const asked = useQuery({ queryKey: ['session', issue, run], queryFn, enabled: open })
-  const command = asked.data?.command
-  return (
-    <Section name="session" title="Session">
-      <details onToggle={event => set(event.currentTarget.open)}>
-        <summary data-step>How it is opened</summary>
-        <Trouble of={asked} />
-        {asked.isLoading && <Loading />}
-        {asked.data && <pre tabIndex={0}>{asked.data.said}</pre>}
-        {command && (
-          <button onClick={() => void navigator.clipboard.writeText(command).then(() => copy(true))}>
-            {copied ? 'Copied' : 'Copy the command'}
-          </button>
-        )}
-      </details>
-    </Section>
   )
 }
 

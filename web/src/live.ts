@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { current, onSession, queries, refused, store } from './api'
 import type { components } from './api-types'
 
@@ -25,8 +25,8 @@ function tell(now: Connection) {
   tabs.postMessage(now)
 }
 
-const OF_AN_ISSUE = new Set(['issue', 'course', 'run'])
-const FOR_EVER = new Set(['words', 'record'])
+const OF_AN_ISSUE = new Set(['issue', 'course', 'run', 'diff', 'session', 'transcript'])
+const FOR_EVER = new Set(['words', 'record', 'patch'])
 
 const seqOf = (data: unknown): number | undefined => {
   const { seq, pages } = (data ?? {}) as { seq?: number; pages?: { seq: number }[] }
@@ -70,24 +70,56 @@ export function watch() {
   follow()
 }
 
-async function stream(signal: AbortSignal) {
+type Heard = (kind: string | undefined, found: unknown) => void
+
+function hear(kind: string | undefined, found: unknown) {
+  if (kind !== 'changed') return
+  changed(found as Changed)
+  tabs.postMessage(found)
+}
+
+export type Signs = { tokens: number; cost: number; heard: string | null; quiet?: number; tool?: string | null; tool_for?: number; retry_in?: number | null }
+
+/** Signs of life of a run that goes on and is looked at, by a stream of this tab's own; a hidden tab has none. */
+export function useSigns(run: string, goes: boolean): Signs | null {
+  const [signs, set] = useState<Signs | null>(null)
+  useEffect(() => {
+    if (!goes) return
+    let own: AbortController | null = null
+    const look = () => {
+      own?.abort()
+      own = document.hidden ? null : new AbortController()
+      const heard: Heard = (kind, found) => kind === 'signs' && set((found as Record<string, Signs>)[run] ?? null)
+      if (own) void stream(own.signal, `?${new URLSearchParams({ run })}`, heard)
+    }
+    document.addEventListener('visibilitychange', look)
+    look()
+    return () => {
+      document.removeEventListener('visibilitychange', look)
+      own?.abort()
+    }
+  }, [run, goes])
+  return goes ? signs : null
+}
+
+async function stream(signal: AbortSignal, which = '', heard: Heard = hear) {
   for (let wait = FIRST_WAIT; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT)) {
     try {
-      await read(signal, () => (wait = FIRST_WAIT))
+      await read(signal, which, heard, () => (wait = FIRST_WAIT))
     } catch {
       // it is told below
     }
     if (signal.aborted) return
-    tell({ live: false, at })
+    if (heard === hear) tell({ live: false, at })
     await new Promise(done => setTimeout(done, wait))
   }
 }
 
-async function read(outer: AbortSignal, begun: () => void) {
+async function read(outer: AbortSignal, which: string, heard: Heard, begun: () => void) {
   const authorization = `Bearer ${current()?.token}`
   const silence = new AbortController()
   const signal = AbortSignal.any([outer, silence.signal])
-  const answer = await fetch('/api/v1/events', { headers: { Authorization: authorization, Accept: 'text/event-stream' }, signal })
+  const answer = await fetch(`/api/v1/events${which}`, { headers: { Authorization: authorization, Accept: 'text/event-stream' }, signal })
   if (answer.status === 401) refused(authorization)
   if (!answer.ok || !answer.body) throw new Error(String(answer.status))
   begun()
@@ -99,10 +131,9 @@ async function read(outer: AbortSignal, begun: () => void) {
     tell({ live: true, at: Date.now() })
     const parts = (rest + value).split('\n\n')
     rest = parts.pop() ?? ''
-    for (const data of parts.flatMap(part => part.split('\n').filter(line => line.startsWith('data: ')))) {
-      const found = JSON.parse(data.slice(6)) as Changed
-      changed(found)
-      tabs.postMessage(found)
+    for (const part of parts) {
+      const [, kind, data] = /^event: (\w+)\ndata: (.*)$/s.exec(part) ?? []
+      if (data) heard(kind, JSON.parse(data))
     }
   }
 }

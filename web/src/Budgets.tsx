@@ -1,0 +1,95 @@
+import { useQuery } from '@tanstack/react-query'
+import { Component, lazy, type ReactNode, Suspense } from 'react'
+import { Link } from 'wouter'
+import { api, got } from './api'
+import type { components } from './api-types'
+import { figure, money, to } from './look'
+import { Coded, Loading, Section, Trouble, When } from './parts'
+
+type Limit = components['schemas']['Limit']
+
+const Drawn = lazy(() => import('./Bars'))
+
+/** The table below has all that is drawn: where the drawing cannot be loaded, nothing is lacking. */
+class Bound extends Component<{ children: ReactNode }, { broken: boolean }> {
+  state = { broken: false }
+  static getDerivedStateFromError = () => ({ broken: true })
+  render() {
+    return this.state.broken ? <p className="quiet">The chart cannot be drawn; the table has its figures.</p> : this.props.children
+  }
+}
+
+export function Days({ since }: { since: string }) {
+  const queryFn = () => got(api.GET('/api/v1/usage/days', { params: { query: { since: since || undefined } } }))
+  const asked = useQuery({ queryKey: ['days', since], queryFn, placeholderData: before => before })
+  const rows = asked.data?.rows
+  if (!rows?.length) return <Trouble of={asked} />
+  return (
+    <Bound>
+      <Suspense fallback={<div className="bars" />}><Drawn rows={rows} /></Suspense>
+    </Bound>
+  )
+}
+
+// --- budgets ----------------------------------------------------------------------------------------------------
+
+const OF: Record<Limit['scope'], string> = {
+  run: 'each run', issue: 'each issue in a cycle', day: 'a day', provider: 'a day of', total: 'all runs', runs_per_hour: 'an hour',
+}
+const said = (of: Limit, value: number) => (of.unit === 'cost' ? money(value) : figure(value))
+
+export function Budgets() {
+  const asked = useQuery({ queryKey: ['budgets'], queryFn: () => got(api.GET('/api/v1/budgets')) })
+  const { data } = asked
+  return (
+    <Section name="budgets" title="Budgets">
+      <Trouble of={asked} />
+      {asked.isPending && <Loading />}
+      {data && !data.limits.length && <p className="empty"><Coded text="There is no limit. `budgets` in config.yaml sets some; `ashep work` brings them into force." /></p>}
+      <ul className="budgets">
+        {data?.limits.map(limit => <Bar key={[limit.scope, limit.name, limit.unit].join()} of={limit} />)}
+      </ul>
+    </Section>
+  )
+}
+
+function Bar({ of }: { of: Limit }) {
+  const { scope, name, unit, used, limit, warn_at: warns, until, reached, holds, held } = of
+  const warned = used !== null && used >= warns && !reached
+  const named = `${unit === 'cost' ? 'Cost' : unit === 'runs' ? 'Runs' : 'Tokens'} of ${OF[scope]}${scope === 'provider' ? ` ${name.split(' on ')[0]}` : ''}`
+  const [as, word] = reached ? ['parked', '■ used up'] : warned ? ['person', '! nearly used up'] : ['time', '']
+  return (
+    <li className={`s-${as}`}>
+      <span>{named}</span>
+      {used === null ? (
+        <span className="quiet">at most {said(of, limit)}, its own for each</span>
+      ) : (
+        <span className="meter">
+          <meter aria-label={named} min={0} max={limit} value={Math.min(used, limit)} />
+          <i style={{ left: `${Math.min(100, (100 * warns) / limit)}%` }} title={`you are told at ${said(of, warns)}`} />
+        </span>
+      )}
+      <span>
+        {used !== null && <>{said(of, used)} of {said(of, limit)}</>} {word && <b>{word}</b>}{' '}
+        <span className="quiet">{until && <>until <When at={until} /></>}</span>
+        {held > 0 && (
+          <> · keeps {holds.slice(0, 8).map((issue, at) => <span key={issue}>{at > 0 && ', '}<Link href={to.issue(issue)}>{issue}</Link></span>)}{held > 8 && ` and ${held - 8} more`}</>
+        )}
+      </span>
+    </li>
+  )
+}
+
+// --- a table as a file ------------------------------------------------------------------------------------------
+
+/** What a spreadsheet would take for a formula is text in it. */
+const cell = (value: string | number) => `"${String(value).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`
+
+export function Csv({ name, rows }: { name: string; rows: (string | number)[][] }) {
+  const save = () => {
+    const href = URL.createObjectURL(new Blob([rows.map(row => `${row.map(cell).join(',')}\r\n`).join('')], { type: 'text/csv' }))
+    Object.assign(document.createElement('a'), { href, download: `${name}.csv` }).click()
+    setTimeout(() => URL.revokeObjectURL(href))
+  }
+  return <p><button onClick={save}>Save as CSV</button></p>
+}

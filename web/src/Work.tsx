@@ -1,0 +1,194 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useEffect, useRef, useState } from 'react'
+import { api, got, queries, type RunRecord } from './api'
+import type { components } from './api-types'
+import { type Signs, useSigns } from './live'
+import { count, figure, span } from './look'
+import { Coded, Loading, Section, Trouble } from './parts'
+
+type Changed = components['schemas']['ChangedFile']
+type Transcript = components['schemas']['Transcript']
+type Of = { issue: string; run: string }
+
+const place = (issue: string, run: string) => ({ issue, run })
+
+// --- what it changed --------------------------------------------------------------------------------------------
+
+const KINDS: Record<Changed['status'], string> = { created: 'new', modified: '', deleted: 'deleted', renamed: 'renamed' }
+const UNREAD: Record<NonNullable<Changed['unread']>, string> = { binary: 'binary', large: 'too large to show', submodule: 'a submodule' }
+
+/** The files that a run changed, and of each that is opened what; git is asked for no more than that. */
+export function Diff({ issue, run }: Of) {
+  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/diff', { params: { path: place(issue, run) } }))
+  const asked = useQuery({ queryKey: ['diff', issue, run], queryFn })
+  const { data } = asked
+  const sum = (of: 'added' | 'removed') => figure(data?.files.reduce((sum, one) => sum + one[of], 0) ?? 0)
+  return (
+    <Section name="diff" title="What it changed">
+      <Trouble of={asked} />
+      {asked.isLoading && <Loading />}
+      {data?.why && <p className="quiet">{data.why}</p>}
+      {data && data.files.length > 0 && (
+        <p className="quiet">
+          {count(data.files.length + data.more, 'file')}, <Lines added={sum('added')} removed={sum('removed')} />, from{' '}
+          <code>{data.base?.slice(0, 10)}</code> to <code>{data.head?.slice(0, 10)}</code>
+        </p>
+      )}
+      <ul className="files">
+        {data?.files.map((file, at) => <li key={at}><File issue={issue} run={run} file={file} /></li>)}
+      </ul>
+      {Boolean(data?.more) && <p className="quiet">{count(data!.more, 'more file')} changed; git shows them.</p>}
+    </Section>
+  )
+}
+
+const Lines = ({ added, removed }: { added: string; removed: string }) => (
+  <span className="changed"><b className="add">+{added}</b> <b className="del">−{removed}</b></span>
+)
+
+function File({ issue, run, file }: Of & { file: Changed }) {
+  const [open, set] = useState(false)
+  const { path, former, status, unread, link } = file
+  const name = <><span className="path">{former && `${former} → `}{path}</span> <span className="quiet">{[KINDS[status], link && 'a link'].filter(Boolean).join(', ')}</span></>
+  if (unread) return <p className="file">{name} <span className="quiet">{UNREAD[unread]}</span></p>
+  return (
+    <details onToggle={event => set(event.currentTarget.open)}>
+      <summary className="file" data-step>{name} <Lines added={figure(file.added)} removed={figure(file.removed)} /></summary>
+      {open && <Patch issue={issue} run={run} path={path} />}
+    </details>
+  )
+}
+
+const SIGNS: Record<string, string> = { '+': 'add', '-': 'del', '@': 'hunk', '\\': 'hunk' }
+
+function Patch({ issue, run, path }: Of & { path: string }) {
+  const asked = useInfiniteQuery({
+    queryKey: ['patch', issue, run, path],
+    queryFn: ({ pageParam }) => got(api.GET('/api/v1/runs/{issue}/{run}/diff', { params: { path: place(issue, run), query: { path, after: pageParam } } })),
+    initialPageParam: 0,
+    getNextPageParam: last => last.next,
+    staleTime: Infinity,
+  })
+  const pages = asked.data?.pages ?? []
+  const lines = pages.flatMap(page => page.lines)
+  const left = (pages.at(-1)?.total ?? 0) - lines.length
+  return (
+    <>
+      <Trouble of={asked} />
+      {asked.isLoading && <Loading />}
+      {pages[0]?.why && <p className="quiet">{pages[0].why}</p>}
+      {asked.data && !pages[0]?.why && lines.length === 0 && <p className="quiet">No line differs.</p>}
+      {lines.length > 0 && (
+        <pre className="diff" tabIndex={0} aria-label={`What changed in ${path}`}>
+          {lines.map((line, at) => <span key={at} className={SIGNS[line[0] ?? '']}>{line || ' '}{'\n'}</span>)}
+        </pre>
+      )}
+      {asked.hasNextPage && (
+        <p><button disabled={asked.isFetching} onClick={() => void asked.fetchNextPage()}>Show more: {count(left, 'line')} left</button></p>
+      )}
+    </>
+  )
+}
+
+// --- what was said ----------------------------------------------------------------------------------------------
+
+const PAUSE = 2000
+const NEAR = 24
+
+/** The end of what was said, asked for when it is opened; it goes on while the run does, and stays where it is read. */
+export function Said({ issue, run, signs }: Of & { signs: Signs | null }) {
+  const [open, set] = useState(false)
+  const [follows, follow] = useState(true)
+  const box = useRef<HTMLPreElement>(null)
+  const last = useRef(0)
+  const queryKey = ['transcript', issue, run]
+  const asked = useQuery({
+    queryKey,
+    enabled: open,
+    queryFn: async ({ signal }) => {
+      await new Promise(done => setTimeout(done, last.current + PAUSE - Date.now()))
+      last.current = Date.now()
+      const before = queries.getQueryData<Transcript>(queryKey)
+      const query = { after: before?.mark ?? undefined }
+      const found = await got(api.GET('/api/v1/runs/{issue}/{run}/transcript', { params: { path: place(issue, run), query }, signal }))
+      return before && found.mark && found.mark === before.mark ? before : found
+    },
+  })
+  const { data } = asked
+  useEffect(() => {
+    if (signs && open) void queries.invalidateQueries({ queryKey: ['transcript', issue, run] }, { cancelRefetch: false })
+  }, [signs, open, issue, run])
+  useEffect(() => {
+    if (follows && box.current) box.current.scrollTop = box.current.scrollHeight
+  }, [data, follows])
+  return (
+    <details onToggle={event => set(event.currentTarget.open)}>
+      <summary data-step>What was said in it</summary>
+      <Trouble of={asked} />
+      {asked.isLoading && <Loading />}
+      {data?.why && <p className="quiet">{data.why}</p>}
+      {data?.cut && <p className="quiet">More was said before; this is the end of it.</p>}
+      {data?.text && (
+        <div className="tail">
+          <pre
+            ref={box}
+            tabIndex={0}
+            aria-label="What was said"
+            onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => follow(scrollTop + clientHeight > scrollHeight - NEAR)}
+          >
+            {data.text}
+          </pre>
+          {!follows && <button onClick={() => follow(true)}>To the end</button>}
+        </div>
+      )}
+    </details>
+  )
+}
+
+/** How alive a run is that goes on. */
+export function Alive({ signs }: { signs: Signs }) {
+  const { quiet, tool, tool_for: at, retry_in: again, heard, tokens } = signs
+  const since = quiet !== undefined ? quiet * 1000 : heard ? Date.now() - Date.parse(heard) : null
+  return (
+    <p className="quiet facts" data-signs>
+      {since !== null && <span>{quiet !== undefined ? 'last sign of life' : 'last heard of'} {span(since)} ago</span>}
+      {tool && <span>{tool} for {span(1000 * (at ?? 0))}</span>}
+      {again != null && <span>its provider is asked again in {span(1000 * again)}</span>}
+      <span>{count(tokens, 'token')} so far</span>
+    </p>
+  )
+}
+
+// --- its session ------------------------------------------------------------------------------------------------
+
+/** Where a browser shows the session, how a terminal opens it, and what was said in it. */
+export function Session({ issue, run, record, signs }: Of & { record: RunRecord; signs: Signs | null }) {
+  const [copied, copy] = useState(false)
+  const queryFn = () => got(api.GET('/api/v1/runs/{issue}/{run}/session', { params: { path: place(issue, run) } }))
+  const asked = useQuery({ queryKey: ['session', issue, run], queryFn, enabled: Boolean(record.session) })
+  const { data } = asked
+  const link = data?.link && /^https?:\/\//.test(data.link) ? data.link : null
+  const why = record.session ? data && (data.why ?? (data.command ? null : 'There is no command for it.')) : 'It has no session.'
+  return (
+    <Section name="session" title="Session">
+      <Trouble of={asked} />
+      <div className="acts">
+        {link ? <a className="button" href={link} target="_blank" rel="noopener">Open in OpenCode</a> : <button disabled aria-describedby="session-why">Open in OpenCode</button>}
+        <button disabled={!data?.command} aria-describedby="session-why" onClick={() => void navigator.clipboard.writeText(data?.command ?? '').then(() => copy(true))}>
+          {copied ? 'Copied' : 'Copy the command'}
+        </button>
+        <span id="session-why" className="quiet" role="status">{asked.isLoading ? 'Asking the agent server …' : why}</span>
+      </div>
+      {link && <p className="quiet"><Coded text="OpenCode asks for a password: its user is `opencode`, and `ashep take` shows where the password is. The link leads to the machine on which ashep runs." /></p>}
+      {data && (
+        <details>
+          <summary data-step>How it is opened</summary>
+          <pre tabIndex={0}>{data.said}</pre>
+        </details>
+      )}
+      {record.session && <Said issue={issue} run={run} signs={signs} />}
+    </Section>
+  )
+}
+
+export const useLife = (record: RunRecord) => useSigns(record.run, record.ended_at === null)
