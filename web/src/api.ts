@@ -13,6 +13,7 @@ export type Policy = Schemas['Policy']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
 export type Line = Schemas['Report']['sections'][string][number]
+export type TimelineData = Schemas['Timeline']
 
 /** A request that was answered with a problem. */
 export class Refused extends Error {
