@@ -27,7 +27,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
   let drawn: Drawn | null = null
   let [left, wide, down] = [0, 0, 0] // places, places, pixels
   let [chosen, over] = [-1, -1] // places in `runs`
-  let asked = 0
+  let [asked, seen] = [0, 0]
   let inks: Record<string, string> = {}
   const colours = () => {
     inks = Object.fromEntries([...palette.children].map(one => [(one as HTMLElement).dataset.as!, getComputedStyle(one).color]))
@@ -110,6 +110,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     to.fillRect(now, AXIS, 1, height - AXIS)
     to.restore()
     overview()
+    if (!seen++) performance.mark('runs drawn')
   }
 
   function bar(to: CanvasRenderingContext2D, i: number, x: (place: number) => number, width: number, height: number) {
