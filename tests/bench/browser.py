@@ -26,7 +26,7 @@ TABS = 12
 QUIET = 3.0
 """Seconds in which a hidden tab is to ask for nothing, while something changes."""
 
-_VITALS = """
+VITALS = """
 window.vitals = {fcp: 0, lcp: 0, cls: 0}
 const on = (type, tell) => {
   new PerformanceObserver(list => list.getEntries().forEach(tell)).observe({type, buffered: true})
@@ -74,7 +74,7 @@ def entered(browser: Browser, project: Path, viewport: ViewportSize = DESKTOP) -
         made = browser.new_context(viewport=viewport, base_url=address)
         for key, value in known:
             made.add_init_script(f"sessionStorage.setItem({key!r}, {value!r})")
-        made.add_init_script(_VITALS)
+        made.add_init_script(VITALS)
         return made
 
     return context
@@ -214,7 +214,7 @@ def _changes(context: Callable[..., BrowserContext], writer: Writer, times: int,
         writer.change()
         counted(shown, writer.changes)
     grown = heap(shown) - start
-    requests = asked_while_hidden(shown, writer)
+    requests = asked_while_hidden(shown, writer, QUIET)
     shown.context.close()
     return [
         Figure("browser: a change on the screen", max(took), "s", 1,
@@ -225,8 +225,8 @@ def _changes(context: Callable[..., BrowserContext], writer: Writer, times: int,
     ]  # fmt: skip
 
 
-def asked_while_hidden(shown: Page, writer: Writer) -> list[str]:
-    """Give what a hidden tab asks for while things change; once it is seen again it shows them."""
+def asked_while_hidden(shown: Page, writer: Writer, seconds: float) -> list[str]:
+    """Give what a hidden tab asks for while things change for so long; once it is seen again it shows them."""
     found = list[str]()
 
     def note(request: Request) -> None:
@@ -234,10 +234,10 @@ def asked_while_hidden(shown: Page, writer: Writer) -> list[str]:
 
     hide(shown, True)
     shown.on("request", note)
-    until = time.monotonic() + QUIET
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         writer.change()
-        shown.wait_for_timeout(1000 * QUIET / 3)
+        shown.wait_for_timeout(1000 * seconds / 3)
     shown.remove_listener("request", note)
     hide(shown, False)
     counted(shown, writer.changes)

@@ -68,6 +68,7 @@ export default function Timeline({ state, agent, issue }: Which) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const brush = useRef<HTMLCanvasElement>(null)
   const palette = useRef<HTMLSpanElement>(null)
+  const was = useRef('')
   const made = useRef<ReturnType<typeof chart>>(null)
   const later = home.data?.daemon.running && data ? Math.max(0, now / 1000 - data.at) : 0
   const drawn = useMemo(() => {
@@ -84,8 +85,10 @@ export default function Timeline({ state, agent, issue }: Which) {
     made.current = chart(canvas.current!, brush.current!, palette.current!, { point: choose, open, hover: point })
     return () => made.current?.end()
   }, [go])
+  const of = [state, agent, issue].join()
   useEffect(() => {
-    if (drawn) made.current?.show(drawn, run)
+    if (drawn) made.current?.show(drawn, run, was.current !== of)
+    was.current = of
   }, [drawn])
   useEffect(() => made.current?.choose(run), [run])
   const pressed = (event: KeyboardEvent) => {

@@ -46,7 +46,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     down = Math.max(0, Math.min(rows * row() - canvas.clientHeight + AXIS, down))
   }
   const ask = () => (asked ||= requestAnimationFrame(draw))
-  const at = (x: number, of: HTMLCanvasElement = canvas) => left + (x / of.clientWidth) * wide
+  const at = (x: number) => left + (x / canvas.clientWidth) * wide
   const zoom = (by: number, x = canvas.clientWidth / 2) => {
     const place = at(x)
     wide = Math.min(drawn?.length ?? wide, Math.max(LEAST, wide * by))
@@ -61,9 +61,8 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
   const see = (of: number) => {
     if (!drawn || of < 0) return
     const [from, to, y] = [drawn.from[of]!, drawn.to[of]!, drawn.row[of]! * row()]
-    if (from < left || to > left + wide) left = Math.min(from - 0.1 * wide, Math.max(to - 0.6 * wide, from - 0.4 * wide))
-    if (y < down) down = y
-    if (y + row() > down + canvas.clientHeight - AXIS) down = y + row() - canvas.clientHeight + AXIS
+    if (from < left || to > left + wide) left = from - 0.3 * wide
+    down = Math.max(y + row() - canvas.clientHeight + AXIS, Math.min(y, down))
   }
 
   // --- drawing --------------------------------------------------------------------------------------------------
@@ -77,22 +76,7 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     const x = (place: number) => (place - left) * k
     to.fillStyle = inks.paper!
     to.fillRect(0, 0, width, height)
-    for (const gap of drawn.gaps) {
-      const [from, until] = [x(gap.from), x(gap.to)]
-      if (until < 0 || from > width) continue
-      to.fillStyle = inks.soft!
-      to.fillRect(from, AXIS, Math.max(1, until - from), height - AXIS)
-      const text = `${span(1000 * (gap.until - gap.since))} nothing`
-      const aside = until - from < to.measureText(text).width + 8
-      if (until - from < 14) continue
-      to.fillStyle = inks.quiet!
-      to.save()
-      to.translate((from + until) / 2, AXIS + (height - AXIS) / 2)
-      if (aside) to.rotate(-Math.PI / 2)
-      to.textAlign = 'center'
-      to.fillText(text, 0, 0)
-      to.restore()
-    }
+    for (const gap of drawn.gaps) nothing(to, x(gap.from), x(gap.to), height, `${span(1000 * (gap.until - gap.since))} nothing`)
     axis(to, width, x)
     to.save()
     to.beginPath()
@@ -111,6 +95,20 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     to.restore()
     overview()
     if (!seen++) performance.mark('runs drawn')
+  }
+
+  function nothing(to: CanvasRenderingContext2D, from: number, until: number, height: number, text: string) {
+    if (until < 0 || from > canvas.clientWidth) return
+    to.fillStyle = inks.soft!
+    to.fillRect(from, AXIS, Math.max(1, until - from), height - AXIS)
+    if (until - from < 14) return
+    to.save()
+    to.translate((from + until) / 2, (AXIS + height) / 2)
+    if (until - from < to.measureText(text).width + 8) to.rotate(-Math.PI / 2)
+    to.fillStyle = inks.quiet!
+    to.textAlign = 'center'
+    to.fillText(text, 0, 0)
+    to.restore()
   }
 
   function bar(to: CanvasRenderingContext2D, i: number, x: (place: number) => number, width: number, height: number) {
@@ -257,19 +255,20 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
   }
   const away = () => hover(-1)
 
-  let [grip, from] = ['', 0]
+  let [moves, from] = [false, 0]
   const place = (event: PointerEvent) => Math.min(drawn!.length, Math.max(0, (event.offsetX / brush.clientWidth) * drawn!.length))
   const take = (event: PointerEvent) => {
     if (!drawn) return
     brush.setPointerCapture(event.pointerId)
     const [on, near] = [place(event), (6 / brush.clientWidth) * drawn.length]
-    grip = Math.abs(on - left) < near ? 'left' : Math.abs(on - left - wide) < near ? 'right' : on > left && on < left + wide ? 'all' : 'new'
-    from = grip === 'left' ? left + wide : grip === 'right' ? left : grip === 'all' ? on - left : on
+    const edge = [left, left + wide].findIndex(one => Math.abs(on - one) < near)
+    moves = edge < 0 && on > left && on < left + wide
+    from = moves ? on - left : edge < 0 ? on : edge ? left : left + wide
   }
   const drag = (event: PointerEvent) => {
     if (!drawn || !brush.hasPointerCapture(event.pointerId)) return
     const on = place(event)
-    if (grip === 'all') left = on - from
+    if (moves) left = on - from
     else [left, wide] = [Math.min(on, from), Math.max(LEAST, Math.abs(on - from))]
     ask()
   }
@@ -295,26 +294,26 @@ export function chart(canvas: HTMLCanvasElement, brush: HTMLCanvasElement, palet
     zoom,
     pan,
     day() {
-      if (drawn) [left, wide] = [lastDay(drawn)[0], lastDay(drawn)[1] - lastDay(drawn)[0]]
+      const [from, until] = drawn ? lastDay(drawn) : [0, 0]
+      ;[left, wide] = [from, until - from]
       ask()
     },
     all() {
       ;[left, wide] = [0, Infinity]
       ask()
     },
-    /** What was in sight stays there, whatever came in. */
-    show(next: Drawn, run: number) {
-      const times = drawn && [drawn.time(left), drawn.time(left + wide)].map(one => one + drawn!.data.epoch - next.data.epoch)
-      const follows = drawn && left + wide > drawn.length - 1
-      const [a, z] = times ? times.map(next.place) as [number, number] : lastDay(next)
-      ;[left, wide] = [follows && wide < drawn!.length ? a + next.length - z : a, z - a]
-      drawn = next
-      over = -1
-      chosen = run < 0 ? -1 : next.runs.indexOf(run)
+    /** What was in sight stays there, whatever came in; where that is the end, or all, it still is. */
+    show(next: Drawn, run: number, other: boolean) {
+      const before = other ? null : drawn
+      const same = (place: number) => next.place(before!.time(place) + before!.data.epoch - next.data.epoch)
+      const [from, until] = before ? [same(left), same(left + wide)] : lastDay(next)
+      const end = before && left + wide > before.length - 1 ? next.length : until
+      ;[left, wide] = before && wide >= before.length ? [0, Infinity] : [from + end - until, until - from]
+      ;[drawn, over, chosen] = [next, -1, next.runs.indexOf(run)]
       ask()
     },
     choose(run: number) {
-      chosen = drawn && run >= 0 ? drawn.runs.indexOf(run) : -1
+      chosen = drawn?.runs.indexOf(run) ?? -1
       see(chosen)
       ask()
     },
