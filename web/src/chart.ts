@@ -2,7 +2,7 @@ import { span, when } from './look'
 import { DAY, type Drawn, lastDay, look } from './time'
 
 const AXIS = 22
-const [LOW, HIGH] = [14, 44] // pixels of a row
+const [LOW, HIGH] = [14, 56] // pixels of a row
 const LEAST = 30 // seconds that can fill the canvas
 const STEPS = [60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY, 7 * DAY, 28 * DAY]
 const FONT = '12px system-ui, sans-serif'
