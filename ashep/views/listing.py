@@ -77,7 +77,8 @@ def runs(
     if database is None:
         return {"total": 0, "states": {}, "agents": {}, "next": None, "items": []}
     counts: dict[str, Counter[str]] = {"states": Counter(), "agents": Counter()}
-    of, values = (" WHERE issue = ?", [issue]) if issue is not None else ("", list[Any]())
+    of = " WHERE issue = ?" if issue is not None else ""
+    values: list[Any] = [issue] if issue is not None else []
     for row in database.execute(f"SELECT state, agent, count(*) AS n FROM runs{of} GROUP BY state, agent", values):
         counts["states"][row["state"]] += row["n"] if agent in (None, row["agent"]) else 0
         counts["agents"][row["agent"]] += row["n"] if state in (None, row["state"]) else 0

@@ -12,6 +12,7 @@ let asked = 0
 
 async function columns({ signal }: { signal: AbortSignal }): Promise<TimelineData> {
   await new Promise(done => setTimeout(done, asked + OFTEN - Date.now()))
+  if (document.hidden) await new Promise(done => document.addEventListener('visibilitychange', done, { once: true, signal }))
   signal.throwIfAborted()
   asked = Date.now()
   return got(api.GET('/api/v1/timeline', { signal }))
