@@ -5,6 +5,7 @@ meanwhile moves none, and the thousandth page costs what the first one does.
 """
 
 import json
+from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -69,12 +70,22 @@ def runs(
     before: int | None = None,
     limit: int = 100,
 ) -> Data:
-    """Give runs, the newest first, each as runs.jsonl has it; `before`: the `next` of the page before."""
+    """Give runs, the newest first, each as runs.jsonl has it; `before`: the `next` of the page before.
+
+    `states` and `agents`: how many runs there would be of each, were it asked for in place of what is.
+    """
     if database is None:
-        return {"next": None, "items": []}
+        return {"total": 0, "states": {}, "agents": {}, "next": None, "items": []}
+    counts: dict[str, Counter[str]] = {"states": Counter(), "agents": Counter()}
+    of = " WHERE issue = ?" if issue is not None else ""
+    values: list[Any] = [issue] if issue is not None else []
+    for row in database.execute(f"SELECT state, agent, count(*) AS n FROM runs{of} GROUP BY state, agent", values):
+        counts["states"][row["state"]] += row["n"] if agent in (None, row["agent"]) else 0
+        counts["agents"][row["agent"]] += row["n"] if state in (None, row["state"]) else 0
+    total = counts["states"].total() if state is None else counts["states"][state]
     known = {"issue": issue, "state": state, "agent": agent}
     where = [f"{column} = ?" for column, wanted in known.items() if wanted is not None]
-    values: list[Any] = [wanted for wanted in known.values() if wanted is not None]
+    values = [wanted for wanted in known.values() if wanted is not None]
     if before is not None:
         where.append("trace < ?")
         values.append(before)
@@ -82,7 +93,7 @@ def runs(
     query = f"SELECT trace, body FROM runs{kept} ORDER BY trace DESC LIMIT ?"
     rows = database.execute(query, [*values, limit + 1]).fetchall()
     last = rows[limit - 1]["trace"] if len(rows) > limit else None
-    return {"next": last, "items": [json.loads(row["body"]) for row in rows[:limit]]}
+    return {"total": total, **counts, "next": last, "items": [json.loads(row["body"]) for row in rows[:limit]]}
 
 
 # --- one issue's runs ---------------------------------------------------------------------------------------------
@@ -147,27 +158,60 @@ def _why(step: Data) -> str:
 # --- all runs -----------------------------------------------------------------------------------------------------
 
 
-def timeline(database: Database | None, now: datetime) -> Data:
+_WANTED = ("PhaseEntered", "RetryScheduled", "RunWithdrawn")
+"""From when on an issue waits for a run."""
+
+_PARTS = ("held", "starting", "length", "verified")
+
+
+def timeline(database: Database | None, now: datetime | None) -> Data:
     """Give every run as columns, not rows, so that ten thousand are a few hundred kilobytes: in seconds since `epoch`.
 
-    `length` of a run that goes on reaches to now. `issues`, `states` and `agents` are what the columns count into.
+    `length` of a run that goes on reaches to `at`: now, or (None) the last record, where no daemon goes on with it.
+    Before it began (`begin`) it was `held` until it was planned, and `starting` then; after it its work was being
+    `verified`: as far as that is known. `issues`, `states` and `agents` are what the columns count into.
     """
     names: dict[str, dict[str, int]] = {"issue": {}, "state": {}, "agent": {}}
-    columns: Data = {name: [] for name in ("run", "issue", "state", "agent", "begin", "length")}
+    columns: Data = {name: [] for name in ("run", "issue", "state", "agent", "begin", *_PARTS)}
+    wanted, verified = _moments(database)
     rows = database.execute(
         "SELECT run, issue, state, agent, planned_at, started_at, ended_at FROM runs ORDER BY trace"
     ).fetchall() if database else []  # fmt: skip
-    epoch = min((datetime.fromisoformat(row["planned_at"]) for row in rows), default=now)
-    for row in rows:
-        begin = datetime.fromisoformat(row["started_at"] or row["planned_at"])
-        end = datetime.fromisoformat(row["ended_at"]) if row["ended_at"] else now
-        columns["run"].append(row["run"])
-        for name, seen in names.items():
-            columns[name].append(seen.setdefault(row[name], len(seen)))
-        columns["begin"].append(round((begin - epoch).total_seconds()))
-        columns["length"].append(round(min(max((end - begin).total_seconds(), 0.0), _LONGEST)))
+    last = database.execute("SELECT at FROM facts ORDER BY seq DESC LIMIT 1").fetchone() if database else None
+    at = now.timestamp() if now is not None else _seconds(last["at"]) if last else 0.0
+    epoch = min((_seconds(row["planned_at"]) for row in rows), default=at)
+    for run, issue, state, agent, planned_at, started_at, ended_at in rows:
+        planned = _seconds(planned_at)
+        begin = _seconds(started_at) if started_at else planned
+        end = _seconds(ended_at) if ended_at else at
+        ready, checked = wanted.get(run, planned), verified.get(run, end)
+        columns["run"].append(run)
+        for (name, seen), value in zip(names.items(), (issue, state, agent), strict=True):
+            columns[name].append(seen.setdefault(value, len(seen)))
+        columns["begin"].append(round(begin - epoch))
+        for name, part in zip(_PARTS, (planned - ready, begin - planned, end - begin, checked - end), strict=True):
+            columns[name].append(round(min(max(part, 0.0), _LONGEST)))
     counted = {"issues": [*names["issue"]], "states": [*names["state"]], "agents": [*names["agent"]]}
-    return {"epoch": epoch.timestamp(), **counted, **columns}
+    return {"epoch": epoch, "at": at, **counted, **columns}
+
+
+def _moments(database: Database | None) -> tuple[dict[str, float], dict[str, float]]:
+    """Give since when each run's issue had waited for it, and until when its work was verified, by runs."""
+    since, wanted, verified = dict[str, str](), dict[str, float](), dict[str, float]()
+    kinds = (*_WANTED, "RunPlanned", "WorkVerified")
+    query = f"SELECT at, type, issue, run FROM facts WHERE type IN ({', '.join('?' * len(kinds))}) ORDER BY seq"
+    for at, kind, issue, run in database.execute(query, kinds) if database else ():
+        if kind == "WorkVerified":
+            verified |= {run: _seconds(at)} if run else {}
+        elif kind == "RunPlanned":
+            wanted[run] = _seconds(since.pop(issue, at))
+        else:
+            since[issue] = at
+    return wanted, verified
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 # --- records ------------------------------------------------------------------------------------------------------

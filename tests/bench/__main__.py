@@ -19,6 +19,7 @@ from tests.bench import (
     sandboxes,
     scale,
     suite,
+    tabs,
     trees,
     verifier,
 )
@@ -27,7 +28,7 @@ from tests.bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "suite",
+    "sandboxes", "kinds", "page", "tabs", "suite",
 )  # fmt: skip
 
 
@@ -59,6 +60,10 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         with tools() as found:
             return kinds.measure(found, issues=4 if quick else 20)
 
+    def with_tabs() -> list[Figure]:
+        with tools() as found:
+            return tabs.measure(found, issues=4 if quick else 20, pairs=1 if quick else 5)
+
     return {
         "kinds": with_kinds,
         "parallel": with_parallel,
@@ -70,7 +75,13 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         "idle": with_idle,
         "labels": with_labels,
         "landing": lambda: landing.measure(issues=4 if quick else 20, pairs=2 if quick else 5),
-        "page": lambda: page.measure(runs=500 if quick else 10_000, times=5 if quick else 25, idle=5 if quick else 30),
+        "page": lambda: page.measure(
+            runs=500 if quick else 10_000,
+            times=5 if quick else 25,
+            idle=5 if quick else 30,
+            changes=20 if quick else 1000,
+        ),
+        "tabs": with_tabs,
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,

@@ -49,12 +49,12 @@ def measure(tools: Tools, *, issues: int, rounds: int, profile: Path | None = No
         for number in range(rounds):
             mine = full.copy(f"mine-{number}")
             if number % 2 == 0 or not plan:
-                ours = _ashep(mine, url, issues, profile)
+                ours = by_ashep(mine, url, issues, profile)
                 plan = plan or plan_of(mine)
                 pairs.append((ours, _bare(full.copy(f"bare-{number}"), url, plan)))
             else:  # the order changes, in case that the second one has it easier
                 bare = _bare(full.copy(f"bare-{number}"), url, plan)
-                pairs.append((_ashep(mine, url, issues, profile), bare))
+                pairs.append((by_ashep(mine, url, issues, profile), bare))
             beside.append(_bare(full.copy(f"beside-{number}"), url, plan | {"at_once": AT_ONCE}))
     return figures_of(pairs, beside, starts, issues)
 
@@ -106,7 +106,8 @@ def _start_only(project: Project, url: str, number: int) -> Watched:
     return found
 
 
-def _ashep(project: Project, url: str, issues: int, profile: Path | None) -> Side:
+def by_ashep(project: Project, url: str, issues: int, profile: Path | None) -> Side:
+    """Let ashep walk all issues."""
     with server(project.tools, url, f"server-{project.folder.name}", warm=project.folder) as agents:
         project.configure(THREE, agents)
         before = agents.cpu()

@@ -17,7 +17,7 @@ import httpx
 from ashep.config import write_starter
 from ashep.http.endpoints import V1
 from ashep.http.static import built
-from tests.bench import copies, history
+from tests.bench import browser, copies, history
 from tests.bench.figures import Figure
 from tests.bench.place import ASHEP, say
 from tests.bench.processes import end, peak_memory, spent
@@ -34,25 +34,27 @@ FIRST, ALL = 100.0, 220.0
 """Kilobytes of scripts, packed: before the first picture, and altogether."""
 
 
-def measure(*, runs: int, times: int, idle: float) -> list[Figure]:
-    """Ask everything so often, one after the other, and then nothing for so many seconds."""
+def measure(*, runs: int, times: int, idle: float, changes: int) -> list[Figure]:
+    """Ask everything so often, one after the other, then nothing for so many seconds; then look with a browser."""
     with tempfile.TemporaryDirectory(prefix="ashep-bench-") as folder:
         project = Path(folder, "project")
         say(f"page: {runs} runs")
         write_starter(project / ".agent-shepherd")
         copies.write(project / ".agent-shepherd" / "state", -(-runs // history.RUNS))
         figures = list[Figure]()
-        with _server(project) as (server, client):  # nobody has drawn the picture: it does so itself
+        with served(project) as (server, client):  # nobody has drawn the picture: it does so itself
             began = time.monotonic()
             client.get("/now").raise_for_status()
             figures.append(Figure("page: drawing the picture, where no daemon has", time.monotonic() - began, "s", None,
                                   f"{peak_memory(server.pid) / 1e6:.0f} MB at most"))  # fmt: skip
-        with _server(project) as (server, client):
-            return [*figures, *_answers(client, times), *_idle(client, server.pid, idle), *_scripts()]
+        with served(project) as (server, client):
+            figures += [*_answers(client, times), *_idle(client, server.pid, idle), *scripts()]
+            return [*figures, *browser.measure(project, times=-(-times // 5), changes=changes)]
 
 
 @contextmanager
-def _server(project: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+def served(project: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """Start the server, and a client of it."""
     argv = [str(ASHEP), "serve", "--port", "0"]
     with subprocess.Popen(argv, cwd=project, stdout=subprocess.PIPE) as server:
         try:
@@ -101,7 +103,8 @@ def _idle(client: httpx.Client, pid: int, seconds: float) -> list[Figure]:
     ]
 
 
-def _scripts() -> list[Figure]:
+def scripts() -> list[Figure]:
+    """Weigh the scripts of the page as it was built."""
     files = {name: file.body for name, file in built().files.items() if name.endswith(".js")}
     index = built().files.get("index.html")
     if index is None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,26 @@ async def test_every_run_stands_in_the_columns(client: httpx.AsyncClient) -> Non
     assert drawn["run"] == [one["run"] for one in reversed(runs)]
     assert [drawn["issues"][n] for n in drawn["issue"]] == [one["issue"] for one in reversed(runs)]
     assert all(length >= 0 for length in drawn["length"])
+
+
+async def test_a_bar_begins_when_the_run_was_wanted(page: Page, client: httpx.AsyncClient) -> None:
+    drawn = await told(client, "/timeline")
+    first = drawn["run"].index(f"{page.issue}/implement.1.1")
+    entered = [one for one in (await told(client, "/records", limit=500))["items"] if one["type"] == "PhaseEntered"]
+    wanted = datetime.fromisoformat(entered[0]["at"]).timestamp()
+    assert entered[0]["issue"] == page.issue
+    begun = drawn["epoch"] + drawn["begin"][first] - drawn["starting"][first] - drawn["held"][first]
+    assert begun == pytest.approx(wanted, abs=2)
+
+
+async def test_runs_are_counted_by_state_and_agent(client: httpx.AsyncClient) -> None:
+    every = await told(client, "/runs", limit=1)
+    assert every["total"] == sum(every["states"].values()) == sum(every["agents"].values()) > 1
+    agent, many = next(iter(every["agents"].items()))
+    of_one = await told(client, "/runs", agent=agent, state="succeeded", limit=500)
+    assert of_one["total"] == len(of_one["items"]) == of_one["states"]["succeeded"] <= many
+    assert of_one["agents"][agent] == of_one["total"]
+    assert sum(of_one["states"].values()) == many
 
 
 async def test_what_was_said_is_told_without_what_misleads(page: Page, client: httpx.AsyncClient) -> None:

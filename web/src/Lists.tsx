@@ -2,13 +2,13 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react'
 import { Link } from 'wouter'
-import { api, got, type Issue, type RunRecord, type State } from './api'
-import { count, money, RUNS, short, STATES, to, took } from './look'
-import { Ago, Choice, Empty, H1, Loading, Mark, Stands, Trouble, useNarrow, useNow, When } from './parts'
+import { api, got, type Issue, type State } from './api'
+import { count, STATES, to } from './look'
+import { Ago, Choice, Empty, H1, Loading, Stands, Trouble, useNarrow } from './parts'
 
 const ROW = 48
-const PAGE = 100
-const ALL = ['', 'all'] as const
+export const PAGE = 100
+export const ALL = ['', 'all'] as const
 
 type Rows<T> = {
   name: string
@@ -22,7 +22,7 @@ type Rows<T> = {
 }
 
 /** Only the rows in sight are made; the next page is asked for before they are. */
-function Rows<T>({ name, className, heads, items, total, more, state, row }: Rows<T>) {
+export function Rows<T>({ name, className, heads, items, total, more, state, row }: Rows<T>) {
   const box = useRef<HTMLDivElement>(null)
   const view = useVirtualizer({ count: items.length, getScrollElement: () => box.current, estimateSize: () => ROW, overscan: 12 })
   const shown = view.getVirtualItems()
@@ -121,68 +121,6 @@ export function Issues() {
               : 'No issue is known. `bd create` makes one, and the daemon sees it once it is ready; `ashep work` starts the daemon.'}
           </Empty>
         )
-      )}
-    </>
-  )
-}
-
-// --- runs -------------------------------------------------------------------------------------------------------
-
-export function Runs() {
-  const [filter, narrow] = useNarrow()
-  const [state, agent, issue] = ['state', 'agent', 'issue'].map(name => filter.get(name) ?? '') as [string, string, string]
-  const now = useNow()
-  const asked = useInfiniteQuery({
-    queryKey: ['runs', state, agent, issue],
-    initialPageParam: undefined as number | undefined,
-    queryFn: ({ pageParam }) =>
-      got(
-        api.GET('/api/v1/runs', {
-          params: { query: { state: state || undefined, agent: agent || undefined, issue: issue || undefined, limit: PAGE, before: pageParam } },
-        }),
-      ),
-    getNextPageParam: page => page.next ?? undefined,
-    placeholderData: before => before,
-  })
-  const items = asked.data?.pages.flatMap(page => page.items) ?? []
-  const agents = [...new Set([...items.map(one => one.agent), ...(agent ? [agent] : [])])].sort()
-  return (
-    <>
-      <H1 title="Runs" />
-      <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
-        <Choice label="State" value={state} choose={one => narrow('state', one)} of={[ALL, ...Object.entries(RUNS).map(([one, { word }]) => [one, word] as const)]} />
-        <Choice label="Agent" value={agent} choose={one => narrow('agent', one)} of={[ALL, ...agents.map(one => [one, one] as const)]} />
-        {issue && (
-          <button type="button" onClick={() => narrow('issue', '')}>
-            issue {issue} <span aria-label="take this filter off">✕</span>
-          </button>
-        )}
-      </form>
-      <Trouble of={asked} />
-      {asked.isPending ? (
-        <Loading />
-      ) : items.length ? (
-        <Rows<RunRecord>
-          name="Runs, the newest first"
-          className="runs"
-          heads={['State', 'Run', 'Agent', 'Planned', 'Took', 'Cost', 'What came of it']}
-          items={items}
-          more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
-          state={one => RUNS[one.state].as}
-          row={one => [
-            <Mark {...RUNS[one.state]}>{RUNS[one.state].word}</Mark>,
-            <>
-              <Link href={to.issue(one.issue)}>{one.issue}</Link> / <Link data-step href={to.run(one.run)}>{short(one.run)}</Link>
-            </>,
-            one.agent,
-            <When at={one.planned_at} />,
-            took(one, now),
-            one.cost > 0 && money(one.cost),
-            <span className="quiet">{[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}</span>,
-          ]}
-        />
-      ) : (
-        !asked.error && <Empty>{filter.size ? 'No run is like that; take a filter off.' : 'There is no run yet; `ashep work` starts the first.'}</Empty>
       )}
     </>
   )

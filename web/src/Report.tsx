@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { type SyntheticEvent, useState } from 'react'
 import { Link } from 'wouter'
-import { api, got, type Line } from './api'
+import { api, got, type Line, type State } from './api'
 import { Budgets, Csv, Days } from './Budgets'
 import { count, figure, money, to } from './look'
-import { Choice, Empty, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
+import { Choice, Empty, Findings, H1, Loading, Section, Table, Trouble, useNarrow, When } from './parts'
 
 const SECTIONS: Record<string, string> = {
   closed: 'Closed',
@@ -61,7 +61,6 @@ export function Report() {
     placeholderData: before => before,
   })
   const { data } = asked
-  const closes = Object.entries(data?.closes ?? {}).filter(([, many]) => many)
   return (
     <>
       <H1 title="Report" />
@@ -71,9 +70,8 @@ export function Report() {
         <>
           <p className="quiet">
             From <When at={data.since} /> to <When at={data.until} />
-            {closes.length > 0 && `; closed: ${closes.map(([kind, many]) => `${many} ${kind}`).join(', ')}`}
           </p>
-          {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} />)}
+          {Object.entries(data.sections).map(([name, lines]) => lines.length > 0 && <Lines key={name} name={name} lines={lines} closes={data.closes} since={since} />)}
           {Object.values(data.sections).every(lines => !lines.length) && <Empty>Nothing happened. A daemon that works makes it longer: `ashep work`.</Empty>}
         </>
       ) : asked.isPending && <Loading />}
@@ -81,19 +79,25 @@ export function Report() {
   )
 }
 
-function Lines({ name, lines }: { name: string; lines: Line[] }) {
+const PROOFS: [string, State, string][] = [
+  ['verified', 'closed', '✓ verified'],
+  ['waived', 'person', '! with checks that a person let pass'],
+  ['unverified', 'not_eligible', '– unverified'],
+]
+
+type Lines = { name: string; lines: Line[]; closes: Record<string, number>; since: string }
+
+function Lines({ name, lines, closes, since }: Lines) {
+  const proofs = PROOFS.filter(([kind]) => closes[kind])
   return (
     <Section name={name} title={ <>{SECTIONS[name] ?? name} <span className="quiet">{lines.length}</span></> }>
+      {name === 'closed' && proofs.length > 0 && <Findings label="Closed by ashep, by proof" found={proofs.map(([kind, as, word]) => ({ as, text: `${word}: ${closes[kind]}` }))} />}
       <ul className="report">
         {lines.map((line, place) => (
           <li key={place} data-step tabIndex={-1}>
             <When at={line.at} />
-            <Said line={line} />
-            <span className="seqs">
-              {line.seqs.slice(0, 6).map(seq => (
-                <Link key={seq} href={to.record(seq)}>#{seq}</Link>
-              ))}
-            </span>
+            {name === 'cost' ? <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{line.text}</Link> : <Said line={line} />}
+            <Records seqs={line.seqs} />
           </li>
         ))}
       </ul>
@@ -101,10 +105,25 @@ function Lines({ name, lines }: { name: string; lines: Line[] }) {
   )
 }
 
-/** The line with its issue as the link. */
+const [FEW, MANY] = [6, 300]
+
+/** The records that a line rests on; of a night's cost they are thousands. */
+function Records({ seqs }: { seqs: number[] }) {
+  const [shown, show] = useState(FEW)
+  const more = seqs.length - shown
+  return (
+    <span className="seqs">
+      {seqs.slice(0, shown).map(seq => <Link key={seq} href={to.record(seq)}>#{seq}</Link>)}
+      {more > 0 && (shown === FEW ? <button className="plain" onClick={() => show(MANY)}>and {figure(more)} more</button> : `and ${figure(more)} more`)}
+    </span>
+  )
+}
+
+/** The line with its issue, where it is named, as the link. */
 function Said({ line: { text, issue } }: { line: Line }) {
   if (!issue) return <span>{text}</span>
-  const [before, after] = text.startsWith(issue) ? ['', text.slice(issue.length)] : [`${text} `, '']
+  const at = text.indexOf(issue)
+  const [before, after] = at < 0 ? [`${text} `, ''] : [text.slice(0, at), text.slice(at + issue.length)]
   return (
     <span>
       {before}

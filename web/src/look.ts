@@ -16,8 +16,8 @@ export const RUNS: Record<RunRecord['state'], Look> = {
   running: { word: 'running', sign: '▶', as: 'running' },
   succeeded: { word: 'succeeded', sign: '✓', as: 'closed' },
   failed: { word: 'failed', sign: '✕', as: 'parked' },
-  timed_out: { word: 'timed out', sign: '⧖', as: 'parked' },
-  stalled: { word: 'stalled', sign: '⧖', as: 'parked' },
+  timed_out: { word: 'timed out', sign: '⊘', as: 'parked' },
+  stalled: { word: 'stalled', sign: '⊘', as: 'parked' },
   aborted: { word: 'aborted', sign: '✕', as: 'parked' },
   lost: { word: 'lost', sign: '✕', as: 'parked' },
   withdrawn: { word: 'withdrawn', sign: '–', as: 'not_eligible' },
@@ -66,8 +66,9 @@ const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-dig
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'medium' })
 
-export function when(at: string | number | Date): string {
+export function when(at: string | number | Date, withClock = true): string {
   const date = new Date(at)
+  if (!withClock) return day.format(date)
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`
 }
 export const exactly = (at: string) => full.format(new Date(at))

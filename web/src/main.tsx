@@ -12,6 +12,7 @@ import './page.css'
 const LATER = 3000
 const parts = {
   lists: () => import('./Lists'),
+  runs: () => import('./Runs'),
   issue: () => import('./Issue'),
   course: () => import('./Course'),
   run: () => import('./Run'),
@@ -19,7 +20,7 @@ const parts = {
   record: () => import('./Record'),
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
-const Runs = lazy(() => parts.lists().then(({ Runs }) => ({ default: Runs })))
+const Runs = lazy(() => parts.runs().then(({ Runs }) => ({ default: Runs })))
 const Issue = lazy(parts.issue)
 const Run = lazy(parts.run)
 const Report = lazy(() => parts.report().then(({ Report }) => ({ default: Report })))

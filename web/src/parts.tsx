@@ -78,9 +78,9 @@ export function Stands({ state }: { state: State }) {
   return <Mark as={state} sign={sign}>{word}</Mark>
 }
 
-export function Findings({ found }: { found: Finding[] }) {
+export function Findings({ found, label = 'Evidence' }: { found: Finding[]; label?: string }) {
   return (
-    <ul className="findings" aria-label="Evidence">
+    <ul className="findings" aria-label={label}>
       {found.map(({ text, as }) => (
         <li key={text} className={`s-${as}`}>{text}</li>
       ))}

@@ -59,6 +59,8 @@ class Pictures:
     _reads: anyio.CapacityLimiter | None = None
     _drawn: policies.Drawn | None = None
     _draws: threading.Lock = field(default_factory=threading.Lock)
+    _timeline: shown.Timeline | None = None
+    _columns: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def state(self) -> Path:
@@ -201,8 +203,17 @@ class Pictures:
         return attempts.blob(self.state, name)
 
     async def timeline(self) -> shown.Timeline:
-        """Every run, as columns."""
-        return await self._told(shown.Timeline, lambda seen: listing.timeline(seen.database, self.now()))
+        """Every run, as columns; made once for all who ask, until something changes."""
+
+        def look(seen: Picture) -> shown.Timeline:
+            seq = listing.seq(seen.database)
+            with self._columns:
+                if self._timeline is None or self._timeline.seq != seq:
+                    drawn = listing.timeline(seen.database, self.now() if seen.daemon else None)
+                    self._timeline = shown.Timeline.model_validate({"seq": seq, **drawn})
+                return self._timeline
+
+        return await self.read(look)
 
     # --- the rest -------------------------------------------------------------------------------------------------
 

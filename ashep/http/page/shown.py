@@ -212,6 +212,10 @@ class IssueStory(_Picture):
 class Runs(_Picture):
     """Runs, the newest first."""
 
+    total: int
+    states: dict[str, int]
+    """How many there would be, were this state asked for in place of what is; the same of agents."""
+    agents: dict[str, int]
     next: int | None
     items: list[RunRecord]
 
@@ -333,6 +337,8 @@ class Timeline(_Picture):
 
     epoch: float
     """Seconds since 1970 from which `begin` counts."""
+    at: float
+    """Seconds since 1970 to which runs reach that go on: then this was made, or no daemon wrote any more."""
     issues: list[str]
     states: list[str]
     agents: list[str]
@@ -341,7 +347,12 @@ class Timeline(_Picture):
     state: list[int]
     agent: list[int]
     begin: list[int]
+    held: list[int]
+    """Seconds, each: how long the issue had waited when the run was planned, how long it took until it began, how long
+    it worked, and how long that was verified."""
+    starting: list[int]
     length: list[int]
+    verified: list[int]
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { lazy, Suspense } from 'react'
+import { Link, useSearch } from 'wouter'
+import { api, got, type RunRecord } from './api'
+import { ALL, PAGE, Rows } from './Lists'
+import { count, figure, money, RUNS, short, to, took } from './look'
+import { Choice, Empty, H1, Loading, Mark, Trouble, useNarrow, useNow, useWide, When } from './parts'
+
+const Timeline = lazy(() => import('./Timeline'))
+
+export function Runs() {
+  const [filter, narrow] = useNarrow()
+  const [state, agent, issue] = ['state', 'agent', 'issue'].map(name => filter.get(name) ?? '') as [string, string, string]
+  const [now, wide] = [useNow(), useWide()]
+  const asked = useInfiniteQuery({
+    queryKey: ['runs', state, agent, issue],
+    initialPageParam: undefined as number | undefined,
+    queryFn: ({ pageParam }) =>
+      got(
+        api.GET('/api/v1/runs', {
+          params: { query: { state: state || undefined, agent: agent || undefined, issue: issue || undefined, limit: PAGE, before: pageParam } },
+        }),
+      ),
+    getNextPageParam: page => page.next ?? undefined,
+    placeholderData: before => before,
+  })
+  const items = asked.data?.pages.flatMap(page => page.items) ?? []
+  const { total, states = {}, agents = {} } = asked.data?.pages[0] ?? {}
+  const names = [...new Set([...Object.keys(agents), ...(agent ? [agent] : [])])].sort()
+  return (
+    <>
+      <H1 title="Runs" />
+      <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
+        <States states={states} state={state} />
+        <Choice label="Agent" value={agent} choose={one => narrow('agent', one)} of={[ALL, ...names.map(one => [one, `${one} (${figure(agents[one] ?? 0)})`] as const)]} />
+        {issue && (
+          <button type="button" onClick={() => narrow('issue', '')}>
+            issue {issue} <span aria-label="take this filter off">✕</span>
+          </button>
+        )}
+        <span role="status">{total !== undefined && count(total, 'run')}</span>
+      </form>
+      <Trouble of={asked} />
+      <div className="beside">
+        {wide && (
+          <Suspense fallback={<section className="timeline" />}>
+            <Timeline state={state} agent={agent} issue={issue} />
+          </Suspense>
+        )}
+        {asked.isPending ? (
+          <Loading />
+        ) : items.length ? (
+          <Rows<RunRecord>
+            name="Runs, the newest first"
+            className="runs"
+            heads={['State', 'Run', 'Agent', 'Planned', 'Took', 'Cost', 'What came of it']}
+            items={items}
+            total={total}
+            more={() => asked.hasNextPage && !asked.isFetchingNextPage && void asked.fetchNextPage()}
+            state={one => RUNS[one.state].as}
+            row={one => [
+              <Mark {...RUNS[one.state]}>{RUNS[one.state].word}</Mark>,
+              <>
+                <Link href={to.issue(one.issue)}>{one.issue}</Link> / <Link data-step href={to.run(one.run)}>{short(one.run)}</Link>
+              </>,
+              one.agent,
+              <When at={one.planned_at} />,
+              took(one, now),
+              one.cost > 0 && money(one.cost),
+              <span className="quiet">{[one.outcome?.verdict, one.outcome?.summary ?? one.error ?? one.why].filter(Boolean).join(': ')}</span>,
+            ]}
+          />
+        ) : (
+          !asked.error && <Empty>{filter.size ? 'No run is like that; take a filter off.' : 'There is no run yet; `ashep work` starts the first.'}</Empty>
+        )}
+      </div>
+    </>
+  )
+}
+
+/** How many runs there are of each state; it is the legend of the canvas, too. */
+function States({ states, state }: { states: Record<string, number>; state: string }) {
+  const search = useSearch()
+  const link = (to: string) => {
+    const next = new URLSearchParams(search)
+    if (to === state) next.delete('state')
+    else next.set('state', to)
+    return `/runs${next.size ? `?${next}` : ''}`
+  }
+  return (
+    <ul className="chips" aria-label="Runs by state">
+      {Object.entries(RUNS).map(
+        ([one, { as, sign, word }]) =>
+          (one in states || one === state) && (
+            <li key={one} className={`s-${as}`}>
+              <Link href={link(one)} replace aria-current={one === state ? 'true' : undefined}>
+                <i aria-hidden>{sign}</i> <b>{figure(states[one] ?? 0)}</b> {word} {one === state && <span aria-label="take this filter off">✕</span>}
+              </Link>
+            </li>
+          ),
+      )}
+    </ul>
+  )
+}
