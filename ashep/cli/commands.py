@@ -49,6 +49,7 @@ COMMANDS = {
         "agents": ("project.registry", "Look at the agent registry."),
         "trees": ("project.trees", "Look at the work trees of issues."),
         "notify": ("running.controlling", "Tell people what is worth it."),
+        "story": ("reading.stories", "Look at stories of the BMAD method."),
     },
     "policy": {
         "check": ("policy.check", "Check the policies."),
@@ -78,6 +79,12 @@ COMMANDS = {
         "open": ("", "Print where an issue's tree is."),
         "remove": ("", "Take an issue's tree away; everything in it is saved."),
         "gc": ("", "Take away the trees of what is closed and merged."),
+    },
+    "story": {
+        "list": ("", "List the stories, and where each stands."),
+        "show": ("", "Show what a story's file says."),
+        "status": ("", "Say how many stories are in which state."),
+        "check": ("", "Tell what is wrong with stories."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }

@@ -1,0 +1,73 @@
+"""Words for a status as people write them, and the state that follows by the table of facts/bmad.md 16."""
+
+import re
+from typing import Literal
+
+Status = Literal["backlog", "draft", "ready-for-dev", "in-progress", "review", "done", "blocked", "optional"]
+State = Literal["idle", "developing", "ready-for-review", "fixing", "complete", "unknown"]
+
+_WORDS: dict[str, Status] = {
+    "backlog": "backlog", "draft": "draft", "drafted": "ready-for-dev", "ready-for-dev": "ready-for-dev",
+    "ready-for-development": "ready-for-dev", "ready-for-implementation": "ready-for-dev",
+    "contexted": "in-progress", "in-progress": "in-progress", "inprogress": "in-progress",
+    "review": "review", "in-review": "review", "ready-for-review": "review", "ready-for-code-review": "review",
+    "done": "done", "complete": "done", "completed": "done", "blocked": "blocked", "optional": "optional",
+}  # fmt: skip
+"""Documented words, older ones and those that say the same. Others that people use (approved, deferred, archived) mean
+one thing here and another there.
+"""
+
+ORDER: tuple[Status, ...] = ("backlog", "draft", "ready-for-dev", "in-progress", "review", "done")
+"""How far a status is; one is never written over one that is further."""
+
+_FORM = r"[ _-]+"
+_WORD = re.compile(
+    "("
+    + "|".join(sorted((one.replace("-", _FORM) for one in _WORDS), key=len, reverse=True))
+    + r")(?=$|[\s.,;:!|/(\[*_`—–]|-(?!\w)|\s-)",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"^[^\w]*")
+
+
+def status_of(said: str) -> Status | None:
+    """Give the documented word for what a file says; None where it says no known one at its beginning."""
+    found = _WORD.match(said, _BEFORE.match(said).end())  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    return _WORDS[re.sub(_FORM, "-", found[1].lower())] if found else None
+
+
+def styled(status: Status, like: str) -> str:
+    """Write a status as a file does: with capitals and spaces where the old one has a capital."""
+    old = like[_BEFORE.match(like).end() :]  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    if not old[:1].isupper():
+        return status
+    spaced = status.replace("-", " ") if "-" not in old.split(" ")[0] else status
+    return " ".join(one if one == "for" else one[:1].upper() + one[1:] for one in spaced.split(" "))
+
+
+def further(one: Status, other: Status) -> bool:
+    """Whether a status is further than another; those beside the order are not comparable."""
+    return one in ORDER and other in ORDER and ORDER.index(one) > ORDER.index(other)
+
+
+def state_of(status: Status, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
+    """Give the state, and for an unknown one why (facts/bmad.md 16, every row)."""
+    match status, reviewed:
+        case "ready-for-dev", False:
+            return "idle", ""
+        case "in-progress", False:
+            return "developing", ""
+        case "review", False:
+            return "ready-for-review", ""
+        case "in-progress", True:
+            return "fixing", ""
+        case "done", _ if not unresolved:
+            return "complete", ""
+        case "done", _:
+            return "unknown", f"it is done, and of its findings {unresolved} are open"
+        case "ready-for-dev", True:
+            return "unknown", "it was not begun, and has a review"
+        case "review", True:
+            return "unknown", "it waits for a review, and has one: of which work is not said"
+        case _:
+            return "unknown", f"no state follows from {status}"

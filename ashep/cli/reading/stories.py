@@ -1,0 +1,136 @@
+"""Commands about stories of the BMAD method: story list, show, status, check."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ashep.actions.stories import Found, Stories, look, told
+from ashep.bmad.story import Problem
+from ashep.cli import screen
+from ashep.cli.commands import Json, example, group
+
+stories = group("story")
+
+COLUMNS = ("STORY", "STATUS", "STATE", "TASKS", "OPEN", "TITLE")
+
+
+def _there(context: typer.Context) -> Stories:
+    return look(context.obj or Path.cwd())
+
+
+def _kept(seen: Stories) -> list[Found]:
+    return [one for one in seen.found if one.story is None or one.story.kind in ("story", "specification")]
+
+
+@stories.command(name="list", epilog=example("ashep story list", "ashep story list --json"))
+def list_stories(context: typer.Context, as_json: Json = False) -> None:
+    """List the stories with their status, the state that follows, tasks done of all, and open findings."""
+    seen = _there(context)
+    if as_json:
+        screen.data([told(one) for one in _kept(seen)])
+        return
+    screen.table(COLUMNS, [_row(one) for one in _kept(seen)])
+
+
+def _row(found: Found) -> tuple[str, ...]:
+    story = found.story
+    if story is None:
+        return found.path, "-", "unreadable", "-", "-", found.problems[0].said
+    status = story.status.word or story.status.said[:20] if story.status else "-"
+    tasks = f"{sum(one.done for one in story.tasks)}/{len(story.tasks)}"
+    name = story.id or story.key
+    return name, status, story.state, tasks, str(len(story.unresolved)), story.title or story.key
+
+
+@stories.command(epilog=example("ashep story show 1-3", "ashep story show docs/stories/1-3-login.md --json"))
+def show(
+    context: typer.Context,
+    story: Annotated[str, typer.Argument(metavar="STORY", help="1-3, 1.3, or the path of its file.")],
+    as_json: Json = False,
+) -> None:
+    """Show what a story's file says, each with its line."""
+    found = _there(context).named(story)
+    if as_json:
+        screen.data(told(found))
+        return
+    for line in _shown(found):
+        screen.say(line)
+
+
+def _shown(found: Found) -> Iterator[str]:
+    story = found.story
+    assert story is not None  # what cannot be read has no name to be found by
+    yield f"{story.id or story.key}: {story.title or ''}".rstrip(": ")
+    yield f"  file      {found.path}"
+    said = f"{story.status.said} (line {story.status.line})" if story.status else "none"
+    yield f"  status    {said}"
+    yield f"  state     {story.state}{f': {story.why}' if story.why else ''}"
+    yield f"  sprint    {f'{found.sprint.said.said} (line {found.sprint.said.line})' if found.sprint else 'not named'}"
+    yield f"  criteria  {len(story.criteria)}"
+    yield f"  tasks     {sum(one.done for one in story.tasks)} of {len(story.tasks)} done"
+    for review in story.reviews:
+        yield f"  review    line {review.line}: {review.title}{f': {review.outcome}' if review.outcome else ''}"
+    for one in story.unresolved:
+        yield f"  open      line {one.line}: {' '.join(one.text.split())}"
+    for problem in found.problems:
+        yield f"  wrong     line {problem.line}: {problem.said}"
+
+
+@stories.command(epilog=example("ashep story status", "ashep story status --json"))
+def status(context: typer.Context, as_json: Json = False) -> None:
+    """Say how many stories are in which state, and what contradicts what."""
+    seen = _there(context)
+    counts = Counter("unreadable" if one.story is None else one.story.state for one in _kept(seen))
+    if as_json:
+        screen.data({"states": dict(counts), "sprint": seen.sprint, "problems": [*_problems(seen)]})
+        return
+    for state, count in sorted(counts.items()):
+        screen.say(f"{count:5}  {state}")
+    screen.say(f"sprint status: {seen.sprint or 'none'}")
+    _say_problems(seen)
+
+
+@stories.command(
+    epilog=example("ashep story check", "ashep story check docs/stories", "ashep story check 1-3-login.md --json")
+)
+def check(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Files or folders; by default the project's.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read stories and their sprint status, and tell what is wrong with them; nothing is written.
+
+    It works outside of projects, too. Exit code 1: something contradicts something else.
+    """
+    seen = look(context.obj or Path.cwd(), paths or ())
+    if as_json:
+        screen.data([told(one) for one in seen.found])
+    else:
+        _say_problems(seen)
+        kept = _kept(seen)
+        screen.say(f"{len(kept)} {'story' if len(kept) == 1 else 'stories'} of {len(seen.found)} files read")
+    if seen.disagrees:
+        raise typer.Exit(1)
+
+
+def _all_problems(seen: Stories) -> Iterator[tuple[str, Problem]]:
+    yield from seen.problems
+    for one in _kept(seen):
+        yield from ((one.path, problem) for problem in one.problems)
+        if one.story is not None and one.story.why:
+            yield one.path, Problem(one.story.status.line if one.story.status else 1, one.story.why)
+
+
+def _problems(seen: Stories) -> Iterator[dict[str, object]]:
+    for path, one in _all_problems(seen):
+        yield {"path": path, "line": one.line, "says": one.said, "disagrees": one.disagrees}
+
+
+def _say_problems(seen: Stories) -> None:
+    for path, one in _all_problems(seen):
+        screen.say_finding("error" if one.disagrees else "warning", f"{path}:{one.line}: {one.said}")
