@@ -1,23 +1,27 @@
-"""Stories of a folder as their files say it, each beside what the sprint status says of it; nothing is written."""
+"""Stories of a folder as their files say it, each beside what the sprint status says of it; and writing one of them."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ashep.bmad.places import LAYERS, OLDER, USUAL, Places, places_of
-from ashep.bmad.sprint import Entry, Sprint, read_sprint
+from ashep.bmad.places import EPICS, LAYERS, OLDER, SPECS, USUAL, Places, places_of, relative
+from ashep.bmad.sprint import Entry, Planned, Sprint, read_epics, read_planned, read_sprint
 from ashep.bmad.story import Problem, Story, id_in, read
-from ashep.bmad.text import Unreadable
-from ashep.errors import AshepError, UsageError
+from ashep.bmad.text import LARGEST, NotWritable, Unreadable
+from ashep.errors import UsageError
+from ashep.journal.paths import replace as replace_file
 
 SPRINT = "sprint-status.yaml"
+PLANNED = "stories.yaml"
 MOST = 20_000
 """Files that are looked at."""
 
-_SKIPPED = frozenset({"node_modules", "archive", ".git"})
+_SKIPPED = frozenset({"node_modules"})
+_BEGUN = ("ready-for-dev", "in-progress", "review", "done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,11 @@ class Found:
     """None: it cannot be read, and `problems` says why."""
     sprint: Entry | None
     problems: tuple[Problem, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is a story, or may be one."""
+        return self.story is None or self.story.kind in ("story", "specification")
 
     @property
     def disagrees(self) -> bool:
@@ -43,6 +52,8 @@ class Stories:
     found: tuple[Found, ...]
     sprint: str | None
     """The sprint status that counts."""
+    planned: tuple[tuple[str, Planned], ...]
+    """Stories that have no file, each with the file that plans it."""
     problems: tuple[tuple[str, Problem], ...]
     """Of other files than stories."""
 
@@ -53,10 +64,10 @@ class Stories:
 
     def named(self, wanted: str) -> Found:
         """Find a story by `1-3`, `1.3`, its key or its path. Raises `UsageError`: there is none, or several."""
-        stories = [one for one in self.found if one.story is not None and one.story.kind != "other"]
-        same = [one for one in stories if wanted in (one.path, Path(one.path).name, one.story and one.story.key)]
-        id_ = id_in(Path(wanted).name)
-        same = same or [one for one in stories if id_ is not None and one.story is not None and one.story.id == id_]
+        stories = [(one, one.story) for one in self.found if one.kept and one.story is not None]
+        same = [one for one, story in stories if wanted in (one.path, Path(one.path).name, story.key)]
+        ids = {wanted.lower(), id_in(Path(wanted).name)}
+        same = same or [one for one, story in stories if story.id is not None and story.id in ids]
         if len(same) == 1:
             return same[0]
         if same:
@@ -66,50 +77,142 @@ class Stories:
 
 def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
     """Read stories: of these files and folders, else where the project has them. Raises `UsageError`."""
-    problems = list[tuple[str, Problem]]()
-    places = _places(root, problems)
-    wanted = [root / one for one in paths] or _folders(root, places)
-    files = list(dict.fromkeys(file for one in wanted for file in _files(one)))
-    status = _sprint_of(root, places, files)
-    sprint = _read_sprint(status, root, problems)
-    found = [_found(file, root, sprint) for file in files if file.suffix == ".md"]
-    if status is not None:
-        name = _relative(status, root)
-        for entry in _without_file(sprint, found) if not paths else ():
-            said = f"{entry.key} is {entry.said.said}, and has no file"
-            problems.append((name, Problem(entry.said.line, said, disagrees=True)))
-    return Stories(tuple(found), status and _relative(status, root), tuple(problems))
+    return _Looking(root).look(paths)
 
 
-def _places(root: Path, problems: list[tuple[str, Problem]]) -> Places:
-    there = {name: data for name in (*OLDER, *LAYERS) if (data := _bytes(root / name)) is not None}
-    places = places_of(there)
-    problems.extend((name, Problem(1, said)) for name, said in places.problems)
-    return places
+class _Looking:
+    def __init__(self, root: Path) -> None:
+        self.root, self.resolved = root, root.resolve()
+        self.problems = list[tuple[str, Problem]]()
+
+    def look(self, paths: Sequence[Path]) -> Stories:
+        places = self._places()
+        wanted = [self.root / one for one in paths] or self._folders(places)
+        files = list(dict.fromkeys(file for one in wanted for file in _files(one)))
+        status = self._sprint_of(places, files)
+        sprint = self._sprint(status)
+        stories = [(self._named(file), self._story(file)) for file in files if file.name not in (SPRINT, PLANNED)]
+        planned = [self._plan(file, stories) for file in files if file.name == PLANNED]
+        planned += [] if paths else [self._epics(places)]
+        found = list(_beside(stories, sprint))
+        if status is not None and not paths:
+            for entry in _without_file(sprint, found):
+                said = f"{entry.key} is {entry.said.said}, and has no file"
+                self.problems.append((self._named(status), Problem(entry.said.line, said, disagrees=True)))
+        without = dict[str, tuple[str, Planned]]()
+        ids = {one.story.id for one in found if one.story is not None}
+        for path, one in ((path, one) for path, listed in planned for one in listed if one.id not in ids):
+            without.setdefault(one.id, (path, one))
+        return Stories(tuple(found), status and self._named(status), tuple(without.values()), tuple(self.problems))
+
+    def _places(self) -> Places:
+        there = {name: data for name in (*OLDER, *LAYERS) if (data := self._bytes(self.root / name)) is not None}
+        places = places_of(there)
+        self.problems.extend((name, Problem(1, said)) for name, said in places.problems)
+        return places
+
+    def _bytes(self, file: Path) -> bytes | None:
+        """Give a file that may not be there; what is wrong with it is told."""
+        try:
+            return _bytes(file) if os.path.lexists(file) else None
+        except Unreadable as error:
+            self.problems.append((self._named(file), Problem(error.line, str(error))))
+            return None
+
+    def _folders(self, places: Places) -> list[Path]:
+        names = [places.stories] if places.stories is not None else USUAL
+        folders = [folder for name in (*names, SPECS) if (folder := self.root / name).is_dir()]
+        if not folders and places.stories is None:
+            told = self._sprint(self._sprint_of(places, ())).location
+            folders = [folder for name in ([relative(told)] if told else []) if (folder := self.root / name).is_dir()]
+        if not folders:
+            said = f"; {places.said_by} says {places.stories}" if places.said_by else f": {', '.join(USUAL)}"
+            raise UsageError(f"{self.root} has no folder of stories{said}; give one: `ashep story check PATH`")
+        return folders
+
+    def _sprint_of(self, places: Places, files: Sequence[Path]) -> Path | None:
+        """The sprint status that counts: beside the stories, else where projects have it; of several the uppermost."""
+        near = sorted((one for one in files if one.name == SPRINT), key=lambda one: len(one.parts))
+        beside = dict.fromkeys(folder / SPRINT for one in files for folder in one.parents[:2])
+        usual = [self.root / name / SPRINT for name in (places.stories or ".", *USUAL, "docs")]
+        return next((one for one in (*near, *beside, *usual) if one.is_file()), None)
+
+    def _sprint(self, file: Path | None) -> Sprint:
+        data = None if file is None else self._bytes(file)
+        if file is None or data is None:
+            return Sprint((), None)
+        try:
+            sprint = read_sprint(data)
+        except Unreadable as error:
+            sprint = Sprint((), None, (Problem(error.line, str(error)),))
+        told = [(self._named(file), one) for one in sprint.problems]
+        self.problems.extend(one for one in told if one not in self.problems)
+        return sprint
+
+    def _story(self, file: Path) -> Story | Problem:
+        try:
+            return read(self._named(file), _bytes(file))
+        except Unreadable as error:
+            return Problem(error.line, str(error))
+
+    def _plan(self, file: Path, stories: list[tuple[str, Story | Problem]]) -> tuple[str, tuple[Planned, ...]]:
+        """Read a `stories.yaml`, and give the files of its stories their ids."""
+        name, data = self._named(file), self._bytes(file)
+        try:
+            planned, problems = read_planned(data or b"[]")
+        except Unreadable as error:
+            planned, problems = (), (Problem(error.line, str(error)),)
+        self.problems.extend((name, one) for one in problems)
+        for one in planned:
+            mine = [
+                (place, story)
+                for place, (path, story) in enumerate(stories)
+                if Path(path).parent in (Path(name).parent, Path(name).parent / "stories")
+                and Path(path).name.startswith(f"{one.id}-") and isinstance(story, Story) and story.kind != "archive"
+            ]  # fmt: skip
+            for place, story in mine:
+                stories[place] = stories[place][0], replace(story, id=one.id.lower())
+            if len(mine) > 1:
+                said = f"{one.id} has {len(mine)} files: {', '.join(stories[place][0] for place, _ in mine)}"
+                self.problems.append((name, Problem(one.line, said, disagrees=True)))
+        return name, tuple(replace(one, id=one.id.lower()) for one in planned)
+
+    def _epics(self, places: Places) -> tuple[str, tuple[Planned, ...]]:
+        for folder in (self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)):
+            for file in (folder / "epics.md", *sorted((folder / "epics").glob("*.md"))):
+                data = self._bytes(file)
+                try:
+                    planned = tuple(one for epic in read_epics(data or b"") for one in epic.stories)
+                except Unreadable as error:
+                    self.problems.append((self._named(file), Problem(error.line, str(error))))
+                    continue
+                if planned:
+                    return self._named(file), planned
+        return "", ()
+
+    def _named(self, file: Path) -> str:
+        """A path relative to the root; one link that is a story is named by where it stands."""
+        try:
+            return str((file.parent.resolve() / file.name).relative_to(self.resolved))
+        except ValueError:
+            return str(file)
 
 
-def _bytes(file: Path) -> bytes | None:
+def _bytes(file: Path) -> bytes:
+    """Read a file, no more of it than is looked at. Raises `Unreadable`."""
     try:
-        return file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise Unreadable("it is no file")
+            return stream.read(LARGEST + 1)
     except OSError as error:
-        raise AshepError(f"{file}: cannot be read: {error.strerror}") from error
-
-
-def _folders(root: Path, places: Places) -> list[Path]:
-    names = [places.stories] if places.stories is not None else USUAL
-    folders = [folder for name in names if (folder := root / name).is_dir()]
-    if not folders:
-        said = f"; {places.said_by} says {places.stories}" if places.said_by else f": {', '.join(USUAL)}"
-        raise UsageError(f"{root} has no folder of stories{said}; give one: `ashep story check PATH`")
-    return folders
+        raise Unreadable(f"it cannot be read: {error.strerror}") from error
 
 
 def _files(wanted: Path) -> Iterator[Path]:
     """Files of a folder, in order; a file itself whatever its name is."""
     if not wanted.is_dir():
-        if not wanted.exists():
+        if not os.path.lexists(wanted):
             raise UsageError(f"{wanted}: there is no such file or folder")
         yield wanted
         return
@@ -117,63 +220,67 @@ def _files(wanted: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(wanted):
         folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
         for name in sorted(names):
-            if name.endswith(".md") or name == SPRINT:
+            if name.endswith(".md") or name in (SPRINT, PLANNED):
                 count += 1
                 if count > MOST:
                     raise UsageError(f"{wanted} has more than {MOST} files: give a smaller folder")
                 yield Path(folder, name)
 
 
-def _sprint_of(root: Path, places: Places, files: Sequence[Path]) -> Path | None:
-    """The sprint status that counts: beside the stories, else where the project has them; of several the uppermost."""
-    near = [one for one in files if one.name == SPRINT]
-    beside = [folder / SPRINT for one in files for folder in one.parents[:2]]
-    usual = [root / name / SPRINT for name in (*([places.stories] if places.stories else ()), *USUAL, "docs")]
-    there = (one for one in (*sorted(near, key=lambda one: len(one.parts)), *dict.fromkeys(beside), *usual))
-    return next((one for one in there if one.is_file()), None)
+def _beside(stories: Sequence[tuple[str, Story | Problem]], sprint: Sprint) -> Iterator[Found]:
+    """Put each story beside what the sprint status says of it, and beside others of the same id."""
+    kept = {path: one for path, one in stories if isinstance(one, Story) and one.kind in ("story", "specification")}
+    keys, same = frozenset(one.key for one in kept.values()), dict[tuple[str, str], list[str]]()
+    for path, one in kept.items():
+        same.setdefault(_named_as(path, one), []).append(path)
+    for path, one in stories:
+        if isinstance(one, Problem):
+            yield Found(path, None, None, (one,))
+            continue
+        if path not in kept:
+            yield Found(path, one, None, ())
+            continue
+        entry, problems = sprint.of(one.key, one.id, keys), list(one.problems)
+        if entry is not None and one.status is not None and entry.said.word != one.status.word:
+            said = (
+                f"it says {one.status.said[:60]}, and the sprint status {entry.said.said[:60]} (line {entry.said.line})"
+            )
+            problems.append(Problem(one.status.line, said, disagrees=True))
+        for other in same[_named_as(path, one)]:
+            twin = kept[other]
+            differ = twin.key == one.key and (twin.status and twin.status.word) != (one.status and one.status.word)
+            if other != path:
+                problems.append(Problem(1, f"{other} is {one.id or one.key}, too", disagrees=differ))
+        yield Found(path, replace(one, problems=()), entry, tuple(problems))
 
 
-def _read_sprint(file: Path | None, root: Path, problems: list[tuple[str, Problem]]) -> Sprint:
-    data = None if file is None else _bytes(file)
-    if file is None or data is None:
-        return Sprint((), None)
-    try:
-        sprint = read_sprint(data)
-    except Unreadable as error:
-        sprint = Sprint((), None, (Problem(1, str(error)),))
-    problems.extend((_relative(file, root), one) for one in sprint.problems)
-    return sprint
-
-
-def _found(file: Path, root: Path, sprint: Sprint) -> Found:
-    path = _relative(file, root)
-    try:
-        story = read(path, _bytes(file) or b"")
-    except Unreadable as error:
-        return Found(path, None, None, (Problem(1, str(error)),))
-    if story.kind == "other":
-        return Found(path, story, None, ())
-    entry, problems = sprint.of(story.key, story.id), story.problems
-    if entry is not None and story.status is not None and entry.said.word != story.status.word:
-        told = f"it says {story.status.said[:60]}, and the sprint status {entry.said.said} (line {entry.said.line})"
-        problems = (*problems, Problem(story.status.line, told, disagrees=True))
-    return Found(path, replace(story, problems=()), entry, problems)
+def _named_as(path: str, story: Story) -> tuple[str, str]:
+    """Give what no two stories have; ids of specifications are those of a folder."""
+    return story.id or story.key, str(Path(path).parent) if story.kind == "specification" else ""
 
 
 def _without_file(sprint: Sprint, found: Sequence[Found]) -> Iterator[Entry]:
     """Entries that were begun, of which there is no story; a backlog has none yet."""
-    keys = {one.story.key for one in found if one.story} | {one.story.id for one in found if one.story}
+    stories = [one.story for one in found if one.story is not None and one.story.kind != "other"]
+    unread = [Path(one.path).stem for one in found if one.story is None]
+    keys = {*(one.key for one in stories), *(one.id for one in stories), *unread, *map(id_in, unread)}
     for entry in sprint.entries:
-        begun = entry.said.word in ("ready-for-dev", "in-progress", "review", "done")
-        if entry.kind == "story" and begun and entry.key not in keys and entry.id not in keys:
+        if entry.kind == "story" and entry.said.word in _BEGUN and entry.key not in keys and entry.id not in keys:
             yield entry
 
 
-def _relative(file: Path, root: Path) -> str:
+def write(file: Path, was: bytes, new: bytes) -> None:
+    """Write a file that was read as `was`, all of it or nothing. Raises `NotWritable` where it is that no more."""
+    real = file.resolve()
     try:
-        return str(file.resolve().relative_to(root.resolve()))
-    except ValueError:
-        return str(file)
+        if _bytes(real) != was:
+            raise NotWritable(f"{file}: it was changed meanwhile, and was not written")
+        if new != was:
+            replace_file(real, new, stat.S_IMODE(real.stat().st_mode))
+    except Unreadable as error:
+        raise NotWritable(f"{file}: {error}") from error
+    except OSError as error:
+        raise NotWritable(f"{file}: it cannot be written: {error.strerror}") from error
 
 
 # --- as JSON ------------------------------------------------------------------------------------------------------
@@ -186,7 +293,7 @@ def told(found: Found) -> dict[str, Any]:
     if story is None:
         return {"path": found.path, "id": None, "kind": "unreadable", "status": None, "state": "unknown",
                 "why": problems[0]["says"], "problems": problems}  # fmt: skip
-    said, boxes = story.status, Counter(one.done for one in story.tasks)
+    said, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
     return {
         "path": found.path, "id": story.id, "key": story.key, "kind": story.kind, "title": story.title,
         "status": said and said.word, "said": said and {"text": said.said, "line": said.line},
@@ -197,5 +304,13 @@ def told(found: Found) -> dict[str, Any]:
         "open": [{"text": one.text, "line": one.line, "severity": one.severity} for one in story.unresolved],
         "sprint": found.sprint and {"key": found.sprint.key, "status": found.sprint.said.word,
                                     "line": found.sprint.said.line},
+        "run": run and {"iteration": run.iteration, "warnings": run.warnings, "deferred": run.deferred,
+                        "result": run.result and run.result.word, "blocking": run.blocking, "halt": run.halt},
         "problems": problems,
     }  # fmt: skip
+
+
+def planned_told(path: str, planned: Planned) -> dict[str, Any]:
+    """Give a story that has no file as `story list --json` has it."""
+    return {"path": path, "id": planned.id, "kind": "planned", "title": planned.title, "line": planned.line,
+            "status": None, "state": "unknown", "why": "it is planned, and has no file"}  # fmt: skip

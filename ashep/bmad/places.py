@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from yaml.nodes import Node
+
+from ashep.bmad.nodes import NoYaml, composed, pairs, scalar
 
 LAYERS = (
     "_bmad/config.toml", "_bmad/config.user.toml", "_bmad/custom/config.toml", "_bmad/custom/config.user.toml",
@@ -18,7 +20,14 @@ OLDER = ("_bmad/bmm/config.yaml", "bmad/bmm/config.yaml")
 USUAL = ("_bmad-output/implementation-artifacts", "docs/stories", "docs/sprints", "docs/sprint-artifacts")
 """Where stories are in projects that do not say it."""
 
+SPECS = "_bmad-output/specs"
+"""Where specifications of build-auto are, with their `stories.yaml`."""
+
+EPICS = ("_bmad-output/planning-artifacts", "_bmad-output", "docs")
+"""Where `epics.md` is, or a folder `epics`."""
+
 _STORIES = ("implementation_artifacts", "dev_story_location", "story_location", "sprint_artifacts", "stories_dir")
+_DEEPEST = 3
 _PLANS = ("planning_artifacts", "output_folder")
 
 
@@ -37,33 +46,41 @@ def places_of(files: Mapping[str, bytes]) -> Places:
     said, problems = dict[str, tuple[str, str]](), list[tuple[str, str]]()
     for name in (*reversed([one for one in OLDER if one in files]), *(one for one in LAYERS if one in files)):
         try:
-            values = dict(_flat(_read(name, files[name])))
-        except (ValueError, yaml.YAMLError) as error:
+            said |= {key: (value, name) for key, value in _read(name, files[name])}
+        except RecursionError:
+            problems.append((name, "it cannot be read: it is nested too deeply"))
+        except (ValueError, NoYaml) as error:
             problems.append((name, f"it cannot be read: {str(error).splitlines()[0]}"))
-            continue
-        said |= {key: (value, name) for key, value in values.items() if isinstance(value, str)}
+    output = relative(said["output_folder"][0]) if "output_folder" in said else "_bmad-output"
     stories = next((said[key] for key in _STORIES if key in said), None)
     plans = next((said[key] for key in _PLANS if key in said), None)
     return Places(
-        stories and relative(stories[0]), plans and relative(plans[0]), stories and stories[1], tuple(problems)
-    )
+        stories and relative(stories[0], output), plans and relative(plans[0], output),
+        stories and stories[1], tuple(problems),
+    )  # fmt: skip
 
 
-def relative(said: str) -> str:
+def relative(said: str, output: str = "_bmad-output") -> str:
     """Give a folder relative to the project, as BMAD writes it."""
-    return said.replace("{project-root}", "").replace("{output_folder}", "_bmad-output").strip("/") or "."
+    return said.replace("{project-root}", "").replace("{output_folder}", output).strip("/") or "."
 
 
-def _read(name: str, data: bytes) -> dict[str, Any]:
-    text = data.decode()
-    found: Any = tomllib.loads(text) if name.endswith(".toml") else yaml.safe_load(text)
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType] - of a foreign file
-
-
-def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _read(name: str, data: bytes) -> Iterator[tuple[str, str]]:
     """Give keys wherever they stand: in `[core]`, `[modules.bmm]` or at the top."""
+    yield from _flat(tomllib.loads(data.decode())) if name.endswith(".toml") else _nodes(composed(data.decode()))
+
+
+def _flat(values: Mapping[str, Any], deep: int = 0) -> Iterator[tuple[str, str]]:
     for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value)  # pyright: ignore[reportUnknownArgumentType] - of a foreign file
-        else:
+        if isinstance(value, dict) and deep < _DEEPEST:
+            yield from _flat(value, deep + 1)  # pyright: ignore[reportUnknownArgumentType] - of a foreign file
+        elif isinstance(value, str):
             yield key, value
+
+
+def _nodes(node: Node | None, deep: int = 0) -> Iterator[tuple[str, str]]:
+    for key, value in pairs(node).items():
+        if said := scalar(value):
+            yield key, said
+        elif deep < _DEEPEST:
+            yield from _nodes(value, deep + 1)

@@ -1,25 +1,20 @@
-"""A story: what its file says, in any of the forms that people have (facts/bmad.md 1 to 8), each with its line."""
+"""A story: what its file says, in any of the forms that people have (facts/bmad.md 1 to 8, 13), each with its line."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import PurePath
 from typing import Literal
 
-import yaml
-from markdown_it import MarkdownIt
-from yaml.nodes import MappingNode, ScalarNode
+from yaml.nodes import Node, ScalarNode
 
-from ashep.bmad.text import Text
-from ashep.bmad.words import State, Status, state_of, status_of, styled
-from ashep.errors import AshepError
+from ashep.bmad.nodes import NoYaml, Places, composed, pairs, scalar, texts
+from ashep.bmad.pieces import Piece, bare, id_and_title, id_in, pieces
+from ashep.bmad.text import NotWritable, Text
+from ashep.bmad.words import State, Status, halt_in, state_of, status_of, styled
 
 Kind = Literal["story", "specification", "archive", "other"]
-
-
-class NotWritable(AshepError):
-    """What is to be changed is not there, or not in one place."""
+Outcome = Literal["approve", "changes requested", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +45,29 @@ class Review:
 
     title: str
     line: int
-    outcome: Literal["approve", "changes requested", "blocked"] | None = None
+    outcome: Outcome | None = None
     findings: tuple[Box, ...] = ()
+    held: bool = False
+    """It says something; a template that nobody filled in does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What build-auto noted in its specification."""
+
+    iteration: int | None
+    """How often the review sent it back."""
+    warnings: tuple[str, ...]
+    deferred: tuple[str, ...]
+    result: Said | None = None
+    """The status with which the last run ended."""
+    blocking: str | None = None
+    """Why it stopped, in its words."""
+
+    @property
+    def halt(self) -> str | None:
+        """The documented words for why it stopped."""
+        return halt_in(self.blocking or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,8 @@ class Story:
     tasks: tuple[Box, ...] = ()
     reviews: tuple[Review, ...] = ()
     problems: tuple[Problem, ...] = ()
+    run: Run | None = None
+    """Of a specification."""
 
     @property
     def unresolved(self) -> tuple[Box, ...]:
@@ -88,79 +106,38 @@ class Story:
         return tuple(one for review in self.reviews for one in review.findings if not one.done)
 
 
-# --- pieces of the text -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: Literal["heading", "item", "paragraph"]
-    level: int
-    """Of a heading, or how deep lists are."""
-    text: str
-    line: int
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark").disable(["inline", "text_join"])  # what is inside of a line is not looked at
-
-
-def _pieces(plain: str) -> Iterator[_Piece]:
-    """Headings, first lines of list items and paragraphs; what is code, a quotation or HTML is left out."""
-    depth, quoted, heading, item = 0, 0, 0, False
-    for token in _markdown().parse(plain):
-        match token.type:
-            case "bullet_list_open" | "ordered_list_open":
-                depth += 1
-            case "bullet_list_close" | "ordered_list_close":
-                depth -= 1
-            case "blockquote_open" | "blockquote_close":
-                quoted += token.nesting
-            case "heading_open":
-                heading = int(token.tag[1])
-            case "list_item_open":
-                item = True
-            case "inline" if token.map and not quoted:
-                kind = "heading" if heading else "item" if item else "paragraph"
-                yield _Piece(kind, heading or depth, token.content, token.map[0] + 1)
-                heading, item = 0, False
-            case _:
-                pass
-
-
-_EMPHASIS = re.compile(r"[*_`]+")
-_NUMBER = re.compile(r"^(?:\d+[.)]\s*)?[^\w#]*")
-_TASKS = re.compile(r"(?:development |implementation )?tasks\b", re.IGNORECASE)
-_CRITERIA = re.compile(r"acceptance criteria\b", re.IGNORECASE)
-_STATUS_HEADING = re.compile(r"(?:story )?status$", re.IGNORECASE)
+_SECTIONS = (
+    ("tasks", re.compile(r"(?:development |implementation )?tasks\b", re.IGNORECASE)),
+    ("criteria", re.compile(r"acceptance criteria\b", re.IGNORECASE)),
+    ("result", re.compile(r"auto run result$", re.IGNORECASE)),
+)
+_STATUS_HEADING = re.compile(r"(?:story )?status\s*(:.*)?$", re.IGNORECASE)
 _REVIEW = re.compile(
     r"(?:senior developer review|(?:code )?review follow-?ups?|review findings"
     r"|code review(?=$|\s*[-–—:(#\d]|\s+(?:findings|results?|report|round|notes|summary|record|outcome)))",
     re.IGNORECASE,
 )
+_CHECKED = re.compile(r"(?:verification|(?:review )?checklist)\b", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:tbd|none|n/a|pending|to be|not yet|not started|\{\{|$)|\|", re.IGNORECASE)
 _BOX = re.compile(r"\[([ xX])\]\s+(.*)", re.DOTALL)
 _CONTENTS = re.compile(r"\[[^\]]*\]\(#[^)]*\)\s*$")
 _SEVERITY = re.compile(r"\[(critical|high|medium|med|low|decision|patch|defer)\]", re.IGNORECASE)
-_OUTCOME = re.compile(r"^(?:[-*+]\s+)?[*_]*(?:review )?outcome[*_]*\s*:[*_]*\s*(.+)$", re.IGNORECASE)
+_CRITERION = re.compile(r"(?:AC|(?:acceptance )?criterion|scenario)\b|AC\d", re.IGNORECASE)
+_OUTCOME = re.compile(r"\W*(?:review )?outcome\W*:\W*(\w.*)", re.IGNORECASE)
+_OUTCOMES: tuple[tuple[str, Outcome], ...] = (
+    ("approve", "approve"), ("changes", "changes requested"), ("block", "blocked"),
+)  # fmt: skip
 _STATUS = re.compile(
-    r"^\s*(?:[-*+]\s+)?[*_]{0,3}(?:Story\s+)?Status[*_]{0,3}\s*:[*_]{0,3}\s*(?P<said>\S.*?)[*_]*\s*$", re.IGNORECASE
+    r"(?:[^\w|]|_)*(?:Story\s+)?Status[*_]{0,3}\s*:[\s*_`]*(?P<said>[^\s*_`].*?)[\s*_`]*$", re.IGNORECASE
 )
-_TITLE = re.compile(r"Story\s+(\d+)[.-](\d+[a-z]?)\s*[:–—-]?\s*", re.IGNORECASE)
-_NAME = re.compile(r"(?:story[-._]?)?(\d+)[-._](\d+[a-z]?)(?=$|[-._])", re.IGNORECASE)
+_BLOCKING = re.compile(r"\W*Blocking condition\W*:[\s*_`]*(?P<said>.*?)[\s*_`]*$", re.IGNORECASE)
 _MARKER = re.compile(r"(?:<{7}|>{7}) \S|={7}$")
-
-
-def _bare(heading: str) -> str:
-    return _NUMBER.sub("", _EMPHASIS.sub("", heading)).strip()
-
-
-def id_in(name: str) -> str | None:
-    """Give the id in a file's name, or in what a person types: `1-3`, `1.3`, `story-1.3.md`; None: there is none."""
-    found = _NAME.match(name)
-    return f"{found[1]}-{found[2].lower()}" if found else None
-
-
-# --- reading ------------------------------------------------------------------------------------------------------
+_BESIDE = re.compile(
+    r"(?:code-review|completion|atdd|test-|tech-spec|traceability|validation|epic-|phase-|sprint-)"
+    r"|.*(?:\.context\.|-retro(?:spective)?\b)"
+)
+_PERHAPS = re.compile(r".*-(?:validation|report|summary|checklist|findings|planning|results)\.md$")
+"""Names of what stands beside stories; a story that is called so says all that a story does."""
 
 
 @dataclass(slots=True)
@@ -169,72 +146,135 @@ class _Reading:
 
     text: Text
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    section: str = ""
+    """The innermost that has a name; `rest` is what nothing is read of."""
+    reviewing: bool = False
     said: Said | None = None
     title: tuple[str, int] | None = None
     sections: set[str] = field(default_factory=set[str])
-    criteria: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    criteria: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
     tasks: list[Box] = field(default_factory=list[Box])
     reviews: list[Review] = field(default_factory=list[Review])
+    result: Said | None = None
+    blocking: str | None = None
 
-    def take(self, piece: _Piece) -> None:
+    def take(self, piece: Piece) -> None:
         if piece.kind == "heading":
             self._heading(piece)
+        elif self.section == "rest":
             return
-        section = next((name for _, name in reversed(self.headings) if name), "")
-        if self.said is None and (section == "status" or all(level == 1 for level, _ in self.headings)):
-            self._status(piece, whole=section == "status")
-        if section == "review":
+        elif self.reviewing:
             self._review(piece)
-        elif section == "criteria":
-            if piece.level == (1 if piece.kind == "item" else 0):
-                self.criteria.append((piece.text, piece.line))
-        elif section == "tasks" and (box := _box(piece)):
-            self.tasks.append(box)
+        elif self.section == "criteria":
+            self._criterion(piece)
+        elif self.section == "tasks":
+            self._task(piece)
+        elif self.section == "result":
+            self._result(piece)
+        elif self.said is None and (self.section == "status" or all(level == 1 for level, _ in self.headings)):
+            self._status(piece, whole=self.section == "status")
 
-    def _heading(self, piece: _Piece) -> None:
+    def _heading(self, piece: Piece) -> None:
         while self.headings and self.headings[-1][0] >= piece.level:
-            self.headings.pop()
-        bare = _bare(piece.text)
-        inside = any(name == "review" for _, name in self.headings)
-        name = "review" if _REVIEW.match(bare) and not inside else ""
-        if name:
-            self.reviews.append(Review(bare, piece.line))
-        elif piece.level > 1:
-            rules = (("tasks", _TASKS), ("criteria", _CRITERIA), ("status", _STATUS_HEADING))
-            name = next((name for name, rule in rules if rule.match(bare)), "")
-            name = name or ("rest" if piece.level == 2 and not inside else "")
-        elif self.title is None:
-            self.title = bare, piece.line
-        if name == "criteria" and piece.level > 2 and "criteria" in self.sections:
-            name = ""
+            self._leave()
+        plain = bare(piece.text)
+        if self.reviewing:
+            name = self._in_review(plain, piece)
+        elif _REVIEW.match(plain):
+            name = "review"
+            self.reviews.append(Review(plain, piece.line))
+        elif piece.level == 1:
+            name, self.title = "", self.title or (plain, piece.line)
+        elif self.section == "criteria":
+            name = "criterion" if _CRITERION.match(plain) or piece.text[:1].isdigit() else ""
+            if name:
+                self.criteria.setdefault("named", []).append((plain, piece.line))
+        else:
+            name = self._section(plain, piece)
         self.sections.add(name)
-        self.headings.append((piece.level, name))
+        self._enter(piece.level, name)
 
-    def _status(self, piece: _Piece, *, whole: bool) -> None:
+    def _section(self, plain: str, piece: Piece) -> str:
+        if found := piece.level == 2 and _STATUS_HEADING.match(plain):
+            if found[1] and self.said is None:
+                self._status(piece, whole=False)
+            return "status"
+        name = next((name for name, rule in _SECTIONS if rule.match(plain)), "rest" if piece.level == 2 else "")
+        return "" if name == "criteria" and piece.level > 2 and name in self.sections else name
+
+    def _enter(self, level: int, name: str) -> None:
+        self.headings.append((level, name))
+        self.section, self.reviewing = name or self.section, self.reviewing or name == "review"
+
+    def _leave(self) -> None:
+        self.headings.pop()
+        self.section = next((name for _, name in reversed(self.headings) if name), "")
+        self.reviewing = any(name == "review" for _, name in self.headings)
+
+    def _status(self, piece: Piece, *, whole: bool) -> None:
         for number in range(piece.line, piece.line + piece.text.count("\n") + 1):
             line = self.text.line(number)
             if found := _STATUS.match(line):
                 self.said = Said(found["said"], status_of(found["said"]), number, found.start("said"))
                 return
             if whole:
-                said = line.strip().strip("*_` ")
+                said = line.strip().lstrip("-+*_` ").rstrip("*_` ")
                 self.said = Said(said, status_of(said), number, line.index(said)) if said else None
                 return
 
-    def _review(self, piece: _Piece) -> None:
+    def _in_review(self, plain: str, piece: Piece) -> str:
+        last = self.reviews[-1]
+        if _REVIEW.match(plain) and plain[:12].lower() == last.title[:12].lower():
+            self.reviews.append(Review(plain, piece.line))  # the next round of the same
+        elif found := _OUTCOME.match(plain):
+            self._outcome(found[1])
+        return (
+            "checked" if _CHECKED.match(plain) else "outcome" if re.fullmatch(r"(?i)(review )?outcome", plain) else ""
+        )
+
+    def _review(self, piece: Piece) -> None:
         last = self.reviews[-1]
         if box := _box(piece):
-            self.reviews[-1] = replace(last, findings=(*last.findings, box))
-            return
-        for line in piece.text.split("\n"):
-            if found := _OUTCOME.match(line):
-                word = _bare(found[1]).lower()
-                outcomes = (("approve", "approve"), ("changes", "changes requested"), ("block", "blocked"))
-                outcome = next((name for begins, name in outcomes if word.startswith(begins)), None)
-                self.reviews[-1] = replace(last, outcome=outcome)  # pyright: ignore[reportArgumentType] - of the three
+            held = last.held or self.section != "checked" or box.done
+            self.reviews[-1] = replace(last, findings=(*last.findings, box), held=held)
+        elif not _NOTHING.match(piece.text):
+            self.reviews[-1] = replace(last, held=True)
+            for line in piece.text.split("\n"):
+                if found := _OUTCOME.match(line):
+                    self._outcome(found[1])
+            if self.section == "outcome":
+                self._outcome(piece.text)
+
+    def _outcome(self, said: str) -> None:
+        word = bare(said).lower()
+        outcome = next((name for begins, name in _OUTCOMES if word.startswith(begins)), None)
+        self.reviews[-1] = replace(self.reviews[-1], outcome=outcome, held=True)
+
+    def _criterion(self, piece: Piece) -> None:
+        if piece.level == (1 if piece.kind == "item" else 0):
+            box = _BOX.match(piece.text)
+            said = box[2] if box else piece.text
+            named = _CRITERION.match(bare(said))
+            self.criteria.setdefault("named" if named else piece.kind, []).append((said, piece.line))
+
+    def _task(self, piece: Piece) -> None:
+        if box := _box(piece):
+            self.tasks.append(box)
+        elif bare(piece.text).lower() in ("acceptance criteria", "acceptance criteria:"):
+            self.sections.add("criteria")
+            self._enter(7, "criteria")  # as specifications have them: a line of their tasks
+
+    def _result(self, piece: Piece) -> None:
+        for number in range(piece.line, piece.line + piece.text.count("\n") + 1):
+            line = self.text.line(number)
+            if found := _STATUS.match(line):  # runs follow one another
+                self.result = Said(found["said"], status_of(found["said"]), number, found.start("said"))
+                self.blocking = None
+            elif (found := _BLOCKING.match(line)) and found["said"].lower() not in ("", "none"):
+                self.blocking = found["said"]
 
 
-def _box(piece: _Piece) -> Box | None:
+def _box(piece: Piece) -> Box | None:
     found = _BOX.match(piece.text) if piece.kind == "item" else None
     if found is None or _CONTENTS.match(found[2]):
         return None
@@ -245,91 +285,101 @@ def _box(piece: _Piece) -> Box | None:
 def read(path: str, data: bytes) -> Story:
     """Read a file. Raises `Unreadable`."""
     text, name = Text.of(data), PurePath(path)
-    problems = list[Problem]()
-    body, said, front = _front_matter(text, problems)
+    problems = list(_markers(text))
+    body, front, said = _front_matter(text, problems)
     reading = _Reading(text)
-    for piece in _pieces(body):
+    for piece in pieces(body):
         reading.take(piece)
-    problems.extend(_markers(text))
     if said is not None and reading.said is not None and said.word != reading.said.word:
         where = f"line {said.line} says {said.said}, and line {reading.said.line} {reading.said.said}"
         problems.append(Problem(reading.said.line, f"two statuses: {where}", disagrees=True))
     said = said or reading.said
-    title, id_ = reading.title, id_in(name.name)
-    if title is not None and (found := _TITLE.match(title[0])):
-        told = f"{found[1]}-{found[2].lower()}"
-        if id_ is not None and told != id_:
-            problems.append(Problem(title[1], f"its title says {told}, and its name {id_}", disagrees=True))
-        id_ = id_ or told
-        title = title[0][found.end() :], title[1]
-    kind = _kind(name, front, reading.sections, id_)
-    unresolved = sum(not one.done for review in reading.reviews for one in review.findings)
-    state, why = _state(said, reviewed=bool(reading.reviews), unresolved=unresolved)
+    key = scalar(front.get("story_key")) or name.name.removesuffix(".md")
+    heading = reading.title or ((front_title, 1) if (front_title := scalar(front.get("title"))) else None)
+    named, (told, title) = id_in(key), id_and_title(heading[0]) if heading else (None, None)
+    if named and told and named != told and not named.startswith(f"{told}-"):  # 1-2-3-way-merge is 1-2
+        problems.append(Problem(heading[1] if heading else 1, f"its title says {told}, and its name {named}", True))
+        told = None
+    reviews = tuple(one for one in reading.reviews if one.held)
+    if said and said.word == "done" and (left := [one for one in reading.tasks if not one.done]):
+        problems.append(Problem(left[0].line, f"it is done, and of its tasks {len(left)} are open"))
+    unresolved = sum(not one.done for review in reviews for one in review.findings)
+    kind = _kind(name, front, reading, told or named)
+    run = _run(front, reading) if kind == "specification" else None
+    state, why = _state(said, run, reviewed=bool(reviews), unresolved=unresolved)
+    if run and run.result and run.result.word == "blocked" and said and said.word == "done":
+        problems.append(Problem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
+    found = reading.criteria
     return Story(
-        name.name.removesuffix(".md"), id_, kind, title and title[0], said, state, why,
-        tuple(reading.criteria), tuple(reading.tasks), tuple(reading.reviews),
-        tuple(sorted(problems, key=lambda one: one.line)),
+        key, told or named, kind, title or (heading and heading[0]), said, state, why,
+        tuple(found.get("named") or found.get("item") or found.get("paragraph") or ()), tuple(reading.tasks), reviews,
+        tuple(sorted(problems, key=lambda one: one.line)), run,
     )  # fmt: skip
 
 
-def _state(said: Said | None, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
+def _state(said: Said | None, run: Run | None, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
     if said is None:
         return "unknown", "it says no status"
     if said.word is None:
-        return "unknown", f"line {said.line}: {said.said[:60]} is no status that is known"
+        return "unknown", f"{said.said[:60]} is no status that is known"
+    if said.word == "blocked" and run and run.blocking:
+        return "unknown", f"it is blocked: {run.blocking}"
     return state_of(said.word, reviewed=reviewed, unresolved=unresolved)
 
 
-def _front_matter(text: Text, problems: list[Problem]) -> tuple[str, Said | None, set[str]]:
-    """Take the front matter off, line for line: the rest, the status in it, and its keys."""
+def _front_matter(text: Text, problems: list[Problem]) -> tuple[str, dict[str, Node], Said | None]:
+    """Take the front matter off, line for line: the rest, what it holds, and the status in it."""
     if not text.lines or text.line(1).rstrip() != "---":
-        return text.plain, None, set()
+        return text.plain, {}, None
     end = next((number for number in range(2, len(text.lines) + 1) if text.line(number).rstrip() == "---"), 0)
     if not end:
-        return text.plain, None, set()
+        problems.append(Problem(1, "its front matter has no end"))
+        return text.plain, {}, None
     lines = text.plain.split("\n")
-    rest = "\n".join([*[""] * end, *lines[end:]])
+    rest, inside = "\n".join([*[""] * end, *lines[end:]]), "\n".join(["", *lines[1 : end - 1], ""])
     try:
-        node = yaml.compose("\n".join(["", *lines[1 : end - 1], ""]), Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        line, why = told(error)
-        problems.append(Problem(line, f"its front matter is no YAML: {why}"))
-        return rest, None, set()
-    if not isinstance(node, MappingNode):
-        return rest, None, set()
-    said: Said | None = None
-    keys = set[str]()
-    for key, value in node.value:
-        keys.add(str(key.value))
-        if key.value == "status" and isinstance(value, ScalarNode) and value.value:
-            line, column = value.start_mark.line + 1, value.start_mark.column + (value.style in ("'", '"'))
-            said = Said(str(value.value), status_of(str(value.value)), line, column)
-    return rest, said, keys
+        front = pairs(composed(inside))
+    except NoYaml as error:
+        problems.append(Problem(error.line, f"its front matter is no YAML: {error}"))
+        return rest, {}, None
+    node = front.get("status")
+    return rest, front, said_in(node, Places(inside)) if isinstance(node, ScalarNode) and node.value else None
 
 
-def told(error: yaml.YAMLError) -> tuple[int, str]:
-    """Give the line of what is no YAML, and why."""
-    mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
-    why = error.problem if isinstance(error, yaml.MarkedYAMLError) else None
-    return mark.line + 1 if mark else 1, why or str(error).splitlines()[0]
+def said_in(node: ScalarNode, places: Places) -> Said:
+    """Read a status in YAML."""
+    said, (line, column) = str(node.value), places.of(node.start_mark.index)
+    return Said(said, status_of(said), line, column + (node.style in ("'", '"')))
+
+
+def _run(front: dict[str, Node], reading: _Reading) -> Run:
+    iteration = scalar(front.get("review_loop_iteration")) or ""
+    return Run(
+        int(iteration) if iteration.isdecimal() and len(iteration) < 10 else None,
+        texts(front.get("warnings")), texts(front.get("deferred")), reading.result, reading.blocking,
+    )  # fmt: skip
 
 
 def _markers(text: Text) -> Iterator[Problem]:
-    found = [number for number in range(1, len(text.lines) + 1) if _MARKER.match(text.line(number))]
+    found = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
     if len(found) >= 3:
         yield Problem(found[0], "a merge was left half done: its markers stand here")
 
 
-def _kind(name: PurePath, front: set[str], sections: set[str], id_: str | None) -> Kind:
+def _kind(name: PurePath, front: dict[str, Node], reading: _Reading, id_: str | None) -> Kind:
     """Say what a file is; validations, contexts and analyses stand beside stories (facts/bmad.md 6, 8)."""
-    plain = name.name.lower()
-    if ".archive." in plain:
+    plain, sections = name.name.lower(), {"tasks", "criteria"} & reading.sections
+    if ".archive." in plain or {"archive", "archives", "archived"} & {one.lower() for one in name.parts[:-1]}:
         return "archive"
-    if not plain.endswith(".md") or re.search(r"validation|\.context\.|retrospective|-report\b", plain):
+    if not plain.endswith(".md"):
         return "other"
-    if "baseline_revision" in front or ({"status", "title"} <= front and name.parent.name == "stories"):
+    of_run = {"baseline_revision", "review_loop_iteration"} & front.keys()
+    if of_run or ({"status", "title"} <= front.keys() and name.parent.name == "stories"):
         return "specification"
-    return "story" if {"tasks", "criteria"} & sections and (id_ is not None or sections >= {"tasks"}) else "other"
+    whole = len(sections) == 2 and (reading.said is not None or "status" in front)
+    if _BESIDE.match(plain) or not (whole or (sections and id_ and not _PERHAPS.match(plain))):
+        return "other"
+    return "story"
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -346,17 +396,18 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
 
 
 def put_status(data: bytes, old: Said, said: str) -> bytes:
-    """Replace what a file says of its status by these words."""
-    text = Text.of(data)
-    return text.with_part(old.line, old.column, old.column + len(old.said), said).bytes
+    """Replace what a file says of a status by these words. Raises `NotWritable` where it says that no more."""
+    return Text.of(data).with_part(old.line, old.column, old.said, said).bytes
 
 
 def with_box(data: bytes, line: int, *, done: bool) -> bytes:
     """Check or clear the box in a line. Raises `NotWritable` where there is none."""
     text = Text.of(data)
-    found = re.search(r"\[([ xX])\]", text.line(line)) if 0 < line <= len(text.lines) else None
+    found = (
+        re.match(r"(?:\s*(?:[-*+]|\d+[.)]))+\s+\[([ xX])\]", text.line(line)) if 0 < line <= len(text.lines) else None
+    )
     if found is None:
         raise NotWritable(f"line {line} has no box")
     if (found[1] != " ") == done:
         return data
-    return text.with_part(line, found.start(1), found.end(1), "x" if done else " ").bytes
+    return text.with_part(line, found.start(1), found[1], "x" if done else " ").bytes

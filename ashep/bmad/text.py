@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ashep.errors import AshepError
 
-LARGEST = 1_000_000
+LARGEST = 500_000
 """Bytes of a file that are read; stories have 1 to 47 kB (facts/bmad.md 10)."""
 
 _BOM = "\ufeff"
@@ -14,6 +14,14 @@ _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 class Unreadable(AshepError):
     """The file is none that can be read."""
+
+    def __init__(self, why: str, line: int = 1) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+class NotWritable(AshepError):
+    """What is to be changed is not there, or not in one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,13 @@ class Text:
     def of(cls, data: bytes) -> "Text":
         """Read a file. Raises `Unreadable`."""
         if len(data) > LARGEST:
-            raise Unreadable(f"it has {len(data)} bytes, and more than {LARGEST} are not read")
+            raise Unreadable(f"it has more than {LARGEST} bytes, and is not read")
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise Unreadable(f"line {line}: this is not UTF-8") from error
+            raise Unreadable("this is not UTF-8", data.count(b"\n", 0, error.start) + 1) from error
         if "\0" in text:
-            raise Unreadable(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1}: this is no text")
+            raise Unreadable("this is no text", text.count("\n", 0, text.index("\0")) + 1)
         bom = text.startswith(_BOM)
         return cls(tuple(_LINES.findall(text[bom:])), bom)
 
@@ -46,14 +53,17 @@ class Text:
     @property
     def plain(self) -> str:
         """The same with one kind of line end, line for line."""
-        return "".join(f"{self.line(number)}\n" for number in range(1, len(self.lines) + 1))
+        text = "".join(self.lines).replace("\r\n", "\n").replace("\r", "\n")
+        return text if text.endswith("\n") or not text else f"{text}\n"
 
     def line(self, number: int) -> str:
         """Give a line without its end; the first is 1."""
         return self.lines[number - 1].rstrip("\r\n")
 
-    def with_part(self, number: int, start: int, end: int, new: str) -> "Text":
-        """Replace a part of a line, by columns from 0."""
-        old = self.lines[number - 1]
-        line = old[:start] + new + old[end:]
+    def with_part(self, number: int, column: int, old: str, new: str) -> "Text":
+        """Replace what stands at a place, its column from 0. Raises `NotWritable` where it does not stand there."""
+        line = self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+        if not old or not line.startswith(old, column):
+            raise NotWritable(f"line {number} does not say {old or 'anything'} in one piece")
+        line = line[:column] + new + line[column + len(old) :]
         return Text((*self.lines[: number - 1], line, *self.lines[number:]), self.bom)

@@ -27,22 +27,42 @@ _WORD = re.compile(
     + r")(?=$|[\s.,;:!|/(\[*_`—–]|-(?!\w)|\s-)",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"^[^\w]*")
+_BEFORE = re.compile(r"^[\W_]*")
+_CHAIN = re.compile(r"→|[-=]>")
+
+HALTS = (
+    "blocked spec supplied", "story already blocked", "no stories.yaml found", "story id not found in stories.yaml",
+    "ambiguous story file match", "unrecognized status in existing story file", "no epic spec found",
+    "version-control metadata not writable", "no subagents", "intent gap",
+    "review repair loop exceeded 5 iterations (non-convergence)", "patch verification failed",
+    "finalization left repository dirty", "matrix ambiguity", "matrix test audit failed",
+)  # fmt: skip
+"""What build-auto says where it stops, word by word (facts/bmad.md 14)."""
 
 
 def status_of(said: str) -> Status | None:
-    """Give the documented word for what a file says; None where it says no known one at its beginning."""
+    """Give the documented word for what a file says; None where it says no known one at its beginning, or several."""
     found = _WORD.match(said, _BEFORE.match(said).end())  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    if _CHAIN.search(said):
+        return None
     return _WORDS[re.sub(_FORM, "-", found[1].lower())] if found else None
 
 
 def styled(status: Status, like: str) -> str:
-    """Write a status as a file does: with capitals and spaces where the old one has a capital."""
+    """Write a status as a file does: with capitals and spaces where the old one has them."""
     old = like[_BEFORE.match(like).end() :]  # pyright: ignore[reportOptionalMemberAccess] - matches ""
     if not old[:1].isupper():
         return status
     spaced = status.replace("-", " ") if "-" not in old.split(" ")[0] else status
+    if old.isupper():
+        return spaced.upper()
     return " ".join(one if one == "for" else one[:1].upper() + one[1:] for one in spaced.split(" "))
+
+
+def halt_in(said: str) -> str | None:
+    """Give the documented words with which build-auto stopped; None where they are others."""
+    plain = " ".join(said.lower().split())
+    return next((halt for halt in HALTS if re.search(rf"(?<!\w){re.escape(halt)}(?!\w)", plain)), None)
 
 
 def further(one: Status, other: Status) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ashep.actions.stories import Found, Stories, look, told
+from ashep.actions.stories import Found, Stories, look, planned_told, told
 from ashep.bmad.story import Problem
 from ashep.cli import screen
 from ashep.cli.commands import Json, example, group
@@ -22,17 +22,21 @@ def _there(context: typer.Context) -> Stories:
 
 
 def _kept(seen: Stories) -> list[Found]:
-    return [one for one in seen.found if one.story is None or one.story.kind in ("story", "specification")]
+    return [one for one in seen.found if one.kept]
 
 
 @stories.command(name="list", epilog=example("ashep story list", "ashep story list --json"))
 def list_stories(context: typer.Context, as_json: Json = False) -> None:
-    """List the stories with their status, the state that follows, tasks done of all, and open findings."""
+    """List the stories with their status, the state that follows, tasks done of all, and open findings.
+
+    Those that `stories.yaml` or the epics plan, and that have no file, come last.
+    """
     seen = _there(context)
     if as_json:
-        screen.data([told(one) for one in _kept(seen)])
+        screen.data([*(told(one) for one in _kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
         return
-    screen.table(COLUMNS, [_row(one) for one in _kept(seen)])
+    planned = [(one.id, "-", "planned", "-", "-", one.title) for _, one in seen.planned]
+    screen.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
 
 
 def _row(found: Found) -> tuple[str, ...]:
@@ -73,6 +77,11 @@ def _shown(found: Found) -> Iterator[str]:
     yield f"  tasks     {sum(one.done for one in story.tasks)} of {len(story.tasks)} done"
     for review in story.reviews:
         yield f"  review    line {review.line}: {review.title}{f': {review.outcome}' if review.outcome else ''}"
+    if run := story.run:
+        yield f"  run       {run.result.said if run.result else 'none'}{f': {run.blocking}' if run.blocking else ''}"
+        yield f"  sent back {run.iteration or 0} times"
+        yield from (f"  warned    {one}" for one in run.warnings)
+        yield from (f"  deferred  {one}" for one in run.deferred)
     for one in story.unresolved:
         yield f"  open      line {one.line}: {' '.join(one.text.split())}"
     for problem in found.problems:
@@ -133,4 +142,4 @@ def _problems(seen: Stories) -> Iterator[dict[str, object]]:
 
 def _say_problems(seen: Stories) -> None:
     for path, one in _all_problems(seen):
-        screen.say_finding("error" if one.disagrees else "warning", f"{path}:{one.line}: {one.said}")
+        screen.say_finding("error" if one.disagrees else "warning", screen.one_line(f"{path}:{one.line}: {one.said}"))
