@@ -89,7 +89,7 @@ def read_sprint(data: bytes) -> Sprint:
         if name in seen:
             problems.append(Problem(line, f"{name} stands here and in line {seen[name]}", disagrees=True))
         seen[name] = line
-        status = value if scalar(value) else _status_in(value)
+        status = value if scalar(value) and listed is not root else _status_in(value)
         if isinstance(status, ScalarNode):
             entries.append(Entry(name, _kind(name), id_in(name), said_in(status, places)))
         elif listed is not root:

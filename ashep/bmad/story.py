@@ -118,7 +118,7 @@ _REVIEW = re.compile(
     re.IGNORECASE,
 )
 _CHECKED = re.compile(r"(?:verification|(?:review )?checklist)\b", re.IGNORECASE)
-_NOTHING = re.compile(r"\W*(?:tbd|none|n/a|pending|to be|not yet|not started|\{\{|$)|\|", re.IGNORECASE)
+_NOTHING = re.compile(r"[\W_]*(?:tbd|none|n/a|pending|to be|not yet|not started|\{\{|$)|\|", re.IGNORECASE)
 _BOX = re.compile(r"\[([ xX])\]\s+(.*)", re.DOTALL)
 _CONTENTS = re.compile(r"\[[^\]]*\]\(#[^)]*\)\s*$")
 _SEVERITY = re.compile(r"\[(critical|high|medium|med|low|decision|patch|defer)\]", re.IGNORECASE)
@@ -285,7 +285,8 @@ def _box(piece: Piece) -> Box | None:
 def read(path: str, data: bytes) -> Story:
     """Read a file. Raises `Unreadable`."""
     text, name = Text.of(data), PurePath(path)
-    problems = list(_markers(text))
+    merged = tuple(_markers(text))
+    problems = list(merged)
     body, front, said = _front_matter(text, problems)
     reading = _Reading(text)
     for piece in pieces(body):
@@ -307,6 +308,8 @@ def read(path: str, data: bytes) -> Story:
     kind = _kind(name, front, reading, told or named)
     run = _run(front, reading) if kind == "specification" else None
     state, why = _state(said, run, reviewed=bool(reviews), unresolved=unresolved)
+    if merged:
+        state, why = "unknown", merged[0].said
     if run and run.result and run.result.word == "blocked" and said and said.word == "done":
         problems.append(Problem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
     found = reading.criteria
@@ -390,7 +393,7 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
     story = read(path, data)
     if story.status is None:
         raise NotWritable(f"{path}: it says no status; write a line `Status: {status}` below its title")
-    if any(one.disagrees and one.said.startswith("two statuses") for one in story.problems):
+    if any(one.said.startswith(("two statuses", "a merge")) for one in story.problems):
         raise NotWritable(f"{path}: it says two statuses; leave one")
     return put_status(data, story.status, styled(status, story.status.said))
 

@@ -131,7 +131,7 @@ def _all_problems(seen: Stories) -> Iterator[tuple[str, Problem]]:
     yield from seen.problems
     for one in _kept(seen):
         yield from ((one.path, problem) for problem in one.problems)
-        if one.story is not None and one.story.why:
+        if one.story is not None and one.story.why not in ("", *(problem.said for problem in one.problems)):
             yield one.path, Problem(one.story.status.line if one.story.status else 1, one.story.why)
 
 
