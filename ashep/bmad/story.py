@@ -171,7 +171,7 @@ class _Reading:
             self._task(piece)
         elif self.section == "result":
             self._result(piece)
-        elif self.said is None and (self.section == "status" or all(level == 1 for level, _ in self.headings)):
+        elif self.said is None:  # before the first section, or in that of the status
             self._status(piece, whole=self.section == "status")
 
     def _heading(self, piece: Piece) -> None:

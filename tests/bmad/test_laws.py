@@ -4,7 +4,7 @@ import re
 from typing import get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.bmad.sprint import read_sprint, with_key
@@ -22,7 +22,7 @@ forms = st.builds(
     end=st.sampled_from(ENDS), mixed=st.booleans(), bom=st.booleans(), last=st.booleans(),
 )  # fmt: skip
 statuses = st.sampled_from(get_args(Status))
-many = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=40)
 
 
 def lines(data: bytes) -> list[bytes]:
