@@ -22,7 +22,7 @@ forms = st.builds(
     end=st.sampled_from(ENDS), mixed=st.booleans(), bom=st.booleans(), last=st.booleans(),
 )  # fmt: skip
 statuses = st.sampled_from(get_args(Status))
-many = settings(max_examples=40)
+many = settings(max_examples=100)
 
 
 def lines(data: bytes) -> list[bytes]:
