@@ -112,7 +112,8 @@ async def _work(
     wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)}
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
-    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed)
+    where = partial(control_socket.page_of, state)
+    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     try:

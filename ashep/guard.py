@@ -66,7 +66,8 @@ def refusal(method: str, headers: Mapping[str, str], origins: Collection[str] = 
     host, origin = headers.get("host", ""), headers.get("origin")
     if not is_loopback(host) and host not in {urlsplit(one).netloc for one in origins}:
         return Refusal(421, "this is no name of this server: ask for localhost, or name the proxy in ui.origins")
-    if origin is not None and origin not in origins and origin != f"http://{host}":
+    ours = {*origins, f"http://{host}"} if is_loopback(host) else {*origins}  # a named proxy speaks TLS alone
+    if origin is not None and origin not in ours:
         return Refusal(403, "another page asks")
     if method not in SAFE and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return Refusal(403, "another page asks")

@@ -46,6 +46,7 @@ def test_whatever_else_is_no_name_of_it(host: str) -> None:
     ("GET", {"host": "box.example.net"}, None),
     ("POST", {"host": "box.example.net", "origin": "https://box.example.net"}, None),
     ("POST", {"host": "box.example.net", "origin": "http://box.example.net:81"}, 403),
+    ("POST", {"host": "box.example.net", "origin": "http://box.example.net"}, 403),  # and TLS is asked of it
     ("POST", {"host": "localhost:8090", "origin": "https://box.example.net"}, None),
 ])  # fmt: skip
 def test_who_may_ask(method: str, headers: dict[str, str], status: int | None) -> None:

@@ -262,3 +262,15 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
 
     simulate(scenario)
     assert "people are to be told: waiting" in capsys.readouterr().out
+
+
+@pytest.mark.promise("N1")
+async def test_a_message_links_to_its_issue_where_the_page_is_known(folder: Path) -> None:
+    world = World(folder, policies=POLICY, config=f"{NOTIFY}ui: {{origins: ['https://box.example.net']}}\n", issues=1)
+    await world.live(lambda: bool(world.notifier.told))
+    ((_, message),) = world.notifier.told
+    (notice,) = message.as_json("p")["notices"]
+    assert notice["link"] == f"https://box.example.net/issues/{notice['issue']}"
+    assert message.text == f"- {notice['text']} {notice['link']}", "which lets nobody in"
+    assert "://" not in notice["text"], "what is decided knows no address"
+    world.check()

@@ -208,6 +208,9 @@ def test_the_service_of_verification_has_a_unit_of_its_own(project: Path) -> Non
     )
     assert not {"WatchdogSec", "NotifyAccess", "ExecReload"} & said.keys()
     assert {"NoNewPrivileges", "Restart", "EnvironmentFile", "UnsetEnvironment"} <= said.keys()
+    assert int(said["CPUWeight"][0]) > 100, "more than agents, which run with the loop, have"
+    assert not {"CPUWeight", "Nice"} & settings(loop.text).keys()
+    assert "Nice" not in said, "a user's manager may not, and would not start it"
 
 
 @pytest.mark.promise("K8")
@@ -220,6 +223,7 @@ def test_a_systems_unit_runs_as_the_projects_owner_and_never_as_root(
     assert said["User"] == ["ann"]
     assert said["ProtectSystem"] == ["full"]
     assert said["RuntimeDirectory"] == [unit.name.removesuffix(".service")]
+    assert settings(unit_of(project, ENVIRON, user=False, serve=True).text)["Nice"] == ["-5"]
     assert f'"XDG_RUNTIME_DIR=/run/{unit.name.removesuffix(".service")}"' in said["Environment"]
     monkeypatch.setattr(Path, "owner", lambda _: "root")
     with pytest.raises(AshepError, match="must not run as root"):

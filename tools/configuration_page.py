@@ -18,6 +18,7 @@ from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Bytes, format_duration, parse_dotted, parse_tracker
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
+from ashep.core.policy.ui import parse_origin
 
 HEAD = """\
 # Configuration
@@ -207,7 +208,7 @@ def _annotated(bare: Any, metadata: tuple[Any, ...]) -> str:
     return f"{kind}, {bounds}" if bounds and bare in (int, float) else kind
 
 
-_SAID: dict[Any, str] = {parse_dotted: "a class", parse_tracker: "`beads`, a class"}
+_SAID: dict[Any, str] = {parse_dotted: "a class", parse_tracker: "`beads`, a class", parse_origin: "origin"}
 """How types are called that a function of ours checks."""
 
 

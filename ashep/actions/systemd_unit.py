@@ -38,8 +38,12 @@ KillMode=process
 """
 _SERVE = """TimeoutStopSec=30s
 KillMode=mixed
+CPUWeight=400
 """
-"""Checks that it carries out end with it."""
+"""Checks that it carries out end with it; and the page is answered while agents take what there is of the machine."""
+
+_FIRST = "Nice=-5\n"
+"""What a user's manager may not give: there it is the weight alone."""
 
 _SYSTEM = """ProtectSystem=full
 ProtectControlGroups=yes
@@ -126,7 +130,7 @@ def _text(
 # Your own settings: systemctl {"--user " if user else ""}edit {name}
 # Variables, such as keys of providers: NAME=value lines in {"~/.config" if user else "/etc"}/ashep/environment
 [Unit]
-Description=Agent Shepherd{"" if loop else "'s verification service"} for {_escaped(str(project))}
+Description=Agent Shepherd{"" if loop else "'s page and verification"} for {_escaped(str(project))}
 StartLimitIntervalSec=10min
 StartLimitBurst=5
 
@@ -140,7 +144,7 @@ EnvironmentFile=-{"%h/.config" if user else "/etc"}/ashep/environment
 Restart=on-failure
 RestartSec=10s
 RestartPreventExitStatus={" ".join(map(str, NO_RESTART))}
-{_LOOP if loop else _SERVE}OOMPolicy=continue
+{_LOOP if loop else _SERVE}{"" if loop or user else _FIRST}OOMPolicy=continue
 OOMScoreAdjust={OWN_OOM}
 UMask=0077
 LimitCORE=0

@@ -183,3 +183,11 @@ def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, 
     if "error" in told:
         raise AshepError(str(told["error"]))
     return told
+
+
+def page_of(state: Path) -> str | None:
+    """Ask the page's server where people reach it; None: none says so. Blocks, within bounds."""
+    try:
+        return str(ask(state, {"where": True}, UI)["where"])
+    except (AshepError, KeyError):
+        return None

@@ -86,6 +86,8 @@ class Parts:
     """What pushes branches and opens pull requests. None: nothing does."""
     asks: bool = False
     """Whether agents that are alone in a place are answered who ask for what they have committed to be verified."""
+    where: Callable[[], str | None] | None = None
+    """Asks where people reach the page, and blocks; None: nobody knows."""
 
 
 Say = Callable[[str], None]
@@ -284,6 +286,7 @@ async def daemon(
         prompts=templates.folder if templates else None,
         notifier=parts.notifier,
         asks=parts.asks,
+        where=parts.where,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     runners.begins = partial(_begins, shepherd)

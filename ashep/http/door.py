@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import ClassVar
 
+import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -46,6 +47,13 @@ class Connection(H11Protocol):
         """Wait for the next request."""
         super().on_response_complete()
         self._look()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, with what every answer carries."""
+        head = [(b"content-type", b"text/plain"), (b"cache-control", b"no-store"), (b"connection", b"close"), *HEADERS]
+        for event in (h11.Response(status_code=400, headers=head), h11.Data(data=msg.encode()), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""

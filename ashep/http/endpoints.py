@@ -16,12 +16,14 @@ async def _health(_: Service, __: Asked) -> BaseModel:
 
 
 async def _enter(of: Service, asked: Asked) -> BaseModel:
-    token, session = of.sessions.enter(asked.given.code)
-    return shown.Entered(token=token, person=session.person or "")
+    token, session = of.sessions.enter(asked.given.code, asked.agent)
+    await of.sessions.save()
+    return shown.Entered(token=token, person=session.person or "", device=session.device)
 
 
 async def _leave(of: Service, asked: Asked) -> BaseModel:
     of.sessions.leave(asked.authorization)
+    await of.sessions.save()
     return shown.Left()
 
 
@@ -168,7 +170,10 @@ PAGE = (
     ),
     Operation(
         "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed`; `signs` of a run.",
-        shown.Changed, lambda of, asked: of.live.watch(asked.given.run), "read", query=work.Looked, problems=(422,),
+        shown.Changed,
+        lambda of, asked: of.live.watch(
+            asked.given.run, lambda: of.sessions.who(asked.authorization, asks=False) is not None
+        ), "read", query=work.Looked, problems=(422,),
     ),
     Operation(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",

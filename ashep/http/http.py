@@ -154,8 +154,8 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
     try:
         with anyio.fail_after(LONGEST):
             place, given = _place(operation, request), await _given(operation, request)
-            authorization = request.headers.get("authorization", "")
-            asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request))
+            authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
+            asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request), agent)
             answer = await operation.carry(service, asked)
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"

@@ -52,6 +52,8 @@ class Asked:
     authorization: str = ""
     key: str | None = None
     """By which the same request is known when it is made again."""
+    agent: str = ""
+    """What asks, as it says itself."""
 
 
 Carry = Callable[[Service, Asked], Awaitable[BaseModel]]

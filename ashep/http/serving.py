@@ -1,6 +1,7 @@
 """Server on loopback, until it is told to stop: the token, the socket, and the parts put together."""
 
 import errno
+import fcntl
 import ipaddress
 import os
 import secrets
@@ -9,8 +10,9 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -24,8 +26,9 @@ from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
+from ashep.http.devices import Devices, read_private
 from ashep.http.door import Connection
-from ashep.http.entrance import held, let_in, link
+from ashep.http.entrance import Entrance, held, let_in
 from ashep.http.http import application
 from ashep.http.operations import Service
 from ashep.http.page.acts import Acts
@@ -35,6 +38,9 @@ from ashep.http.sessions import Sessions
 from ashep.http.static import built
 from ashep.http.verification.places import Places
 from ashep.http.verification.tickets import Tickets
+
+PORT = 8090
+"""Where it listens, unless it is told otherwise."""
 
 ACTOR = "ashep-service"
 """Under which name the service writes to the tracker: it is no person, whoever asks it."""
@@ -54,8 +60,23 @@ class Wanted:
     """How the service is to listen."""
 
     host: str = "127.0.0.1"
-    port: int = 8090
+    port: int = PORT
     token_env: str | None = None
+    socket: Path | None = None
+    """A unix socket in place of the port."""
+    origins: tuple[str, ...] = ()
+    """Origins beside those of config.yaml."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who comes in as soon as somebody listens."""
+
+    name: str
+    enter: Callable[[str], None]
+    """It is told the link."""
+    pairs: bool = False
+    origin: str | None = None
 
 
 def token_of(state: Path, token_env: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -75,18 +96,10 @@ def token_of(state: Path, token_env: str | None, environ: Mapping[str, str]) -> 
 
 def _kept(file: Path) -> str | None:
     """Read the token that an earlier service wrote; one that others could read is none to trust."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    with open(descriptor, encoding="utf-8", errors="replace") as stream:
-        seen = os.fstat(stream.fileno())
-        if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & 0o077:
-            raise UsageError(f"{file} is not this user's alone: delete it, and a new one is written")
-        token = stream.read(1000).strip()
-    if len(token) < SHORTEST:
+    text = read_private(file, 1000)
+    if text is not None and len(text.strip()) < SHORTEST:
         raise UsageError(f"{file} holds no token: delete it, and a new one is written")
-    return token
+    return text and text.strip()
 
 
 def _new(file: Path) -> str:
@@ -118,6 +131,65 @@ def listen(host: str, port: int) -> socket.socket:
         raise AshepError(f"{why}; choose another with --port") from error
 
 
+@contextmanager
+def listening_at(path: Path) -> Generator[socket.socket]:
+    """Listen on a unix socket of this user's alone, and take it away at the end.
+
+    Where a dead server's stands there it is replaced. Raises `UsageError` where something else does, `AshepError`
+    where somebody listens on it.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
+        try:
+            with _alone_in(path.parent):
+                _make_room(path)
+                made.bind(str(path))
+                path.chmod(0o600)  # nobody can connect before it listens
+                made.listen(128)
+                ours = path.lstat()
+        except OSError as error:  # that of a path that is too long is not the system's
+            raise UsageError(f"--socket {path}: {error.strerror or error}") from error
+        try:
+            yield made
+        finally:
+            with suppress(OSError), _alone_in(path.parent):
+                if os.path.samestat(path.lstat(), ours):
+                    path.unlink()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Generator[None]:
+    """Let nobody else begin or end there, so that of two one finds what the other made; who cannot, does not wait."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _make_room(path: Path) -> None:
+    folder = path.parent.stat()
+    others = folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX
+    if others or folder.st_uid not in (0, os.getuid()):
+        raise UsageError(f"--socket {path}: others may put a socket of theirs in its place; take a folder of your own")
+    try:
+        seen = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(seen.st_mode) or seen.st_uid != os.getuid():
+        raise UsageError(f"--socket {path}: something else is there, which is not replaced")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+        wire.settimeout(1)
+        try:
+            wire.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except TimeoutError:
+            pass
+    raise AshepError(f"--socket {path}: somebody listens on it")
+
+
 class _Server(uvicorn.Server):
     """A uvicorn that leaves signals to its program."""
 
@@ -135,10 +207,26 @@ def server_of(application: Starlette) -> uvicorn.Server:
         ws="none",
         http=Connection,
         server_header=False,
+        proxy_headers=False,  # nobody is believed who they ask for
         timeout_keep_alive=5,
         timeout_graceful_shutdown=GRACE,
     )
     return _Server(config)
+
+
+@contextmanager
+def _listener(wanted: Wanted) -> Generator[tuple[socket.socket, str, str]]:
+    """Listen; give the address for browsers, and how it is said."""
+    if wanted.socket is not None:
+        path = wanted.socket.absolute()
+        address = f"http://localhost:{wanted.port or PORT}"
+        with listening_at(path) as made:
+            yield made, address, f"{path}; reach it as {address} by `ssh -L {wanted.port or PORT}:{path} THERE`"
+        return
+    with listen(wanted.host, wanted.port) as made:
+        host, port = made.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        yield made, address, address
 
 
 def serve(
@@ -147,33 +235,32 @@ def serve(
     settings: Settings,
     wanted: Wanted,
     say: Callable[[str], None],
-    enter: Callable[[str], None] | None = None,
-    person: str = "",
+    person: Person | None = None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT. Raises `UsageError` and `AshepError` before it begins.
 
-    `enter` is told the link by which this person comes in, once somebody listens there.
+    `person` comes in as soon as somebody listens.
     """
     state = folder / "state"
     token, place = token_of(state, wanted.token_env, os.environ)
-    listener = listen(wanted.host, wanted.port)
-    host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    sessions = Sessions(token, time.monotonic)  # noqa: TID251 - for people, outside of everything that is replayed
-    try:
-        with held(state) as alone:
+    with _listener(wanted) as (listener, address, said), held(state) as alone:
+        devices = Devices(state, lambda: datetime.now(UTC)) if alone else None  # noqa: TID251 - as below
+        if devices is not None:
+            try:
+                devices.load()
+            except AshepError as error:
+                say(f"warning: {error}")
+        sessions = Sessions(token, time.monotonic, devices)  # noqa: TID251 - for people, outside of everything that is replayed
+        entrance = Entrance(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
 
-            def ready() -> None:
-                say(f"listening on {address}; the token is in {place}")
-                if not alone:
-                    say("another server of this project lets people in: `ashep ui` leads there")
-                if enter is not None:
-                    enter(link(address, sessions.code(person)))
+        def ready() -> None:
+            say(f"listening on {said}; the token is in {place}")
+            if not alone:
+                say("another server of this project lets people in: `ashep ui` leads there")
+            if person is not None:
+                person.enter(entrance.link(person.name, pairs=person.pairs, origin=person.origin))
 
-            entrance = address if alone else None
-            anyio.run(_serve, project, folder, settings, token, sessions, listener, entrance, ready, say)
-    finally:
-        listener.close()
+        anyio.run(_serve, project, folder, settings, token, entrance, listener, alone, ready, say)
 
 
 async def _serve(
@@ -181,9 +268,9 @@ async def _serve(
     folder: Path,
     settings: Settings,
     token: str,
-    sessions: Sessions,
+    entrance: Entrance,
     listener: socket.socket,
-    entrance: str | None,
+    alone: bool,
     ready: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
@@ -205,13 +292,16 @@ async def _serve(
     )
     pictures = Pictures(folder, clock.now, say, redaction)
     live = Live(pictures)
+    sessions = entrance.sessions
     service = Service(tickets, pictures, Acts(pictures, clock.now), live, sessions)
-    server = server_of(application(service, say, await to_thread.run_sync(built)))
+    server = server_of(application(service, say, await to_thread.run_sync(built), entrance.origins))
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_until_told, server, tickets, live)
-            if entrance is not None:
-                group.start_soon(let_in, state, os.environ, sessions, entrance, say)
+            if alone:
+                group.start_soon(let_in, state, os.environ, entrance, say)
+            if sessions.devices is not None:
+                group.start_soon(sessions.devices.keep, say)
             ready()
             await server.serve([listener])
             group.cancel_scope.cancel()
@@ -219,6 +309,7 @@ async def _serve(
         clock.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(2):
             await tracker.aclose()
+            await sessions.save()
 
 
 async def _until_told(server: uvicorn.Server, tickets: Tickets, live: Live) -> None:

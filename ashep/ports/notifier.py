@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from ashep.core.facts import records, resources
 from ashep.core.policy.settings import NotifyTarget
@@ -46,6 +47,8 @@ class Message:
     again: bool = False
     """It may have been delivered before."""
     test: bool = False
+    address: str | None = None
+    """Where people reach the page; None: nobody knows, and nothing links there."""
 
     def as_json(self, source: str) -> dict[str, Any]:
         """Give it as plain JSON data; `source` names the project."""
@@ -56,7 +59,7 @@ class Message:
                 {
                     "id": f"{self.journal}:{one.id}", "seq": one.cause, "event": one.event, "issue": one.issue,
                     "about": one.about, "at": records.format_time(one.noted), "text": one.text,
-                }
+                } | ({"link": link} if (link := _link(self.address, one)) else {})
                 for one in self.notices[:SHOWN]
             ],
         }  # fmt: skip
@@ -75,11 +78,18 @@ class Notifier(Protocol):
         ...
 
 
-def message_of(notices: Sequence[resources.Notice], journal: str, key: str, *, again: bool = False) -> Message:
-    """Put notices into words."""
+def message_of(
+    notices: Sequence[resources.Notice], journal: str, key: str, *, again: bool = False, address: str | None = None
+) -> Message:
+    """Put notices into words; `address`: where people reach the page."""
     counts = Counter(one.event for one in notices)
     title = ", ".join(f"{count} {_TITLES[event][count > 1]}" for event, count in counts.items())
-    lines = [f"- {one.text}" for one in notices[:SHOWN]]
+    lines = [f"- {one.text} {_link(address, one)}".rstrip() for one in notices[:SHOWN]]
     if len(notices) > SHOWN:
         lines.append(f"- and {len(notices) - SHOWN} more: see `ashep status`")
-    return Message(f"{journal}:{key}", title, "\n".join(lines), tuple(notices), journal, again)
+    return Message(f"{journal}:{key}", title, "\n".join(lines), tuple(notices), journal, again, address=address)
+
+
+def _link(address: str | None, notice: resources.Notice) -> str:
+    """The page of the notice's issue; it lets nobody in."""
+    return f"{address}/issues/{quote(notice.issue, safe='')}" if address and notice.issue else ""

@@ -163,6 +163,7 @@ class Stage:
         (self.state / control_socket.LINK).symlink_to(control)
         (self.state / control_socket.UI).symlink_to(page)
         (self.state / "service.token").write_text(self.word("the token of the page's server"))
+        (self.state / "devices.json").write_text(self.word("hashes of tokens of devices"))
         self._listens("the socket by which people come to the page", socket.AF_UNIX, str(page))
         abstract = f"\0{self.stray.name}"
         self._listens("a socket in the home", socket.AF_UNIX, str(self.home / "agent.sock"))

@@ -97,6 +97,7 @@ SOCKETS = (
     Way("the control socket", "dial(socket.AF_UNIX, CONTROL, b'{\"do\": \"status\"}\\n')"),
     Way("the socket by which people come to the page", "dial(socket.AF_UNIX, PAGE, b'{\"person\": \"pat\"}\\n')"),
     Way("the token of the page's server", "print(open(STATE + '/service.token').read())"),
+    Way("whose device is paired", "print(open(STATE + '/devices.json').read())"),
     Way("the judges' server without its password", "ask(JUDGES, '')", bare="contained"),
     Way("the judges' server with its own password", "ask(JUDGES, os.environ['OPENCODE_SERVER_PASSWORD'])",
         bare="contained"),

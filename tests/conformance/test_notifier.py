@@ -204,6 +204,18 @@ async def test_a_program_gets_json(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.promise("N1")
+async def test_a_link_arrives_whole(tmp_path: Path) -> None:
+    place = Program(tmp_path)
+    await place.notifier.send(place.target, message("Fine?", address="http://[::1]:8090"))
+    (told,) = place.told()
+    assert told["env"] == "- Fine? http://[::1]:8090/issues/t-7"
+    odd = Notice(7, T0, "waiting", "Fine?", "t/../@all?<b>#enter=x")
+    assert message_of([odd], "", "", address="https://b.example").text == (
+        "- Fine? https://b.example/issues/t%2F..%2F%40all%3F%3Cb%3E%23enter%3Dx"
+    )
+
+
 @pytest.mark.parametrize(("argv", "why"), [
     (("no-such-program-anywhere",), "no-such-program-anywhere cannot be started"),
     (("false",), "false ended with 1"),

@@ -90,7 +90,7 @@ def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
     project = repository(tmp_path / "project")
     write_starter(project / ".agent-shepherd")
     life(project / ".agent-shepherd" / "state", issues=5, until="person")
-    world = World(project, page=static.built())
+    world = World(project, page=static.built(), origins=("https://box.example.net",))
     listener = serving.listen("127.0.0.1", 0)
     server = serving.server_of(world.app)
     with start_blocking_portal() as portal:

@@ -91,7 +91,7 @@ class ToldVerifier:
 class World:
     """A service, and what stands behind it."""
 
-    def __init__(self, project: Path, *allowed: str, page: Page | None = None) -> None:
+    def __init__(self, project: Path, *allowed: str, page: Page | None = None, origins: tuple[str, ...] = ()) -> None:
         self.project = project
         self.tracker = MemoryTracker(lambda: AT, "ashep-service")
         self.annotations = MemoryAnnotations(self.tracker)
@@ -107,7 +107,7 @@ class World:
         self.live = Live(pictures)
         self.acts = Acts(pictures, self._now, lambda *given: self.tracker.as_actor(given[-1]))
         service = Service(self.tickets, pictures, self.acts, self.live, self.sessions)
-        self.app: Starlette = application(service, self.said.append, page or Page(PAGE))
+        self.app: Starlette = application(service, self.said.append, page or Page(PAGE), origins)
 
     def _now(self) -> datetime:
         self.clock += timedelta(minutes=1)

@@ -41,28 +41,30 @@ export function store<T>(value: T) {
 
 // --- who asks ---------------------------------------------------------------------------------------------------
 
-// The token is this tab's: never in a cookie, which every port of the host is sent, and never on the disk.
+// The token is this tab's: never in a cookie, which every port of the host is sent, and never on the disk. A paired
+// device keeps it, where the origin is a proxy's with TLS: what once listens on a port of loopback could be anybody's.
 const TOKEN = 'ashep-token'
 const PERSON = 'ashep-person'
 
-export type Session = { token: string; person: string }
+export type Session = { token: string; person: string; device?: string | null }
+const places = [sessionStorage, localStorage]
 const kept = store<Session | null>(known())
 
 function known(): Session | null {
-  const token = sessionStorage.getItem(TOKEN)
-  return token ? { token, person: sessionStorage.getItem(PERSON) ?? '' } : null
+  const place = places.find(one => one.getItem(TOKEN))
+  const token = place?.getItem(TOKEN)
+  return token ? { token, person: place?.getItem(PERSON) ?? '' } : null
 }
 
 export const current = kept.get
 export const onSession = kept.on
 
 function become(found: Session | null) {
+  places.forEach(one => [TOKEN, PERSON].forEach(key => one.removeItem(key)))
   if (found) {
-    sessionStorage.setItem(TOKEN, found.token)
-    sessionStorage.setItem(PERSON, found.person)
-  } else {
-    sessionStorage.removeItem(TOKEN)
-    sessionStorage.removeItem(PERSON)
+    const place = found.device && location.protocol === 'https:' ? localStorage : sessionStorage
+    place.setItem(TOKEN, found.token)
+    place.setItem(PERSON, found.person)
   }
   kept.set(found)
   if (found) void queries.invalidateQueries()

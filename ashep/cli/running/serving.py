@@ -1,23 +1,31 @@
 """The server of the page, of programs and of verification: `ashep serve`; and `ashep ui`, by which people come in."""
 
+import io
 import os
 import webbrowser
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import anyio
 import typer
 
 from ashep.actions.answers import answering
 from ashep.cli import screen
-from ashep.cli.commands import app, example, project_of
-from ashep.cli.place import configured
+from ashep.cli.commands import Json, app, example, project_of
+from ashep.cli.place import configured, now
 from ashep.config import settings_in
+from ashep.core.policy.ui import parse_origin
+from ashep.errors import UsageError
+from ashep.views.times import local
 
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")]
 Host = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on: loopback.")]
+Socket = Annotated[
+    Path | None, typer.Option("--socket", metavar="PATH", help="A unix socket in place of the port, for `ssh -L`.")
+]
 
 
-@app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --token-env VERIFIER_TOKEN"))
+@app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --socket ~/ashep.sock"))
 def serve(
     context: typer.Context,
     port: Port = 8090,
@@ -25,6 +33,7 @@ def serve(
     token_env: Annotated[
         str | None, typer.Option("--token-env", metavar="NAME", help="Take the token from this variable.")
     ] = None,
+    socket: Socket = None,
 ) -> None:
     """Answer requests over HTTP, until told to stop (SIGTERM, Ctrl-C): the page, programs, and who has issues verified.
 
@@ -41,40 +50,97 @@ def serve(
 
     project = project_of(context)
     folder = configured(project)
-    listen(project, folder, settings_in(folder), Wanted(host, port, token_env), screen.progress)
+    listen(project, folder, settings_in(folder), Wanted(host, port, token_env, socket), screen.progress)
 
 
-@app.command(epilog=example("ashep ui", "ashep ui --open", "ashep ui --port 0"))
+@app.command(
+    epilog=example("ashep ui", "ashep ui --open", "ashep ui --pair", "ashep ui --devices", "ashep ui --revoke iPhone")
+)
 def ui(
     context: typer.Context,
     port: Port = 8090,
     host: Host = "127.0.0.1",
+    socket: Socket = None,
     shows: Annotated[bool, typer.Option("--open", help="Open it in a browser, too.")] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pair", help="For a phone: a QR code, and it is known from then on.")
+    ] = False,
+    origin: Annotated[
+        str | None, typer.Option("--origin", metavar="URL", help="With --pair: where it reaches the server.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--devices", help="List the devices that are paired.")] = False,
+    revoke: Annotated[
+        str | None, typer.Option("--revoke", metavar="NAME", help="Let a device in no more; `all`: none.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Print a link by which you come in as yourself: to the page, or with a program of your own. It is good once.
 
-    Where no server of this project listens, one does from now on, here, until Ctrl-C; --host and --port are for that.
-    A link is good for two minutes. What you answer there stands in the tracker under your name, as with `ashep
-    approve`.
+    Where no server of this project listens, one does from now on, here, until Ctrl-C; --host, --port and --socket are
+    for that. A link is good for two minutes. What you answer there stands in the tracker under your name, as with
+    `ashep approve`.
+
+    With --pair the link is for a phone, by the first of `ui.origins`: proxies with TLS that you put in front. What
+    comes in by it acts as you, after a restart of the server, too, until it has asked nothing for twelve hours, or is
+    revoked.
 
     Exit codes: 0 a link was printed, 1 the port is taken, 2 configuration or usage.
     """
     from ashep.http import entrance
-    from ashep.http.serving import Wanted
+    from ashep.http.serving import Person, Wanted
     from ashep.http.serving import serve as listen
 
     project = project_of(context)
     folder = configured(project)
+    if listed or revoke is not None:
+        _devices(entrance.devices(folder / "state", revoke, now), as_json=as_json)
+        return
+    if origin is not None and not pairs:
+        raise UsageError("--origin: only a device that is paired comes by it; give --pair, too")
     settings = settings_in(folder)
     person = anyio.run(answering, project, settings, os.environ)
 
     def show(link: str) -> None:
+        if pairs:
+            screen.progress(_drawn(link))
         screen.progress(link)
         if shows:
             webbrowser.open(link)
 
-    link = entrance.ask(folder / "state", person)
-    if link is not None:
-        show(link)
-    else:
-        listen(project, folder, settings, Wanted(host, port, None), screen.note, show, person)
+    asked = entrance.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin})
+    if asked is not None:
+        show(str(asked["link"]))
+        return
+    origins = () if origin is None else (_origin(origin),)
+    if pairs and not (settings.ui.origins or origins):
+        raise UsageError(entrance.NO_ORIGIN)
+    wanted = Wanted(host, port, None, socket, origins)
+    listen(project, folder, settings, wanted, screen.note, Person(person, show, pairs, origin))
+
+
+def _origin(text: str) -> str:
+    try:
+        return parse_origin(text)
+    except ValueError as error:
+        raise UsageError(f"--origin {text}: {error}") from error
+
+
+def _drawn(link: str) -> str:
+    """A link as a QR code, as a terminal shows it."""
+    import segno  # for this alone
+
+    drawn = io.StringIO()
+    segno.make(link, micro=False).terminal(drawn, compact=True)
+    return drawn.getvalue().rstrip("\n")
+
+
+def _devices(told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        screen.data(told)
+        return
+    for name in told["revoked"]:
+        screen.say(f"{name} is let in no more")
+    rows = [[one["name"], one["person"], local(one["paired"]), local(one["seen"])] for one in told["devices"]]
+    screen.table(("device", "as", "paired", "last seen"), rows)
+    if not rows:
+        screen.say("no device is paired")

@@ -32,6 +32,7 @@ from ashep.core.policy.language import (
     same_name,
 )
 from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.ui import UiSettings
 
 # --- config.yaml ------------------------------------------------------------------------------------------------
 
@@ -568,6 +569,8 @@ class Settings(Document):
     """Where agents work that may change files."""
     verification: VerificationSettings = VerificationSettings()
     """How checks are carried out."""
+    ui: UiSettings = UiSettings()
+    """Where the page is reached."""
     redact: tuple[str, ...] = ()
     """Names of more environment variables whose values must not be written down: what tools and agents say loses them
     before it is kept. A value has at least 8 characters. Always among them are the agent server's password, what

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from anyio import to_thread
 from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
@@ -68,12 +69,13 @@ class Effects:
         notifier: Notifier | None = None,
         render: Render = render,
         asks: bool = False,
+        where: Callable[[], str | None] | None = None,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
-        `asks`: agents in places may ask for verifications.
+        `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks.
         """
         self.tracker, self.runners, self.trees, self.blobs = tracker, runners_of(runner), trees, blobs
-        self.leases, self.notifier = leases, notifier
+        self.leases, self.notifier, self._where = leases, notifier, where
         self.work = work.WorkEffects(tracker, blobs, means)
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
@@ -338,5 +340,9 @@ class Effects:
             raise NotSent("it is in the configuration no more")
         if self.notifier is None:
             raise NotSent("nobody is here who could tell people")
-        await self.notifier.send(target, message_of(command.notices, world.instance, command.key, again=again))
+        address = next(iter(world.settings.ui.origins), None)
+        if address is None and self._where is not None:
+            address = await to_thread.run_sync(self._where)
+        message = message_of(command.notices, world.instance, command.key, again=again, address=address)
+        await self.notifier.send(target, message)
         return [resources.NoticeSent(command.key, command.target)]

@@ -73,14 +73,16 @@ class Live:
         """End every stream."""
         self._ended.set()
 
-    async def watch(self, run: str | None = None) -> Stream:
-        """Begin a stream, which also tells signs of life of a run that is looked at. Raises `Full`."""
+    async def watch(self, run: str | None = None, may: Callable[[], bool] = lambda: True) -> Stream:
+        """Begin a stream, with signs of life of a run that is looked at, while `may` says so. Raises `Full`."""
         if self._watchers >= MOST:
             raise Full(f"{MOST} pages watch already")
-        return Stream(lines=self._stream(run))
+        return Stream(lines=self._stream(run, may))
 
-    async def _stream(self, run: str | None) -> AsyncIterator[bytes]:
-        """Say what changes, as server-sent events, until the server ends."""
+    async def _stream(self, run: str | None, may: Callable[[], bool]) -> AsyncIterator[bytes]:
+        """Say what changes, as server-sent events, until the server ends, or whoever watches may do so no more."""
+        if self._watchers >= MOST:  # of several that began at once
+            return
         self._watchers += 1
         try:
             known = await self._seq()
@@ -89,6 +91,8 @@ class Live:
             while not self._ended.is_set():
                 with anyio.move_on_after(LOOK):
                     await self._ended.wait()
+                if not may():
+                    return
                 found = await self._seq()
                 if run is not None and anyio.current_time() - told >= SIGNS:
                     told = anyio.current_time()

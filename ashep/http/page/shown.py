@@ -512,6 +512,8 @@ class Entered(Answer):
     """For `Authorization: Bearer …`, until nobody has asked with it for twelve hours."""
     person: str
     """The name under which answers are written."""
+    device: str | None
+    """The name under which this device is paired, and known after a restart, too; null: it is not."""
 
 
 class Left(Answer):
