@@ -525,7 +525,7 @@ async def test_all_that_an_issue_changed_is_flagged(place: Place) -> None:
     head = await place.work(**{"AGENTS.md": "Be kind.\n"})
     sealed = delivery.TreeSealed("t-1", RUN, "key", head, "tree", ())
     found = await place.effects.touched(sealed, place.flow, place.world)
-    assert (found.flags, found.files) == (("agent_instructions",), delivery.FileMap(created=("AGENTS.md",)))
+    assert (found.flags, found.files) == (("agent_instructions",), delivery.FileMap(("AGENTS.md",), lines=(1, 0)))
     nothing = replace(sealed, head=place.own.base)
     found = await place.effects.touched(nothing, place.flow, place.world)
     assert (found.flags, found.files) == ((), delivery.FileMap())

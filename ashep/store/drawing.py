@@ -21,10 +21,11 @@ Progress = Callable[[int, int], None]
 """Is told at every chunk up to which number it is drawn, and up to which it will be. It may raise to end that."""
 
 EVERYWHERE = (
-    resources.BudgetReached, resources.ClockJumped, resources.DaemonStarted, resources.ProviderRecovered,
-    resources.ProviderRefused, resources.RunnerSeen, resources.WorkResumed,
+    resources.Adopted, resources.BudgetReached, resources.ClockJumped, resources.DaemonStarted,
+    resources.ProviderRecovered, resources.ProviderRefused, resources.RunnerSeen, resources.WorkResumed,
 )  # fmt: skip
-"""Facts about no issue that change how issues are shown: due times, and whether a run's server answers."""
+"""Facts about no issue that change how issues are shown: due times, whether a run's server answers, and what
+an answer leads to."""
 
 
 class Source(Protocol):

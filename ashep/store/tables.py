@@ -9,6 +9,7 @@ from sqlalchemy import Table
 from sqlmodel import Field, SQLModel
 
 from ashep.core.analysis.account import account
+from ashep.core.analysis.ahead import ways
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
@@ -23,7 +24,7 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
 
-FORM = 5
+FORM = 6
 """The version of the tables."""
 
 Row = dict[str, Any]
@@ -132,10 +133,11 @@ def issue_row(world: World, issue: str) -> Row:
         "status": view.status, "type": view.type, "priority": view.priority, "labels": view.labels,
         "assignee": view.assignee, "blocked_by": view.blocked_by, "created_at": format_time(view.created_at),
         "stage": flow.stage, "cycle": flow.counters.cycle, "visit": flow.visit, "attempt": flow.attempt,
-        "runs": flow.counters.runs, "question": _question(flow), "verification": verification(flow),
+        "runs": flow.counters.runs, "question": _question(world, flow), "verification": verification(flow),
         "verification_log": looked_into(flow), "flags": flow.work.own.flags if flow.work.own is not None else (),
         "files": asdict(flow.work.own.files) if flow.work.own is not None and flow.work.own.files is not None else None,
         "landing": landing(flow), "tree": resting(flow),
+        "deadline": format_time(flow.run.deadline) if flow.run is not None and flow.run.deadline else None,
     }  # fmt: skip
     return {
         "issue": issue, "title": stands.title, "state": stands.state, "code": stands.code, "reason": stands.reason,
@@ -144,16 +146,25 @@ def issue_row(world: World, issue: str) -> Row:
     }  # fmt: skip
 
 
-def _question(flow: Flow) -> Row | None:
-    """The question that is open, of a phase, or of a run that waits in its session."""
+def _question(world: World, flow: Flow) -> Row | None:
+    """The question that is open, of a phase, or of a run that waits in its session, and where answers to it lead."""
     question, pending = flow.question, asked_now(flow)
     if pending is not None and flow.run is not None:
-        asked = flow.run.asks.waits_since or flow.since
-        text = question_of(pending.request)
-        return {"phase": flow.run.phase, "text": text, "asked": format_time(asked) if asked else None}
-    if question is None:
+        asks, asked = pending.request.asks, flow.run.asks.waits_since or flow.since
+        one = asks[0] if len(asks) == 1 else None  # of several each wants a line
+        told: Row = {"phase": flow.run.phase, "text": question_of(pending.request), "kind": "input"}
+        told |= {
+            "about": pending.request.kind,
+            "options": one.options if one else (),
+            "several": bool(one and one.several),
+        }
+    elif question is not None:
+        asked, told = question.asked, {"phase": question.phase, "text": question.text, "kind": "approval"}
+        told |= {"about": question.about, "options": (), "several": False}
+    else:
         return None
-    return {"phase": question.phase, "text": question.text, "asked": format_time(question.asked)}
+    follows = [asdict(way) for way in ways(world, flow)]
+    return told | {"asked": format_time(asked) if asked else None, "follows": follows}
 
 
 def marks_json(world: World) -> str:

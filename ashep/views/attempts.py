@@ -129,7 +129,7 @@ def show(database: Database | None, run: str, place: Callable[[str], str], text:
         return None
     told: Data = {
         "run": json.loads(row["body"]),
-        "choice": {},
+        "choice": None,
         "prompts": [],
         "turns": [],
         "rejected": [],
@@ -168,14 +168,17 @@ def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]
             told["commits"] += body.get("commits", ())
         case "WorkVerified":
             keys = ("commit", "tree", "changed", "isolated", "results")
-            told["verified"].append({"at": at, **{key: body.get(key) for key in keys}})
+            verified = {key: body.get(key) for key in keys}
+            results = [{"output": "", "proves_nothing": False} | one for one in verified["results"] or ()]
+            told["verified"].append({"at": at, **verified, "results": results})
         case _:
             pass
 
 
 def lines(told: Data) -> list[tuple[str, str]]:
     """Give the run as pairs of a name and a text; a name that is empty belongs to the one before."""
-    run, choice = told["run"], told["choice"]
+    run: Data = told["run"]
+    choice: Data = told["choice"] or {}
     outcome: Data = run["outcome"] or {}
     pairs: list[tuple[str, Any]] = [
         ("run", run["run"]),

@@ -115,17 +115,23 @@ def _told(finding: Defect) -> Data:
     return {"code": finding.code, "severity": finding.severity, "phase": finding.phase, "message": finding.message}
 
 
-def counts(database: Database | None, policy: str) -> dict[str, int]:
-    """Count the issues under a policy, by where they are: a phase, `park` or `close`."""
-    found: dict[str, int] = {}
+def stands(database: Database | None, policy: str) -> dict[str, dict[str, int]]:
+    """Count the issues under a policy by where they are (a phase, `park` or `close`), and there by their state."""
+    found: dict[str, dict[str, int]] = {}
     if database is None:
         return found
     known = "SELECT state, phase, count(*) AS many FROM issues WHERE policy = ? GROUP BY state, phase"
     for row in database.execute(known, [policy]):
         place = {"parked": "park", "closed": "close", "not_eligible": None}.get(row["state"], row["phase"])
         if place is not None:
-            found[place] = found.get(place, 0) + row["many"]
+            there = found.setdefault(place, {})
+            there[row["state"]] = there.get(row["state"], 0) + row["many"]
     return found
+
+
+def counts(database: Database | None, policy: str) -> dict[str, int]:
+    """Count the issues under a policy, by where they are."""
+    return {place: sum(there.values()) for place, there in stands(database, policy).items()}
 
 
 # --- Mermaid -------------------------------------------------------------------------------------------------------
@@ -226,11 +232,25 @@ def text(drawn: Picture) -> list[tuple[str, str | None]]:
 def as_json(drawn: Picture) -> Data:
     """Give it as JSON."""
     phases = [
-        {"name": box.name, "kind": box.kind, "capabilities": box.needs, "issues": box.issues, "findings": box.codes}
+        {
+            "name": box.name,
+            "kind": box.kind,
+            "capabilities": box.needs,
+            "issues": box.issues,
+            "findings": box.codes,
+            "states": None,
+        }
         for box in drawn.boxes
     ]
     edges = [
-        {"source": arrow.source, "move": move, "target": arrow.target, "kind": arrow.kind, "findings": arrow.codes}
+        {
+            "source": arrow.source,
+            "move": move,
+            "target": arrow.target,
+            "kind": arrow.kind,
+            "findings": arrow.codes,
+            "taken": None,
+        }
         for arrow in drawn.arrows
         for move in arrow.moves
     ]

@@ -1,5 +1,6 @@
 """Policies as they stand in the user's files, ready to be drawn, with how many issues are where."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
-from ashep.views import Data, graph
+from ashep.views import Data, graph, taken
 from ashep.views.graph import Picture
 
 
@@ -34,10 +35,14 @@ class Drawn:
         return self._told
 
 
-def counted(told: Data, issues: Mapping[str, int]) -> Data:
-    """Give a policy with how many issues are where."""
-    phases = [one if one["issues"] is None else one | {"issues": issues.get(one["name"], 0)} for one in told["phases"]]
-    return told | {"phases": phases}
+def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[taken.Edge]) -> Data:
+    """Give a policy with how many issues are where, in which state, and how often each edge was taken."""
+    phases = [
+        one if one["issues"] is None else one | {"issues": sum(there.values()), "states": there}
+        for one in told["phases"]
+        for there in (stands.get(one["name"], {}),)
+    ]
+    return told | {"phases": phases, "edges": taken.spread(told["edges"], went)}
 
 
 def drawn(

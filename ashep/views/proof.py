@@ -78,6 +78,15 @@ def counted(verification: Data | None) -> Data | None:
     return told | {"green_before": before, "summary": summary}
 
 
+def changes(files: Data | None) -> Data | None:
+    """Say how many files a change touches, and lines; None: it is not known."""
+    if files is None:
+        return None
+    added, removed = files.get("lines") or (None, None)
+    many = files["more"] + sum(len(files[kind]) for kind in ("created", "modified", "deleted"))
+    return {"files": many, "added": added, "removed": removed}
+
+
 def evidence(body: Data, text: Text) -> Data:
     """Give an issue's evidence and landing for a program; what failed with what it printed, where that is kept."""
     verification: Data | None = body.get("verification")

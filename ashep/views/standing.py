@@ -55,12 +55,25 @@ def now(database: Database | None, daemon: Data) -> Data:
     entries = [entry(row) for row in database.execute(wanted)] if database else []
     entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
     known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    nothing = {"runs": 0, "tokens": 0, "cost": 0.0}
+    used: dict[str, Data] = _used(database) if database else {}
+    at_work = under_way(database)
+    entries = [one | {"used": used.get(one["issue"], nothing)} for one in entries]
     return {
         "daemon": of_all(database, daemon, str),
         "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
         "waiting": [one for one in entries if one["state"] == "person"],
-        "running": [one for one in entries if one["state"] == "running"],
+        "running": [one | {"at_work": at_work.get(str(one["run"]))} for one in entries if one["state"] == "running"],
     }
+
+
+def _used(database: Database) -> dict[str, Data]:
+    """Say what runs have used of each issue that waits for a person or runs."""
+    query = (
+        "SELECT r.issue, count(*) AS runs, sum(r.tokens) AS tokens, sum(r.cost) AS cost FROM issues i"
+        " CROSS JOIN runs r ON r.issue = i.issue WHERE i.state IN ('person', 'running') GROUP BY r.issue"
+    )
+    return {row["issue"]: {key: row[key] for key in ("runs", "tokens", "cost")} for row in database.execute(query)}
 
 
 def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) -> Data:
@@ -177,14 +190,20 @@ def _entry(row: sqlite3.Row, body: Data, hide: Callable[[str, str], str]) -> Dat
         "type": body["type"],
         "priority": body["priority"],
         "tracker_status": body["status"],
-        "question": question and question | {"text": hide(question["text"], own)},
+        "question": question and question | _hidden(question, lambda text: hide(text, own)),
         "waits_for": len(body["blocked_by"]),
         "cycle": body["cycle"],
         "runs": body["runs"],
         "verification": proof.counted(body.get("verification")),
         "flags": body.get("flags", []),
+        "changes": proof.changes(body.get("files")),
         "landing": landing and landing | {"onto": landing["onto"] and hide(landing["onto"], own)},
     }
+
+
+def _hidden(question: Data, hide: Callable[[str], str]) -> Data:
+    ways = [way | {"why": way["why"] and hide(way["why"])} for way in question["follows"]]
+    return {"text": hide(question["text"]), "options": [hide(one) for one in question["options"]], "follows": ways}
 
 
 # --- for a terminal -----------------------------------------------------------------------------------------------
@@ -387,9 +406,13 @@ class Section(NamedTuple):
 
 
 def under_way(database: Database | None) -> dict[str, Data]:
-    """Give agent and times of every run that has not ended."""
-    query = "SELECT run, agent, planned_at, started_at FROM runs WHERE ended IS NULL"
-    rows: list[sqlite3.Row] = database.execute(query).fetchall() if database else []
+    """Give of every run that has not ended its agent, its times, what it used, and when a record last told of it."""
+    last = "(SELECT at FROM facts WHERE facts.run = runs.run ORDER BY seq DESC LIMIT 1) AS last"
+    until = "(SELECT json_extract(body, '$.deadline') FROM issues WHERE issues.issue = runs.issue) AS deadline"
+    keys = "run, agent, runner, provider, model, planned_at, started_at, tokens, cost"
+    rows: list[sqlite3.Row] = (
+        database.execute(f"SELECT {keys}, {last}, {until} FROM runs WHERE ended IS NULL").fetchall() if database else []
+    )
     return {row["run"]: dict(row) for row in rows}
 
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -28,6 +29,8 @@ class Line:
     reason: str
     trace: int
     """The decision that led to the run that this is about; the record itself, where it is about none."""
+    decision: bool
+    """Whether it is one of ashep's."""
 
 
 @dataclass(slots=True)
@@ -366,7 +369,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     for row in rows:
         body = json.loads(row["body"])
         words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
-        line = _line(telling, row["seq"], row["at"], row["type"], body)
+        line = _line(telling, row, body)
         if line is not None:
             lines.append(line)
     now = {key: stands[key] for key in ("state", "code", "reason", "since", "phase", "policy", "run", "due")}
@@ -381,10 +384,11 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     }
 
 
-def _line(telling: Telling, seq: int, at: str, kind: str, body: Data) -> Line | None:
+def _line(telling: Telling, row: sqlite3.Row, body: Data) -> Line | None:
+    kind: str = row["type"]
     run, key = body.get("run"), body.get("key")
     if kind == "RunPlanned":
-        telling.traces[body["run"]] = seq
+        telling.traces[body["run"]] = row["seq"]
     if kind in _COMMANDS:
         telling.open[body["key"]] = _COMMANDS[kind]
         if kind == "WriteIssue":
@@ -399,7 +403,9 @@ def _line(telling: Telling, seq: int, at: str, kind: str, body: Data) -> Line | 
         telling.view = body["view"]
     if said is None:
         return None
-    return Line(seq, at, kind, said[0], said[1], telling.traces.get(run or "", seq))
+    seq: int = row["seq"]
+    trace = telling.traces.get(run or "", seq)
+    return Line(seq, row["at"], kind, said[0], said[1], trace, row["kind"] == "decision")
 
 
 def _dependencies(database: Database, body: Data, words: str | None) -> list[Data]:

@@ -53,16 +53,16 @@ class Site:
             "path => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
         )
 
-    def asks(self, issue: str) -> None:
-        """Let the tracker know an issue as one that ashep asks about."""
+    def asks(self, issue: str, label: str = Labels().needs_approval, status: str = "blocked") -> None:
+        """Let the tracker know an issue as one that ashep asks about, or has parked, by the label."""
 
         async def stands() -> None:
             tracker, stamp = self.world.tracker, Stamp("0f" * 8, 7, f"{issue}/review.1.1", 1, 1, 1)
             tracker.add("Work", id=issue)
             ours = tracker.as_actor(OURS)
             await ours.claim(ClaimRequest(issue, stamp))
-            asks = (Labels().needs_approval,)
-            await ours.update(Update(issue, "in_progress", OURS, stamp, "blocked", OURS, add_labels=asks))
+            asks = (label,) if label else ()
+            await ours.update(Update(issue, "in_progress", OURS, stamp, status, OURS, add_labels=asks))
 
         self.portal.call(stands)
 
@@ -89,7 +89,7 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
     project = repository(tmp_path / "project")
     write_starter(project / ".agent-shepherd")
-    life(project / ".agent-shepherd" / "state", issues=5, until="person")
+    life(project / ".agent-shepherd" / "state", issues=6, until="person")
     world = World(project, page=static.built(), origins=("https://box.example.net",))
     listener = serving.listen("127.0.0.1", 0)
     server = serving.server_of(world.app)

@@ -102,8 +102,11 @@ async def told(client: httpx.AsyncClient, path: str, **query: Any) -> Any:
 
 
 def named(listed: Any) -> Any:
-    """Lists of commands say no other issue's id (`ashep.views.names`); so only what is about the issue itself."""
-    return [{key: value for key, value in one.items() if key not in ("reason", "title")} for one in listed]
+    """Lists of commands say no other issue's id (`ashep.views.names`); so only what is about the issue itself. What
+    its runs used says `ashep usage`.
+    """
+    left_out = ("reason", "title", "used", "at_work")
+    return [{key: value for key, value in one.items() if key not in left_out} for one in listed]
 
 
 async def test_it_says_what_the_commands_say(page: Page, client: httpx.AsyncClient) -> None:
@@ -120,7 +123,9 @@ async def test_it_says_what_the_commands_say(page: Page, client: httpx.AsyncClie
     report, at = await page.printed("report", "--since", "2020-01-01", "--json"), "2020-01-01"
     assert (await told(client, "/report", since=at) | {"until": ""}) == report | {"until": ""}
     why, story = await page.printed("why", page.issue, "--json"), await told(client, f"/issues/{page.issue}")
-    assert story["issue"] == next(one for one in now["waiting"] if one["issue"] == page.issue)
+    assert story["issue"] | {"used": story["usage"]} == next(
+        one for one in now["waiting"] if one["issue"] == page.issue
+    )
     for key in ("story", "depends_on", "kept_since", "verification", "verification_log", "files", "flags", "landing"):
         assert story[key] == why[key], key
     drawn = await page.printed("policy", "graph", "standard", "--format", "json", "--live")

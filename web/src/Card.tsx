@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
-import { act, type Act, asks, type Issue, type Policy, queries, Refused, store, told } from './api'
-import { count, evidence, to, when } from './look'
+import { act, type Act, asks, type Issue, queries, Refused, store, told, type Waiting, type Way } from './api'
+import { count, evidence, figure, money, to } from './look'
 import { Ago, Choice, Facts, Findings, useDraft, When, Words } from './parts'
 
 // --- approvals that can be taken back ---------------------------------------------------------------------------
@@ -80,7 +80,7 @@ const NOTHING: Came = { said: null, error: null, of: null }
 /** What a person can do about an issue as it stands, and the words that go with it. */
 export function Acts({ issue }: { issue: Issue }) {
   const [text, write] = useDraft(issue.issue)
-  const [phase, choose] = useState('')
+  const [phase, pick] = useState('')
   const [looking, look] = useState(false)
   const [said, say] = useState(NOTHING)
   const words = useRef<HTMLTextAreaElement>(null)
@@ -111,8 +111,12 @@ export function Acts({ issue }: { issue: Issue }) {
   const wanting = (then: () => void) => () => (text.trim() ? then() : words.current?.focus())
 
   const busy = doing.isPending || approving
-  const asksApproval = question !== null && code === 'question'
-  const asksWords = question !== null && code === 'input'
+  const sendWords = () => (asksApproval ? send('reject') : asksWords && send('answer'))
+  const asksApproval = question?.kind === 'approval' && code === 'question'
+  const asksWords = question?.kind === 'input' && code === 'input'
+  const options = asksWords ? (question.about === 'permission' ? ['yes', 'no'] : question.options) : []
+  const choose = (option: string) =>
+    question?.several ? write(text.trim() ? `${text.trim()}, ${option}` : option) : send('answer', { message: option })
   const parked = state === 'parked'
   if (state === 'closed') return null
   if (said.said !== null && said.of === (question?.asked ?? null)) {
@@ -128,7 +132,8 @@ export function Acts({ issue }: { issue: Issue }) {
     <div className="do">
       <label>
         {asksApproval ? 'Words for the agent' : asksWords ? 'Your answer' : 'Words for whoever reads the issue'}
-        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} readOnly={busy} value={text} onChange={event => write(event.target.value)} />
+        <textarea ref={words} data-key="x" rows={2} maxLength={10_000} readOnly={busy} value={text} onChange={event => write(event.target.value)}
+          onKeyDown={event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !busy && text.trim() && sendWords()} />
       </label>
       {looking && (
         <p className="line" role="alert">
@@ -147,8 +152,9 @@ export function Acts({ issue }: { issue: Issue }) {
             </button>
           </>
         )}
+        {options.map(option => <button key={option} disabled={busy} onClick={() => choose(option)}>{option}</button>)}
         {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>Answer <kbd>x</kbd></button>}
-        {parked && <Retry policy={issue.policy} phase={phase} choose={choose} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
+        {parked && <Retry policy={issue.policy} phase={phase} choose={pick} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
         {code === 'paused' ? (
           <button data-key="t" disabled={busy} onClick={() => send('release')}>Release <kbd>t</kbd></button>
         ) : <button data-key="t" disabled={busy} onClick={() => send('take')}>Take <kbd>t</kbd></button>}
@@ -187,40 +193,40 @@ function Retry({ policy, phase, choose, busy, retry }: Retrying) {
 
 // --- what follows -----------------------------------------------------------------------------------------------
 
-const MOVES = [
-  ['approved', 'approve'],
-  ['changes_requested', 'changes'],
-] as const
-const ENDS: Record<string, string> = { close: 'closed', park: 'parked' }
+const REPLIES: Record<Way['answer'], string> = { approved: 'approve', changes_requested: 'changes', answered: 'answer', deadline: 'no answer' }
 
-/** What an answer leads to, by the edges of the policy; of a question in the midst of an agent's phase it has none. */
-export function Follows({ issue }: { issue: Issue }) {
-  const { data } = useQuery({ ...asks.policy(issue.policy ?? ''), enabled: issue.policy !== null })
-  if (!issue.question || issue.code !== 'question') return null
-  const asking = data?.phases.find(one => one.name === issue.question?.phase)
-  if (!data || !asking) return <p className="follows"> </p>
-  if (asking.kind !== 'human') return <p className="follows">Asked in the midst of {asking.name}: where an answer leads is not the policy&apos;s to say</p>
+function leads({ answer, kind, target, visit, times, most, afresh, onto, by_pull_request, why }: Way, about: string): [string, string] {
+  if (kind === 'close') return ['closed', onto ? (by_pull_request ? `by a pull request into ${onto}` : `lands on ${onto}`) : '']
+  if (kind === 'park') return ['parked', answer === 'deadline' ? '' : (why ?? '')]
+  if (kind === 'run') return [target, answer !== 'deadline' ? 'its run goes on' : about === 'permission' ? 'it is denied' : 'the agent is told to decide itself']
+  if (kind === 'person') return [target, 'asks a person']
+  return [target, times === null ? '' : `visit ${visit}; ${times} of ${most} in ${afresh ? 'a new' : 'this'} cycle`]
+}
+
+/** Where each answer leads, as the core would decide now. */
+export function Follows({ issue: { question, due } }: { issue: Issue }) {
+  if (!question?.follows.length) return null
   return (
-    <p className="follows">
-      {MOVES.flatMap(([move, word]) => targets(data, asking.name, move).map(target => <Way key={move} word={word} target={target} />))}
-      {issue.due &&
-        targets(data, asking.name, 'deadline').map(target => <Way key="deadline" word={`no answer until ${when(issue.due!)}`} target={target} />)}
-    </p>
+    <ul className="follows" aria-label="What follows">
+      {question.follows.map(way => {
+        const [target, more] = leads(way, question.about)
+        return (
+          <li key={way.answer}>
+            {REPLIES[way.answer]}{way.answer === 'deadline' && due && <> until <When at={due} /></>} → <b>{target}</b>{more && `, ${more}`}
+          </li>
+        )
+      })}
+    </ul>
   )
 }
 
-const targets = ({ edges }: Policy, source: string, move: string) =>
-  edges.filter(edge => edge.source === source && edge.move === move).map(edge => edge.target)
-
-const Way = ({ word, target }: { word: string; target: string }) => <span>{word} → <b>{ENDS[target] ?? target}</b></span>
-
 // --- cards ------------------------------------------------------------------------------------------------------
 
-export type Shown = { issue: Issue; gone: boolean }
+export type Shown = { issue: Waiting; gone: boolean }
 
 /** A question to a person with what is to be known before it is answered. */
 export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) {
-  const { issue: id, title, question, reason, priority, runs, cycle, since, due } = issue
+  const { issue: id, title, question, reason, priority, used, cycle, since, due } = issue
   const name = `card-${id}`
   return (
     <li data-step tabIndex={-1} className={gone ? 'card gone' : 'card'} aria-labelledby={name}>
@@ -231,7 +237,9 @@ export function Card({ issue, gone, dismiss }: Shown & { dismiss: () => void }) 
           <>for <Ago at={since} /></>,
           due && <>until <When at={due} /></>,
           `P${priority}`,
-          count(runs, 'run'),
+          count(used.runs, 'run'),
+          used.tokens > 0 && `${figure(used.tokens)} tokens`,
+          used.cost > 0 && `cost ${money(used.cost)}`,
           cycle > 1 && `cycle ${cycle}`,
         ]}
       />

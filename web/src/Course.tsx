@@ -8,7 +8,8 @@ import { Empty, Loading, Mark, Trouble, useNow, useWide, When } from './parts'
 
 const Flow = lazy(() => import('./Flow'))
 const SIZE = { width: 190, height: 68 }
-const STEP = { x: 290, y: 96 }
+const STEP = { x: 290, y: 104 }
+const LANE = (STEP.y - SIZE.height) / 2
 const HIGHEST = 560
 
 type Step = Omit<Box, 'x' | 'y'> & { phase: string; at: string; order: number; why?: string }
@@ -98,10 +99,11 @@ function Drawn({ issue, steps, lanes, edges }: Laid & { issue: string; edges: To
       ),
     [edges],
   )
+  const titles = useMemo(() => lanes.map((title, place) => ({ title, y: place * STEP.y - LANE, height: STEP.y })), [lanes])
   const height = Math.min(lanes.length * STEP.y + 60, HIGHEST)
   return (
     <Suspense fallback={<div className="graph" style={{ height }} />}>
-      <Flow name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`} boxes={boxes} arrows={arrows} size={SIZE} toEnd height={height} />
+      <Flow lanes={titles} name={`Runs of ${issue}, a lane for each phase: ${lanes.join(', ')}`} boxes={boxes} arrows={arrows} size={SIZE} toEnd height={height} />
     </Suspense>
   )
 }
@@ -110,7 +112,7 @@ function List({ steps, lanes }: Laid) {
   return (
     <ol className="course">
       {steps.map(({ id, phase, at, title, lines, sign, as, href, why }) => (
-        <li key={id} data-step tabIndex={-1} data-lane={Math.min(lanes.indexOf(phase), 5)}>
+        <li key={id} data-step data-newest={id === steps.at(-1)?.id || undefined} tabIndex={-1} data-lane={Math.min(lanes.indexOf(phase), 5)}>
           <Mark as={as} sign={sign}><Link href={href ?? ''}>{title}</Link></Mark>{' '}
           <span className="quiet">{phase} · {lines.join(' · ')} · <When at={at} /></span>
           {why && <p>{why}</p>}

@@ -8,7 +8,7 @@ import { useLocation } from 'wouter'
 import type { State } from './api'
 
 type Place = { id: string; x: number; y: number; href?: string }
-export type Box = Place & { title: string; lines: string[]; sign: string; as: State; shape?: 'human' | 'end'; bad?: boolean }
+export type Box = Place & { title: string; lines: string[]; said?: string; sign: string; as: State; shape?: 'human' | 'end'; bad?: boolean }
 type Way = 'on' | 'over' | 'under'
 export type Arrow = { id: string; source: string; target: string; label: string; way: Way; rise?: number; dashed?: boolean; bad?: boolean }
 export type Size = { width: number; height: number }
@@ -19,7 +19,7 @@ const Drawn = memo(({ data }: NodeProps<Node<Box>>) => (
     <strong>{data.title}</strong>
     {data.lines.map((line, place) => (
       <div key={place}>
-        {place === 0 && <i aria-hidden>{data.sign} </i>}
+        {place === 0 && data.sign && <i aria-hidden>{data.sign} </i>}
         {line}
       </div>
     ))}
@@ -87,10 +87,20 @@ function Sight({ boxes, size, toEnd }: { boxes: Box[]; size: Size; toEnd: boolea
   return null
 }
 
-type Graph = { name: string; boxes: Box[]; arrows: Arrow[]; size: Size; toEnd?: boolean; height: number }
+export type Lane = { title: string; y: number; height: number }
+
+/** Lanes go with the graph up and down; their titles stay at its side. */
+function Lanes({ of }: { of: Lane[] }) {
+  const [, y, zoom] = useStore(({ transform }) => transform)
+  return of.map(lane => (
+    <div key={lane.title} className="lane" style={{ top: y + lane.y * zoom, height: lane.height * zoom }}><span>{lane.title}</span></div>
+  ))
+}
+
+type Graph = { lanes?: Lane[];  name: string; boxes: Box[]; arrows: Arrow[]; size: Size; toEnd?: boolean; height: number }
 
 /** A graph that is read, not edited. Sizes and handles are given, so that nothing is measured. */
-export default function Flow({ name, boxes, arrows, size, toEnd = false, height }: Graph) {
+export default function Flow({ name, boxes, arrows, size, lanes, toEnd = false, height }: Graph) {
   const [, go] = useLocation()
   const nodes = useMemo(
     () =>
@@ -105,7 +115,7 @@ export default function Flow({ name, boxes, arrows, size, toEnd = false, height 
             { type: 'target', position: Position.Left, x: 0, y: size.height / 2, width: 1, height: 1 },
             { type: 'source', position: Position.Right, x: size.width, y: size.height / 2, width: 1, height: 1 },
           ],
-          ariaLabel: [box.title, ...box.lines].join(', '),
+          ariaLabel: [box.title, box.said ?? box.lines.join(', ')].join(', '),
           focusable: box.href !== undefined,
         }),
       ),
@@ -153,6 +163,7 @@ export default function Flow({ name, boxes, arrows, size, toEnd = false, height 
         preventScrolling={false}
         onNodeClick={(_, node) => open(node.id)}
       >
+        {lanes && <Lanes of={lanes} />}
         <Sight boxes={boxes} size={size} toEnd={toEnd} />
       </ReactFlow>
     </div>

@@ -1,11 +1,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Link, useLocation } from 'wouter'
-import { api, asks, current, type Daemon, got, leave, told } from './api'
+import { api, asks, current, type Daemon, got, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
 import { count, figure, when } from './look'
-import { Choice, Coded, Loading } from './parts'
+import { Coded, Loading } from './parts'
 
 const PLACES = [
   ['/', 'Now', 'n'],
@@ -15,27 +15,18 @@ const PLACES = [
   ['/usage', 'Usage', 'u'],
 ] as const
 
-const KEYS = [
-  ['g n · g i · g r', 'Now, Issues, Runs'],
-  ['g p · g u', 'Report, Usage'],
-  ['j · k', 'next, previous'],
-  ['Enter', 'open'],
-  ['a', 'approve what has the focus; five seconds to take it back'],
-  ['x', 'to the words for changes'],
-  ['t', 'take, or release'],
-  ['[ · ]', 'tab before, tab behind'],
-  ['/', 'filter'],
-  ['Esc', 'out of a field'],
-  ['?', 'these keys'],
-] as const
+type Asked = 'keys' | 'find'
+export const dialogs = () => import('./Dialogs')
+const Help = lazy(() => dialogs().then(({ Help }) => ({ default: Help })))
+const Palette = lazy(() => dialogs().then(({ Palette }) => ({ default: Palette })))
 
 const within = (place: string, href: string) => (href === '/' ? place === '/' : place.startsWith(href))
 
 export function Frame({ children }: { children: ReactNode }) {
   const [place] = useLocation()
-  const dialog = useRef<HTMLDialogElement>(null)
+  const [dialog, open] = useState<Asked | null>(null)
   const now = useQuery(asks.now())
-  useKeys(() => dialog.current?.showModal())
+  useKeys(open)
   return (
     <>
       <a className="skip" href="#main">To the content</a>
@@ -47,7 +38,10 @@ export function Frame({ children }: { children: ReactNode }) {
           ))}
         </nav>
         <Live />
-        <button className="plain keys" aria-label="Keys and settings" onClick={() => dialog.current?.showModal()}>
+        <button className="plain find" aria-label="Go to an issue" onClick={() => open('find')}>
+          <span>Go to</span> <kbd>Ctrl K</kbd>
+        </button>
+        <button className="plain keys" aria-label="Keys and settings" onClick={() => open('keys')}>
           <span>Keys</span> <kbd>?</kbd>
         </button>
       </header>
@@ -56,7 +50,10 @@ export function Frame({ children }: { children: ReactNode }) {
         {now.isPending ? <Loading /> : children}
       </main>
       <Sending />
-      <Help dialog={dialog} />
+      <Suspense fallback={null}>
+        {dialog === 'keys' && <Help close={() => open(null)} />}
+        {dialog === 'find' && <Palette close={() => open(null)} />}
+      </Suspense>
     </>
   )
 }
@@ -72,12 +69,7 @@ function Live() {
 
 // --- what is true of everything ---------------------------------------------------------------------------------
 
-type Pause = { by: string; why: string; until: string | null; provider: string | null; drain: boolean }
-type Budget = { scope: string; name: string; unit: string; used: number; limit: number; reached: boolean; until: string | null }
-type Provider = { provider: string; state: string; until: string | null; waiting: number; why: string }
-type Edit = { since: string; problems: string[]; more: number }
-type Runner = { runner: string; state: string; detail: string }
-type Notice = { target: string; error: string; waiting: number }
+type Pause = Daemon['pauses'][number]
 
 const OUTAGES: Record<string, string> = { limited: 'is limited', down: 'is down', unauthorized: 'refuses our credentials' }
 const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the last hour' }
@@ -85,32 +77,31 @@ const BUDGETS: Record<string, string> = { total: 'all runs', runs_per_hour: 'the
 function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pause?: Pause }[] {
   const ended = daemon.ended ? ` since ${when(daemon.ended)} (${daemon.why})` : ''
   const until = (at: string | null) => (at ? ` until ${when(at)}` : '')
-  const all = <T,>(list: Daemon['pauses']) => list as unknown as T[]
-  const edit = daemon.edit as unknown as Edit | null
+  const { edit } = daemon
   return [
     ...(daemon.running ? [] : [{ key: 'daemon', bad: true, text: `The daemon is not running${ended}: nothing starts; \`ashep work\` starts it` }]),
     ...(daemon.behind ? [{ key: 'behind', text: 'What follows may be some seconds old: not everything is drawn yet' }] : []),
     ...(daemon.disk === 'low' ? [{ key: 'disk', bad: true, text: 'The disk is nearly full: nothing new is taken' }] : []),
-    ...all<Pause>(daemon.pauses).map(pause => ({
+    ...daemon.pauses.map(pause => ({
       key: `pause ${pause.provider}`,
       text: `${pause.provider ?? 'Everything'} is ${pause.drain ? 'drained' : 'paused'} by ${pause.by}${until(pause.until) || ' until it is resumed'}${pause.why && ` (${pause.why})`}: no run starts`,
       pause,
     })),
-    ...all<Provider>(daemon.providers).map(one => ({
+    ...daemon.providers.map(one => ({
       key: `provider ${one.provider}`,
       bad: true,
       text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}; ${count(one.waiting, 'issue waits', 'issues wait')} (${one.why})`,
     })),
-    ...all<Budget>(daemon.budgets).map(one => ({
+    ...daemon.budgets.map(one => ({
       key: `budget ${one.scope} ${one.name}`,
       bad: one.reached,
       text: `Budget ${one.reached ? 'used up' : 'nearly used up'}: ${figure(one.used)} of ${figure(one.limit)} ${one.unit} of ${BUDGETS[one.scope] ?? one.name}${until(one.until)}`,
     })),
     ...(edit ? [{ key: 'edit', bad: true, text: `An edit of ${when(edit.since)} is not in force, what was before it is: ${edit.problems[0] ?? ''}` }] : []),
-    ...all<Runner>(daemon.runners)
+    ...daemon.runners
       .filter(one => one.state !== 'up')
       .map(one => ({ key: `runner ${one.runner}`, bad: true, text: `${one.runner} is ${one.state}: ${one.detail}` })),
-    ...all<Notice>(daemon.notices).map(one => ({ key: `notice ${one.target}`, text: `${one.target} is not told: ${one.error}` })),
+    ...daemon.notices.map(one => ({ key: `notice ${one.target}`, text: `${one.target} is not told: ${one.error}` })),
     ...(daemon.findings ? [{ key: 'findings', bad: true, text: `The last audit found ${count(daemon.findings, 'thing')}: \`ashep audit\`` }] : []),
   ]
 }
@@ -145,18 +136,20 @@ function Resume({ provider }: { provider: string | null }) {
 
 // --- keys -------------------------------------------------------------------------------------------------------
 
-const LETTERS = 'ashep-keys'
+export const LETTERS = 'ashep-keys'
 const FIELDS = 'input, textarea, select, [contenteditable]'
 
 /** Keys press what is on the page, so that a key does what the mouse does. */
-function useKeys(help: () => void) {
+function useKeys(ask: (dialog: Asked) => void) {
   const [, go] = useLocation()
-  const told = useRef(help)
-  told.current = help
   useEffect(() => {
     let led = 0
     const pressed = (event: KeyboardEvent) => {
       const on = event.target as HTMLElement
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !event.altKey && !event.shiftKey) {
+        event.preventDefault()
+        if (!document.querySelector('dialog[open]')) ask('find')
+      }
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
       if (on.matches(FIELDS)) {
         if (event.key === 'Escape') (on.closest<HTMLElement>('[data-step]') ?? on).focus(), on.blur()
@@ -166,10 +159,11 @@ function useKeys(help: () => void) {
       const place = Date.now() - led < 1500 ? PLACES.find(([, , key]) => key === event.key) : undefined
       led = event.key === 'g' ? Date.now() : 0
       if (place) go(place[0])
-      else if (event.key === '?') told.current()
+      else if (event.key === '?') ask('keys')
       else if (event.key === '/') document.querySelector<HTMLElement>('input[type=search]')?.focus()
       else if (event.key === 'j' || event.key === 'k') step(event.key === 'j' ? 1 : -1)
       else if (event.key === 'Enter' && on.matches('[data-step]:not(a)')) on.querySelector('a')?.click()
+      else if (event.key === '.') newest()
       else if (event.key === '[' || event.key === ']') tab(event.key === ']' ? 1 : -1)
       else if ('axt'.includes(event.key)) press(event.key)
       else return
@@ -183,9 +177,17 @@ function useKeys(help: () => void) {
 function step(by: number) {
   const all = [...document.querySelectorAll<HTMLElement>('[data-step]')]
   const at = all.findIndex(one => one.contains(document.activeElement))
-  const next = all[Math.min(all.length - 1, Math.max(0, at + by))]
-  next?.focus()
-  next?.scrollIntoView({ block: 'nearest' })
+  come(all[Math.min(all.length - 1, Math.max(0, at + by))])
+}
+
+function come(to: HTMLElement | null | undefined) {
+  to?.focus()
+  to?.scrollIntoView({ block: 'nearest' })
+}
+
+/** A story ends with what is newest; a list begins with it. */
+function newest() {
+  come(document.querySelector<HTMLElement>('[data-newest]') ?? document.querySelector<HTMLElement>('[data-step]'))
 }
 
 function tab(by: number) {
@@ -200,39 +202,7 @@ function press(key: string) {
   else found?.click()
 }
 
-// --- help -------------------------------------------------------------------------------------------------------
+// --- colours ----------------------------------------------------------------------------------------------------
 
 export const SCHEME = 'ashep-scheme'
-const SCHEMES = [['system', 'as the system has them'], ['light', 'light'], ['dark', 'dark']] as const
 export const shine = (scheme: string | null) => document.documentElement.setAttribute('data-scheme', scheme ?? 'system')
-
-function Help({ dialog }: { dialog: React.RefObject<HTMLDialogElement | null> }) {
-  const [scheme, choose] = useState(() => localStorage.getItem(SCHEME) ?? 'system')
-  const [letters, set] = useState(() => localStorage.getItem(LETTERS) ?? 'on')
-  const keep = (name: string, tell: (value: string) => void) => (value: string) => {
-    localStorage.setItem(name, value)
-    tell(value)
-    if (name === SCHEME) shine(value)
-  }
-  return (
-    <dialog ref={dialog} aria-labelledby="keys">
-      <h2 id="keys">Keys</h2>
-      <dl>
-        {KEYS.map(([key, what]) => (
-          <div key={key}>
-            <dt><kbd>{key}</kbd></dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-      <Choice label="Keys" value={letters} choose={keep(LETTERS, set)} of={[['on', 'do this'], ['off', 'do nothing']]} />
-      <Choice label="Colours" value={scheme} choose={keep(SCHEME, choose)} of={SCHEMES} />
-      <p className="quiet">You are here as {current()?.person}; your answers are written under this name.</p>
-      <p className="quiet"><a href="/THIRD_PARTY.txt" target="_blank" rel="noopener">What this page is made with, and its licences</a></p>
-      <div className="acts">
-        <button onClick={() => dialog.current?.close()}>Close</button>
-        <button onClick={() => void leave()}>End the session</button>
-      </div>
-    </dialog>
-  )
-}

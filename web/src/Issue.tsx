@@ -1,16 +1,17 @@
-import { useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react'
 import { Link } from 'wouter'
-import { asks, type Story } from './api'
+import { asks, type Story, type Verification } from './api'
 import { Acts, Follows } from './Card'
-import { CHECKS, count, evidence, figure, money, span, to } from './look'
-import { Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Stands, Table, Trouble, When, Words } from './parts'
+import { CHECKS, count, evidence, figure, money, span, STATES, to } from './look'
+import { Choice, Empty, Facts, Findings, H1, Loading, Mark, Pairs, Section, Table, Trouble, useNarrow, When, Words } from './parts'
 
 const Course = lazy(() => import('./Course').then(({ Course }) => ({ default: Course })))
 const TABS = [
   ['', 'Why'],
   ['runs', 'Runs'],
   ['evidence', 'Evidence'],
+  ['landing', 'Landing'],
   ['usage', 'Usage'],
 ] as const
 
@@ -24,20 +25,25 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
       <Trouble of={asked} />
       {data && stands ? (
         <>
+          <p className={`pinned s-${stands.state}`}>
+            <Mark as={stands.state} sign={STATES[stands.state].sign}><b>{STATES[stands.state].word}</b></Mark> since <When at={stands.since} />:{' '}
+            <Words text={stands.reason} />
+            {stands.due && <>; {stands.question ? 'its deadline is' : 'until'} <When at={stands.due} /></>}
+          </p>
           <div className={`stands s-${stands.state}`} data-alone>
             <div>
-              <p><Stands state={stands.state} />: <Words text={stands.question?.text ?? stands.reason} /></p>
               <Facts
                 of={[
                   stands.phase,
-                  <>since <When at={stands.since} /></>,
-                  stands.due && <>until <When at={stands.due} /></>,
                   stands.policy && `policy ${stands.policy}`,
                   `${stands.type} P${stands.priority}`,
                   stands.run && <Link href={to.run(stands.run)}>{stands.run}</Link>,
+                  count(data.usage.runs, 'run'),
+                  data.usage.cost > 0 && `cost ${money(data.usage.cost)}`,
                   data.under_way.length > 0 && `under way: ${data.under_way.join(', ')}`,
                 ]}
               />
+              {stands.question && <blockquote><Words text={stands.question.text} /></blockquote>}
               <Dependencies of={data} />
               <Findings found={evidence(stands)} />
               <Follows issue={stands} />
@@ -54,6 +60,8 @@ export default function Issue({ issue, tab }: { issue: string; tab: string }) {
               <Course issue={issue} policy={stands.policy} />
             ) : tab === 'evidence' ? (
               <Evidence of={data} />
+            ) : tab === 'landing' ? (
+              <Landing of={data} />
             ) : tab === 'usage' ? (
               <Used of={data} />
             ) : <Why of={data} />}
@@ -72,7 +80,8 @@ function Dependencies({ of }: { of: Story }) {
       Depends on{' '}
       {of.depends_on.map(({ issue, type, state }) => (
         <span key={issue + type}>
-          <Link href={to.issue(issue)}>{issue}</Link> {type !== 'blocks' && type} {state ? <Stands state={state} /> : 'which is not known here'}
+          <Link href={to.issue(issue)}>{issue}</Link> {type !== 'blocks' && type}{' '}
+          {state ? <Mark as={state} sign={STATES[state].sign}>{STATES[state].word}</Mark> : 'which is not known here'}
         </span>
       ))}
     </p>
@@ -83,25 +92,72 @@ function Dependencies({ of }: { of: Story }) {
 
 const GAP = 30 * 60_000
 const SHOWN = 300
+const DEPTHS = [['decisions', 'decisions'], ['', 'all sentences'], ['records', 'records']] as const
 
-function Why({ of: { story, kept_since } }: { of: Story }) {
-  const [text, type] = useState('')
-  const [all, showAll] = useState(false)
-  const found = useMemo(() => {
-    const wanted = text.toLowerCase()
-    return story.filter(({ fact, reason, type, seq }) => `${fact} ${reason} ${type} #${seq}`.toLowerCase().includes(wanted))
-  }, [story, text])
-  const shown = all ? found : found.slice(-SHOWN)
+type Told = { seq: number; at: string; text: ReactNode; words: string }
+
+function Why({ of }: { of: Story }) {
+  const [narrowed, narrow] = useNarrow()
+  const depth = narrowed.get('depth') ?? ''
+  const sentences = useMemo(
+    () =>
+      of.story
+        .filter(({ decision }) => decision || depth !== 'decisions')
+        .map(({ seq, at, type, fact, reason }): Told => ({
+          seq,
+          at,
+          words: `${fact} ${reason} ${type}`,
+          text: <><Words text={fact} />{reason && <span className="quiet"> – <Words text={reason} /></span>}</>,
+        })),
+    [of.story, depth],
+  )
+  const choice = <Choice label="How deep" value={depth} choose={one => narrow('depth', one)} of={DEPTHS} />
   return (
     <Section name="why" title="Why">
+      {depth === 'records' ? <Records issue={of.issue.issue} choice={choice} /> : <Lines lines={sentences} word="line" choice={choice} />}
+      {of.kept_since && <p className="quiet">The story is kept from <When at={of.kept_since} /> on.</p>}
+    </Section>
+  )
+}
+
+function Records({ issue, choice }: { issue: string; choice: ReactNode }) {
+  const asked = useInfiniteQuery({
+    queryKey: ['records', issue],
+    initialPageParam: 0,
+    queryFn: ({ pageParam }) => asks.records(issue, pageParam),
+    getNextPageParam: page => page.next ?? undefined,
+  })
+  const lines = (asked.data?.pages ?? []).flatMap(page => page.items).map(({ seq, at, kind, type, run }): Told => ({
+    seq,
+    at,
+    words: `${type} ${kind} ${run ?? ''}`,
+    text: <>{type} <span className="quiet">{kind}{run && ` ${run}`}</span></>,
+  }))
+  return (
+    <>
+      <Trouble of={asked} />
+      {asked.isPending ? <Loading /> : <Lines lines={lines} word="record" choice={choice} />}
+      {asked.hasNextPage && <button onClick={() => void asked.fetchNextPage()} disabled={asked.isFetchingNextPage}>Show what comes behind</button>}
+    </>
+  )
+}
+
+function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: ReactNode }) {
+  const [text, type] = useState('')
+  const [all, showAll] = useState(false)
+  const wanted = text.toLowerCase()
+  const found = lines.filter(({ words, seq }) => `${words} #${seq}`.toLowerCase().includes(wanted))
+  const shown = all ? found : found.slice(-SHOWN)
+  return (
+    <>
       <form role="search" className="filter" onSubmit={event => event.preventDefault()}>
         <label>
           Only with
           <input type="search" value={text} onChange={event => type(event.target.value)} />
         </label>
-        <span role="status">{text ? `${figure(found.length)} of ${count(story.length, 'line')}` : count(story.length, 'line')}</span>
+        {choice}
+        <span role="status">{text ? `${figure(found.length)} of ${count(lines.length, word)}` : count(lines.length, word)}</span>
       </form>
-      {kept_since && <p className="quiet">The story is kept from <When at={kept_since} /> on.</p>}
       {shown.length < found.length && (
         <button onClick={() => showAll(true)}>Show the {figure(found.length - shown.length)} before</button>
       )}
@@ -111,37 +167,27 @@ function Why({ of: { story, kept_since } }: { of: Story }) {
           const before = shown[place - 1]
           const idle = before && !text ? Date.parse(line.at) - Date.parse(before.at) : 0
           return (
-            <li key={line.seq} data-step tabIndex={-1}>
+            <li key={line.seq} data-step data-newest={place === shown.length - 1 || undefined} tabIndex={-1}>
               {idle > GAP && <p className="gap">{span(idle)} nothing</p>}
               <When at={line.at} />
-              <span>
-                <Words text={line.fact} />
-                {line.reason && (
-                  <span className="quiet">
-                    {' '}
-                    – <Words text={line.reason} />
-                  </span>
-                )}
-              </span>
+              <span>{line.text}</span>
               <Link href={to.record(line.seq)}>#{line.seq}</Link>
             </li>
           )
         })}
       </ol>
-    </Section>
+    </>
   )
 }
 
 // --- evidence ---------------------------------------------------------------------------------------------------
 
-type Check = { check_id: string; type: string; status: string; message: string; proves_nothing?: boolean }
-type Verification = { status: string; tree: string | null; commit: string | null; isolated: boolean | null; waived: string[]; checks: Check[]; log: string | null }
-type Looked = { at: string; status: string; branch: string; commit: string; passed: number; failed: number; skipped: number; failures: string[] }
+type Check = { check_id: string; status: string; message: string; proves_nothing?: boolean }
 
 export function Checks({ checks, waived = [] }: { checks: Check[]; waived?: string[] }) {
-  const row = ({ check_id, type, status, message, proves_nothing }: Check): [string, ...ReactNode[]] => [
+  const row = ({ check_id, status, message, proves_nothing }: Check): [string, ...ReactNode[]] => [
     check_id,
-    <>{check_id} <span className="quiet">{type}</span></>,
+    check_id,
     <Mark {...(CHECKS[status] ?? CHECKS.skipped!)}>{status}</Mark>,
     <>
       {proves_nothing && status === 'passed' && <b>it passed before any work, too: it proves nothing; </b>}
@@ -152,40 +198,12 @@ export function Checks({ checks, waived = [] }: { checks: Check[]; waived?: stri
   return <Table heads={['Check', 'Found', 'What it says']} rows={checks.map(row)} />
 }
 
-function Evidence({ of }: { of: Story }) {
-  const verification = of.verification as unknown as Verification | null
-  const log = of.verification_log as unknown as Looked[]
-  const { landing } = of
+function Evidence({ of: { verification, verification_log: log } }: { of: Story }) {
   return (
     <>
       <Section name="checks" title="Checks">
-        {verification?.checks.length ? (
-          <>
-            <p>
-              {verification.status}
-              {verification.tree && <>, of the git tree <code>{verification.tree}</code></>}
-              {verification.commit && <>, commit <code>{verification.commit}</code></>}
-              {verification.isolated !== null && (verification.isolated ? ', in a sandbox' : ', without a sandbox')}
-            </p>
-            <Checks checks={verification.checks} waived={verification.waived} />
-            {verification.log && <pre tabIndex={0}>{verification.log}</pre>}
-          </>
-        ) : <Empty>Nothing was verified. `ashep criteria` sets what is checked of an issue.</Empty>}
+        {verification?.checks.length ? <Found of={verification} /> : <Empty>Nothing was verified. `ashep criteria` sets what is checked of an issue.</Empty>}
       </Section>
-      {landing && (
-        <Section name="landing" title="Landing">
-          <Facts
-            className=""
-            of={[
-              <b>{landing.state.replaceAll('_', ' ')}</b>,
-              landing.onto && `onto ${landing.onto}`,
-              landing.commit && <code>{landing.commit}</code>,
-              landing.due && <>again at <When at={landing.due} /></>,
-            ]}
-          />
-        </Section>
-      )}
-      {of.files && <Files of={of.files} />}
       {log.length > 0 && (
         <Section name="log" title="Verifications">
           <Table
@@ -207,14 +225,64 @@ function Evidence({ of }: { of: Story }) {
   )
 }
 
-type Value = NonNullable<Story['files']>[string]
-const lines = (value: Value) => (Array.isArray(value) ? value.map(one => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n') : String(value))
-
-const Files = ({ of }: { of: NonNullable<Story['files']> }) => (
-  <Section name="files" title="Files">
-    <Pairs of={Object.entries(of).map(([name, value]) => [name.replaceAll('_', ' '), lines(value)])} />
-  </Section>
+const Found = ({ of: { status, tree, commit, isolated, checks, waived, log } }: { of: Verification }) => (
+  <>
+    <p>
+      {status}
+      {tree && <>, of the git tree <code>{tree}</code></>}
+      {commit && <>, commit <code>{commit}</code></>}
+      {isolated !== null && (isolated ? ', in a sandbox' : ', without a sandbox')}
+    </p>
+    <Checks checks={checks} waived={waived} />
+    {log && <pre tabIndex={0}>{log}</pre>}
+  </>
 )
+
+// --- landing ----------------------------------------------------------------------------------------------------
+
+const WAYS: Record<string, string> = {
+  queued: 'waits for its turn to land',
+  integrating: 'is brought onto the newest base',
+  verifying: 'is checked as it is to land',
+  moving: 'stands on the newest base; the branch is to follow',
+  opening: 'its pull request is being opened',
+  pull_request: 'is to be merged by people',
+  waits: 'waits for the base',
+  landed: 'landed',
+  branch: 'stays on its branch',
+}
+
+function Landing({ of: { landing, files, issue } }: { of: Story }) {
+  return (
+    <>
+      <Section name="landing" title="Landing">
+        {landing ? (
+          <Pairs
+            of={[
+              ['Its work', WAYS[landing.state] ?? landing.state],
+              ['Onto', landing.onto],
+              ['Commit', landing.commit && <code>{landing.commit}</code>],
+              ['Tried again', landing.due && <When at={landing.due} />],
+            ]}
+          />
+        ) : <Empty>Its work is not on its way yet: it lands once its policy has come to close.</Empty>}
+      </Section>
+      {files && (
+        <Section name="files" title="Files">
+          <Facts of={issue.changes ? [count(issue.changes.files, 'file'), files.lines && `+${files.lines[0]} −${files.lines[1]} lines`] : []} />
+          <Pairs
+            of={[
+              ['Created', files.created.join('\n')],
+              ['Modified', files.modified.join('\n')],
+              ['Deleted', files.deleted.join('\n')],
+              ['Not named', files.more > 0 && figure(files.more)],
+            ]}
+          />
+        </Section>
+      )}
+    </>
+  )
+}
 
 // --- usage ------------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { Link } from 'wouter'
-import { api, asks, got, type Issue, type State, told } from './api'
+import { api, asks, got, type Running as AtWork, type State, told, type Waiting as Asking } from './api'
 import { Card, type Shown } from './Card'
-import { count, short, STATES, to } from './look'
-import { Ago, Empty, H1, Loading, Section, Table, Trouble, useWide } from './parts'
+import { count, figure, short, span, STATES, to } from './look'
+import { Ago, Empty, H1, Loading, Section, Table, Trouble, useNow, useWide } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
 
@@ -27,7 +27,7 @@ export function Now() {
                   <PolicyGraph policies={data.policies} />
                 </Suspense>
               )}
-              <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.length > 0} />
+              <Running running={data.running} daemon={data.daemon.running} paused={data.daemon.pauses.some(pause => pause.provider === null)} />
               {!wide && <Phases policies={data.policies} />}
             </div>
           </div>
@@ -54,7 +54,7 @@ function Chips({ counts }: { counts: Partial<Record<State, number>> }) {
 // --- what waits -------------------------------------------------------------------------------------------------
 
 /** Cards stay where they are while one has the focus, and one that was answered elsewhere stays until it is dismissed. */
-function merged(before: Shown[], waiting: Issue[], still: boolean): Shown[] {
+function merged(before: Shown[], waiting: Asking[], still: boolean): Shown[] {
   const known = new Map(waiting.map(issue => [issue.issue, issue]))
   const kept = before.map(({ issue }) => ({ issue: known.get(issue.issue) ?? issue, gone: !known.has(issue.issue) }))
   const there = new Set(before.map(({ issue }) => issue.issue))
@@ -66,13 +66,13 @@ function merged(before: Shown[], waiting: Issue[], still: boolean): Shown[] {
 
 const inCards = () => document.activeElement?.closest('.cards') != null
 
-function useCards(waiting: Issue[]): [Shown[], (which: (card: Shown) => boolean) => void] {
+function useCards(waiting: Asking[]): [Shown[], (which: (card: Shown) => boolean) => void] {
   const [cards, set] = useState<Shown[]>(() => merged([], waiting, false))
   useEffect(() => set(before => merged(before, waiting, inCards())), [waiting])
   return [cards, which => set(before => before.filter(card => !which(card)))]
 }
 
-function Waiting({ waiting, running }: { waiting: Issue[]; running: number }) {
+function Waiting({ waiting, running }: { waiting: Asking[]; running: number }) {
   const [cards, dismiss] = useCards(waiting)
   const gone = cards.filter(card => card.gone).length
   return (
@@ -93,18 +93,21 @@ function Waiting({ waiting, running }: { waiting: Issue[]; running: number }) {
 
 // --- what runs --------------------------------------------------------------------------------------------------
 
-function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolean; paused: boolean }) {
+function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boolean; paused: boolean }) {
   return (
     <Section name="running" title="Running">
       {running.length ? (
         <Table
-          heads={['Issue', 'Run', 'For']}
-          numbers={1}
-          rows={running.map(({ issue, title, run, phase, since, reason }) => [
+          className="running"
+          heads={['Issue', 'Run', 'For', 'Last sign', 'Tokens', '']}
+          rows={running.map(({ issue, title, phase, since, reason, at_work: run }) => [
             issue,
             <><Link data-step href={to.issue(issue)}>{issue}</Link> <span className="quiet">{title}</span></>,
-            <span className="short" title={reason}>{run ? <Link href={to.run(run)}>{short(run)}</Link> : (phase ?? reason)}</span>,
-            <Ago at={since} />,
+            run ? <><Link href={to.run(run.run)}>{short(run.run)}</Link> <span className="quiet">{run.agent}</span></> : <span title={reason}>{phase ?? reason}</span>,
+            run?.started_at && run.deadline ? <Limit from={run.started_at} until={run.deadline} /> : <Ago at={run?.started_at ?? since} />,
+            run?.last && <><span className="small">last sign </span><Ago at={run.last} /> ago</>,
+            run && <>{figure(run.tokens)}<span className="small"> tokens</span></>,
+            daemon && <Cancel issue={issue} />,
           ])}
         />
       ) : (
@@ -112,6 +115,27 @@ function Running({ running, daemon, paused }: { running: Issue[]; daemon: boolea
       )}
       {daemon && !paused && <Pause />}
     </Section>
+  )
+}
+
+/** For how long a run goes on, of the time that it may take. */
+function Limit({ from, until }: { from: string; until: string }) {
+  const [now, begun, end] = [useNow(), Date.parse(from), Date.parse(until)]
+  const said = `${span(now - begun)} of ${span(end - begun)}`
+  return <span className="limit">{said}<meter aria-label={`time: ${said}`} max={end - begun} value={Math.max(0, now - begun)} /></span>
+}
+
+function Cancel({ issue }: { issue: string }) {
+  const [sure, ask] = useState(false)
+  const cancel = useMutation({ mutationFn: () => got(api.POST('/api/v1/cancel', { body: { target: issue } })), onSettled: () => ask(false) })
+  if (cancel.data || cancel.error) return <span role="status">{cancel.error ? told(cancel.error) : 'cancelled and parked'}</span>
+  if (!sure) return <button aria-label={`Cancel ${issue}`} onClick={() => ask(true)}>Cancel</button>
+  return (
+    <span className="sure">
+      Stop its run and park it?
+      <button disabled={cancel.isPending} onClick={() => cancel.mutate()}>Cancel {issue}</button>
+      <button disabled={cancel.isPending} onClick={() => ask(false)}>No</button>
+    </span>
   )
 }
 

@@ -3,12 +3,12 @@ import { useMemo, useState } from 'react'
 import { Link } from 'wouter'
 import { asks, type Policy, type State } from './api'
 import Flow, { type Arrow, type Box } from './Flow'
-import { count, STATES, to } from './look'
+import { count, figure, STATES, to } from './look'
 import { Empty, Section, Table } from './parts'
 
-const SIZE = { width: 124, height: 54 }
-const STEP = { x: 206, y: 78 }
-const HEIGHT = 240
+const SIZE = { width: 146, height: 72 }
+const STEP = { x: 226, y: 96 }
+const HEIGHT = 290
 const FAILURES = new Set(['failed', 'partial', 'timed out', 'stalled'])
 const ENDS: Record<string, { as: State; state?: State }> = {
   close: { as: 'closed', state: 'closed' },
@@ -16,16 +16,17 @@ const ENDS: Record<string, { as: State; state?: State }> = {
   ask: { as: 'person' },
 }
 
-type Bundle = { source: string; target: string; kind: string; moves: string[]; findings: string[] }
+type Bundle = { source: string; target: string; kind: string; moves: string[]; findings: string[]; taken: number }
 
 /** All moves of a kind that lead from one box to another, together. */
 function bundles(edges: Policy['edges']): Bundle[] {
   const found = new Map<string, Bundle>()
-  for (const { source, target, kind, move, findings } of edges) {
+  for (const { source, target, kind, move, findings, taken } of edges) {
     const key = [source, target, kind].join('\n')
-    const one = found.get(key) ?? { source, target, kind, moves: [], findings: [] }
+    const one = found.get(key) ?? { source, target, kind, moves: [], findings: [], taken: 0 }
     one.moves.push(move)
     one.findings.push(...findings)
+    one.taken += taken ?? 0
     found.set(key, one)
   }
   return [...found.values()]
@@ -34,13 +35,17 @@ function bundles(edges: Policy['edges']): Bundle[] {
 const named = (moves: string[]) =>
   moves.length === FAILURES.size && moves.every(move => FAILURES.has(move)) ? 'any failure' : moves.join(', ').replaceAll('_', ' ')
 
+type Stand = (typeof STATES)[State]
+const inStates = (states: Policy['phases'][number]['states'], say: (state: Stand) => string) =>
+  (Object.keys(STATES) as State[]).flatMap(state => (states?.[state] ? [`${say(STATES[state])} ${figure(states[state])}`] : []))
+
 /** Phases on a line in the policy's order, ends in the last column; what leads back is an arc above, failures go below. */
 function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
   const steps = phases.filter(one => one.kind !== 'end')
   const ends = phases.filter(one => one.kind === 'end')
   const column = new Map(phases.map(one => [one.name, one.kind === 'end' ? steps.length : steps.indexOf(one)]))
   const lane = new Map(ends.map((one, place) => [one.name, place]))
-  const boxes = phases.map(({ name, kind, issues, capabilities, findings }): Box => {
+  const boxes = phases.map(({ name, kind, issues, states, capabilities, findings }): Box => {
     const end = ENDS[name]
     const as = kind === 'end' ? (end?.as ?? 'closed') : kind === 'human' ? 'person' : issues ? 'running' : 'not_eligible'
     const needs = capabilities.filter(one => one !== name).join(', ')
@@ -49,24 +54,25 @@ function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
       x: (column.get(name) ?? 0) * STEP.x,
       y: (lane.get(name) ?? 0) * STEP.y,
       title: name,
-      lines: [issues === null ? '' : count(issues, 'issue'), findings.join(', ') || needs].filter(Boolean),
-      sign: kind === 'agent' ? '▶' : STATES[as].sign,
+      lines: [issues === null ? '' : issues ? inStates(states, ({ sign }) => sign).join(' · ') : 'no issue', findings.length ? `✕ ${findings.join(', ')}` : needs].filter(Boolean),
+      said: [issues === null ? '' : count(issues, 'issue'), ...inStates(states, ({ word }) => word), ...findings, needs].filter(Boolean).join(', '),
+      sign: '',
       as,
       shape: kind === 'agent' ? undefined : kind,
       bad: findings.length > 0,
       href: kind !== 'end' ? to.issues({ policy, phase: name }) : end?.state && to.issues({ policy, state: end.state }),
     }
   })
-  const arrows = bundles(edges).map(({ source, target, kind, moves, findings }, place): Arrow => {
+  const arrows = bundles(edges).map(({ source, target, kind, moves, findings, taken }, place): Arrow => {
     const [from = 0, into = 0] = [column.get(source), column.get(target)]
     const way = into <= from ? 'over' : into === from + 1 && kind !== 'failure' && !lane.get(target) ? 'on' : lane.get(target) ? 'under' : 'over'
     return {
       id: `${place}`,
       source,
       target,
-      label: named(moves),
+      label: `${findings.length ? '✕ ' : ''}${named(moves)}${taken ? ` ×${figure(taken)}` : ''}`,
       way,
-      rise: 34 + 20 * Math.abs(into - from),
+      rise: 34 + 26 * Math.abs(into - from),
       dashed: kind === 'failure' || kind === 'deadline',
       bad: findings.length > 0,
     }
@@ -95,7 +101,7 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
       {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={HEIGHT} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
-          {severity} {code}: {phase && `${phase}: `}
+          {severity} {code}: {phase && <><Link href={to.issues({ policy: policy.policy, phase })}>{phase}</Link>: </>}
           {message}
         </p>
       ))}
@@ -114,7 +120,7 @@ function AsTable({ policy: { policy, phases, edges } }: { policy: Policy }) {
           name,
           kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
           issues,
-          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}`).join('; '),
+          bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? ` (taken ${figure(one.taken)} times)` : ''}`).join('; '),
         ])}
       />
     </details>

@@ -5,6 +5,9 @@ import type { components, paths } from './api-types'
 type Schemas = components['schemas']
 export type Issue = Schemas['Issue']
 export type State = Issue['state']
+export type Waiting = Schemas['Waiting']
+export type Running = Schemas['Running']
+export type Way = Schemas['Way']
 export type Story = Schemas['IssueStory']
 export type Course = Schemas['Course']
 export type RunRecord = Schemas['RunRecord']
@@ -12,6 +15,7 @@ export type Run = Schemas['Run']
 export type Policy = Schemas['Policy']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
+export type Verification = NonNullable<Story['verification']>
 export type Line = Schemas['Report']['sections'][string][number]
 export type TimelineData = Schemas['Timeline']
 
@@ -175,6 +179,11 @@ export const asks = {
     queryKey: ['run', issue, run],
     queryFn: () => got(api.GET('/api/v1/runs/{issue}/{run}', { params: { path: { issue, run } } })),
   }),
+  found: (q: string) => ({
+    queryKey: ['found', q],
+    queryFn: () => got(api.GET('/api/v1/issues', { params: { query: { q, limit: 12 } } })),
+  }),
+  records: (issue: string, after: number) => got(api.GET('/api/v1/records', { params: { query: { issue, after, limit: 500 } } })),
   policy: (policy: string) => ({
     queryKey: ['policy', policy],
     queryFn: () => got(api.GET('/api/v1/policies/{policy}', { params: { path: { policy } } })),

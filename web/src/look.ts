@@ -86,10 +86,16 @@ export const money = (cost: number) => cost.toFixed(cost > 0 && cost < 0.1 ? 4 :
 
 export type Finding = { text: string; as: State }
 
+function touched({ files, added, removed }: NonNullable<Issue['changes']>): string {
+  const lines = added === null || removed === null ? '' : `+${number.format(added)} −${number.format(removed)} in `
+  return `± ${lines}${count(files, 'file')}`
+}
+
 /** What a person should know of an issue's work before answering, the worst first. */
-export function evidence({ verification, flags }: Issue): Finding[] {
+export function evidence({ verification, flags, changes }: Issue): Finding[] {
   const found: Finding[] = flags.map(flag => ({ text: `! touches ${flag}`, as: 'person' }))
-  if (!verification) return [...found, { text: '– nothing was verified', as: 'not_eligible' }]
+  const more: Finding[] = changes ? [{ text: touched(changes), as: 'not_eligible' }] : []
+  if (!verification) return [...found, { text: '– nothing was verified', as: 'not_eligible' }, ...more]
   const { summary, green_before: before, changed, waived } = verification
   if (summary.failed) found.push({ text: `✕ ${summary.failed} of ${count(summary.total, 'check')} failed`, as: 'parked' })
   if (changed === false) found.push({ text: '! the work changes nothing', as: 'person' })
@@ -98,5 +104,5 @@ export function evidence({ verification, flags }: Issue): Finding[] {
   if (summary.passed) found.push({ text: `✓ ${summary.passed} of ${count(summary.total, 'check')} passed`, as: 'closed' })
   if (summary.skipped) found.push({ text: `– ${summary.skipped} left out`, as: 'not_eligible' })
   if (!summary.total) found.push({ text: `– ${verification.status}: there are no checks`, as: 'not_eligible' })
-  return found
+  return [...found, ...more]
 }

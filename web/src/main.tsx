@@ -3,7 +3,7 @@ import { Component, lazy, type ReactNode, StrictMode, Suspense, useEffect, useSt
 import { createRoot } from 'react-dom/client'
 import { Route, Switch, useLocation } from 'wouter'
 import { current, enter, onSession, queries } from './api'
-import { Frame, SCHEME, shine } from './Frame'
+import { dialogs, Frame, SCHEME, shine } from './Frame'
 import { watch } from './live'
 import { Now } from './Now'
 import { Coded, H1, Loading } from './parts'
@@ -18,6 +18,7 @@ const parts = {
   run: () => import('./Run'),
   report: () => import('./Report'),
   record: () => import('./Record'),
+  dialogs,
 }
 const Issues = lazy(() => parts.lists().then(({ Issues }) => ({ default: Issues })))
 const Runs = lazy(() => parts.runs().then(({ Runs }) => ({ default: Runs })))

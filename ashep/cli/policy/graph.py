@@ -10,7 +10,8 @@ from ashep.cli.place import configured, picture
 from ashep.errors import UsageError
 from ashep.views import graph
 from ashep.views.graph import Picture
-from ashep.views.policies import configuration, drawn, policy_named
+from ashep.views.policies import configuration, counted, drawn, policy_named
+from ashep.views.taken import Taken
 
 FORMATS = ("mermaid", "dot", "json", "text")
 Name = Annotated[
@@ -46,6 +47,10 @@ def policy_graph(
     if live:
         with picture(folder / "state") as seen:
             issues = graph.counts(seen.database, name)
+            if form == "json":
+                told = graph.as_json(drawn(policies, agents, settings, name, issues))
+                screen.data(counted(told, graph.stands(seen.database, name), Taken().of(seen.database, name)))
+                return
     _print(drawn(policies, agents, settings, name, issues), form)
 
 

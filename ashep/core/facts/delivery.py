@@ -60,6 +60,8 @@ class FileMap:
     deleted: tuple[str, ...] = ()
     more: int = 0
     """How many paths are not named, because there are so many."""
+    lines: tuple[int, int] | None = None
+    """How many lines it adds and removes; None: nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def shortened(files: FileMap) -> FileMap:
             else:
                 more += 1
         named.append(tuple(shown))
-    return FileMap(*named, more=more)
+    return FileMap(*named, more=more, lines=files.lines)
 
 
 # --- what is seen -------------------------------------------------------------------------------------------------

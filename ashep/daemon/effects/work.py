@@ -105,7 +105,10 @@ class WorkEffects:
             return replace(sealed, files=delivery.FileMap())
         settings, named = world.settings, named_by(world.settings, world.policies)
         impact = await assess(self._means.of(settings).diffs, own.fits, sealed.head, settings.impact, named)
-        return replace(sealed, flags=impact.raised, files=delivery.shortened(impact.files))
+        files = delivery.shortened(impact.files)
+        if files != delivery.FileMap():
+            files = replace(files, lines=(impact.added, impact.removed))
+        return replace(sealed, flags=impact.raised, files=files)
 
     async def fork(self, flow: Flow, settings: Settings) -> str:
         """Give the commit where the issue's branch and the one that it must fit last were one; empty: none is known."""

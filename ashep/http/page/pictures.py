@@ -25,7 +25,7 @@ from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.picture import Picture, daemon_of, disk_of, opened, servers_of
 from ashep.store.reader import stale
-from ashep.views import Data, attempts, graph, listing, policies, report, standing, story, times, usage
+from ashep.views import Data, attempts, graph, listing, policies, report, standing, story, taken, times, usage
 
 AT_ONCE = 4
 """Reads at one time; others wait."""
@@ -58,6 +58,7 @@ class Pictures:
     """Who asks git or an agent server: a few at one time."""
     _reads: anyio.CapacityLimiter | None = None
     _drawn: policies.Drawn | None = None
+    _taken: taken.Taken = field(default_factory=taken.Taken)
     _draws: threading.Lock = field(default_factory=threading.Lock)
     _timeline: shown.Timeline | None = None
     _columns: threading.Lock = field(default_factory=threading.Lock)
@@ -243,7 +244,9 @@ class Pictures:
 
         def look(seen: Picture) -> Data | None:
             known = self._policies().all().get(name)
-            return known and policies.counted(known, graph.counts(seen.database, name))
+            with self._draws:
+                went = self._taken.of(seen.database, name)
+            return known and policies.counted(known, graph.stands(seen.database, name), went)
 
         return await self._told(shown.Policy, look, f"there is no policy {name}")
 

@@ -2,10 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
+from ashep.core.analysis.ahead import Reply
 from ashep.core.runs.record import RunRecord
 from ashep.http.models import Answer, Given, TicketId
+from ashep.http.page.daemon import Daemon
+from ashep.http.page.evidence import Files, LookedInto, Result, Verification
 from ashep.views.listing import MOST
 from ashep.views.usage import KINDS
 
@@ -24,12 +27,43 @@ class _Picture(Answer):
 # --- where issues stand -------------------------------------------------------------------------------------------
 
 
+class Way(Answer):
+    """Where an answer leads, by the rules of the core as they are now."""
+
+    answer: Reply
+    kind: Literal["phase", "person", "close", "park", "run"]
+    """run: the run that asked goes on."""
+    target: str
+    visit: int | None
+    """The how manieth of the phase that would be."""
+    times: int | None
+    """The how manieth of its cycle, which may have `most`."""
+    most: int | None
+    afresh: bool
+    """A cycle begins with it: limits and visits count from one."""
+    onto: str | None
+    """The branch that the work is to land on."""
+    by_pull_request: bool
+    why: str | None
+    """Of parking."""
+
+
 class Question(Answer):
     """What a person is asked."""
 
     phase: str
     text: str
+    kind: Literal["approval", "input"]
+    """approval: a yes or no · input: words, of a run that waits in its session."""
+    about: Literal["phase", "proof", "change", "permission", "question"]
+    """Of an approval what it is about: a phase of the policy, or an agent's question there; whether work passes that
+    falls short (proof); whether it lands (change). Of an input: leave to use a tool, or a question."""
+    options: list[str]
+    """What an agent offers as answers; another text answers it, too."""
+    several: bool
+    """More than one option may be chosen, with commas."""
     asked: str | None
+    follows: list[Way]
 
 
 class Counted(Answer):
@@ -53,6 +87,15 @@ class Proof(Answer):
     green_before: int
     """Checks that passed before any work, too, and so prove nothing."""
     summary: Counted
+
+
+class Changes(Answer):
+    """What the work changes."""
+
+    files: int
+    added: int | None
+    """Lines; null: nobody counted."""
+    removed: int | None
 
 
 class Landing(Answer):
@@ -88,45 +131,46 @@ class Issue(Answer):
     runs: int
     verification: Proof | None
     flags: list[str]
+    changes: Changes | None
     landing: Landing | None
 
 
-class Trees(Answer):
-    """Work trees of closed issues that are kept."""
+class Used(Answer):
+    """What runs used."""
 
-    kept: int
-    next: str | None
-    """When the next of them goes."""
+    runs: int
+    tokens: int
+    cost: float
 
 
-class Daemon(Answer):
-    """What is true of everything, as `ashep status --json` has it."""
+class Waiting(Issue):
+    """An issue that waits for a person."""
 
-    running: bool
-    pid: int | None = None
-    since: str | None = None
-    version: str | None = None
-    behind: bool = False
-    """It has not drawn everything yet."""
-    ended: str | None = None
-    why: str | None = None
-    """Why it ended."""
-    disk: Literal["ok", "low"] = "ok"
-    findings: int
-    """Of the last audit."""
-    pauses: list[dict[str, JsonValue]]
-    budgets: list[dict[str, JsonValue]]
-    """Limits that were passed and still count."""
-    notices: list[dict[str, JsonValue]]
-    runners: list[dict[str, JsonValue]]
-    workspace: str | None
-    edit: dict[str, JsonValue] | None
-    """The last edit of the user's files, where it cannot be used."""
-    providers: list[dict[str, JsonValue]]
-    """Those that take nothing."""
-    journal: dict[str, JsonValue] | None
-    trees: Trees
-    servers: dict[str, JsonValue] | None = None
+    used: Used
+
+
+class AtWork(Answer):
+    """A run that is under way."""
+
+    run: str
+    agent: str
+    runner: str
+    provider: str | None
+    model: str | None
+    planned_at: str
+    started_at: str | None
+    tokens: int
+    cost: float
+    last: str | None
+    """When a record last told of it."""
+    deadline: str | None
+    """When it is stopped."""
+
+
+class Running(Waiting):
+    """An issue that is worked on."""
+
+    at_work: AtWork | None
 
 
 class Now(_Picture):
@@ -135,8 +179,8 @@ class Now(_Picture):
     at: str
     daemon: Daemon
     counts: dict[State, int]
-    waiting: list[Issue]
-    running: list[Issue]
+    waiting: list[Waiting]
+    running: list[Running]
     policies: list[str]
 
 
@@ -171,6 +215,8 @@ class Sentence(Answer):
     fact: str
     reason: str
     trace: int
+    decision: bool
+    """Whether it is one of ashep's."""
 
 
 class Dependency(Answer):
@@ -179,14 +225,6 @@ class Dependency(Answer):
     issue: str
     type: str
     state: State | None
-
-
-class Used(Answer):
-    """What runs used."""
-
-    runs: int
-    tokens: int
-    cost: float
 
 
 class IssueStory(_Picture):
@@ -198,9 +236,9 @@ class IssueStory(_Picture):
     """From when on the story is told; null: from its beginning."""
     story: list[Sentence]
     under_way: list[str]
-    verification: dict[str, JsonValue] | None
-    verification_log: list[dict[str, JsonValue]]
-    files: dict[str, JsonValue] | None
+    verification: Verification | None
+    verification_log: list[LookedInto]
+    files: Files | None
     flags: list[str]
     landing: Landing | None
     usage: Used
@@ -267,6 +305,36 @@ class Other(Answer):
     why: str
 
 
+class OneModel(Answer):
+    """A provider's model."""
+
+    provider: str
+    model: str
+
+
+class Choice(Answer):
+    """Why an agent was chosen."""
+
+    agent: str
+    why: str
+    others: list[Other]
+    slug: str | None
+    model: OneModel | None
+    capabilities: list[str]
+    timeout: str
+
+
+class Verified(Answer):
+    """What checks found in what a run left."""
+
+    at: str
+    commit: str | None
+    tree: str | None
+    changed: bool | None
+    isolated: bool | None
+    results: list[Result]
+
+
 class PromptSent(Answer):
     """A prompt of a run."""
 
@@ -301,13 +369,13 @@ class Run(_Picture):
     """Everything that is known of a run."""
 
     run: RunRecord
-    choice: dict[str, JsonValue]
+    choice: Choice | None
     """Why this agent, and why not the others."""
     prompts: list[PromptSent]
     turns: list[TurnRead]
     rejected: list[Rejected]
     commits: list[str]
-    verified: list[dict[str, JsonValue]]
+    verified: list[Verified]
 
 
 class Words(Answer):
@@ -425,6 +493,8 @@ class Phase(Answer):
     capabilities: list[str]
     issues: int | None
     findings: list[str]
+    states: dict[State, int] | None
+    """How many of the issues there are in which state."""
 
 
 class Move(Answer):
@@ -435,6 +505,8 @@ class Move(Answer):
     target: str
     kind: str
     findings: list[str]
+    taken: int | None
+    """How often issues went along it, as far as records are kept."""
 
 
 class Finding(Answer):

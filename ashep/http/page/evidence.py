@@ -1,0 +1,62 @@
+"""Evidence about an issue's work in full, as the page and programs are shown it."""
+
+from ashep.http.models import Answer
+
+
+class Check(Answer):
+    """What a check found."""
+
+    check_id: str
+    status: str
+    message: str
+    duration_ms: int
+    proves_nothing: bool
+    """It passed before any work, too."""
+
+
+class Result(Check):
+    """What a check found, and where that lies."""
+
+    output: str
+    """The blob of what it printed; empty: it printed nothing."""
+
+
+class Verification(Answer):
+    """The evidence about an issue's work."""
+
+    status: str
+    commit: str | None
+    tree: str | None
+    changed: bool | None
+    isolated: bool | None
+    """Whether the programs of checks ran in a sandbox; null: none ran."""
+    checks: list[Check]
+    log: str | None
+    waived: list[str]
+
+
+class LookedInto(Answer):
+    """One of the verifications of an issue's work."""
+
+    at: str
+    status: str
+    branch: str
+    commit: str
+    tree: str
+    criteria: str
+    passed: int
+    failed: int
+    skipped: int
+    failures: list[str]
+
+
+class Files(Answer):
+    """The files that a change touches."""
+
+    created: list[str]
+    modified: list[str]
+    deleted: list[str]
+    more: int
+    """How many are not named."""
+    lines: list[int] | None
+    """Added and removed; null: nobody counted."""
