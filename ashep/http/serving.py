@@ -212,6 +212,7 @@ async def _serve(
             group.start_soon(_until_told, server, tickets, live)
             if entrance is not None:
                 group.start_soon(let_in, state, os.environ, sessions, entrance, say)
+                group.start_soon(pictures.keep)  # as its holder: of several servers one does
             ready()
             await server.serve([listener])
             group.cancel_scope.cancel()

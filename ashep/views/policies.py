@@ -9,6 +9,7 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
+from ashep.core.state.world import World
 from ashep.errors import UsageError
 from ashep.views import Data, graph
 from ashep.views.graph import Picture
@@ -31,6 +32,27 @@ class Drawn:
             known = configuration(self.folder)
             self._told = {name: graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
             self._of = of
+        return self._told
+
+
+@dataclass
+class Recalled:
+    """Policies as they were in force, as JSON; of the last ones that were asked for they are drawn once."""
+
+    _of: object = None
+    _told: dict[str, Data] = field(default_factory=dict[str, Data])
+
+    def all(self, world: World) -> dict[str, Data]:
+        """Give each policy of a World by its name, in the order of the file."""
+        of = (world.policies, world.agents, world.settings)
+        if of != self._of:
+            policies, agents, settings = of
+            names = policies.policies if policies and agents else ()
+            told: dict[str, Data] = {}
+            for name in names:
+                assert policies is not None and agents is not None
+                told[name] = graph.as_json(drawn(policies, agents, settings, name, {}))
+            self._of, self._told = of, told
         return self._told
 
 

@@ -51,12 +51,16 @@ def now(database: Database | None, daemon: Data) -> Data:
 
     Issues are named in what is said of others, unlike in `status`.
     """
+    return {"daemon": of_all(database, daemon, str), **first(database)}
+
+
+def first(database: Database | None) -> Data:
+    """Say how many issues stand how, and of those that wait for a person or run where they stand."""
     wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
     entries = [entry(row) for row in database.execute(wanted)] if database else []
     entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
     known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
     return {
-        "daemon": of_all(database, daemon, str),
         "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
         "waiting": [one for one in entries if one["state"] == "person"],
         "running": [one for one in entries if one["state"] == "running"],

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { Link, useLocation, useSearch } from 'wouter'
 import { api, asks, current, type Daemon, got, leave, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
@@ -35,6 +35,7 @@ export function Frame({ children }: { children: ReactNode }) {
   const [place] = useLocation()
   const dialog = useRef<HTMLDialogElement>(null)
   const now = useQuery(asks.now())
+  const back = new URLSearchParams(useSearch()).has('at') && place === '/'
   useKeys(() => dialog.current?.showModal())
   return (
     <>
@@ -52,7 +53,7 @@ export function Frame({ children }: { children: ReactNode }) {
         </button>
       </header>
       <main id="main" tabIndex={-1}>
-        <Lines />
+        {!back && <Lines />}
         {now.isPending ? <Loading /> : children}
       </main>
       <Sending />

@@ -10,6 +10,7 @@ export type Course = Schemas['Course']
 export type RunRecord = Schemas['RunRecord']
 export type Run = Schemas['Run']
 export type Policy = Schemas['Policy']
+export type Then = Schemas['Then']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
 export type Line = Schemas['Report']['sections'][string][number]
@@ -176,6 +177,10 @@ export const asks = {
   policy: (policy: string) => ({
     queryKey: ['policy', policy],
     queryFn: () => got(api.GET('/api/v1/policies/{policy}', { params: { path: { policy } } })),
+  }),
+  then: (at: string, issue: string | null) => ({
+    queryKey: ['then', at, issue],
+    queryFn: () => got(api.GET('/api/v1/then', { params: { query: { at, issue: issue ?? undefined } } })),
   }),
 }
 
