@@ -19,7 +19,7 @@ from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryLanding
 from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
-from ashep.store.tables import issue_row
+from ashep.store.rows import issue_row
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
 

@@ -21,7 +21,7 @@ from ashep.ports.landing import Refused
 from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.store.reader import open_read_only
-from ashep.store.tables import landing, verification
+from ashep.store.rows import landing, verification
 from ashep.views import attempts, proof, standing
 from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate

@@ -33,7 +33,7 @@ from ashep.ports.clock import Clock
 from ashep.ports.runners import Runners
 from ashep.ports.tracker import Tracker
 from ashep.store.reader import NAME, open_read_only
-from ashep.store.tables import issue_row
+from ashep.store.rows import issue_row
 
 AGAIN = 5.0
 """Seconds between the two looks beside a running daemon."""

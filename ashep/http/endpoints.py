@@ -160,6 +160,11 @@ PAGE = (
         shown.Policy, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
     ),
     Operation(
+        "GET", f"{V1}/then", "then", "How everything stood at a moment, by the journal until then.",
+        shown.Then, lambda of, asked: of.pictures.then(asked.given.at, asked.given.issue), "read",
+        query=shown.WhichMoment, problems=(422,),
+    ),
+    Operation(
         "GET", f"{V1}/records", "records", "Records of the journal, in order, page by page.",
         shown.Records, lambda of, asked: of.pictures.records(asked.given), "read",
         query=shown.WhichRecords, problems=(422,),

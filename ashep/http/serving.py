@@ -300,6 +300,7 @@ async def _serve(
             group.start_soon(_until_told, server, tickets, live)
             if alone:
                 group.start_soon(let_in, state, os.environ, entrance, say)
+                group.start_soon(pictures.keep)  # as the one who lets people in: of several servers one does
             if sessions.devices is not None:
                 group.start_soon(sessions.devices.keep, say)
             ready()

@@ -22,6 +22,10 @@ Rows are a function of what the journal holds alone, and of what stands there fo
 writes (`follow`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale` says
 whether the picture is complete.
 
-Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `follow`, `reader`; `picture`, the database caught up with,
-also where no daemon runs, by the journal as `journal_reader` has it.
+``playback.db`` beside it holds Worlds at places of the journal, from which a moment of the past is folded. A server
+makes it, for itself and the commands alone.
+
+Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `rows` (an issue's), `follow`, `reader`; `picture`, the
+database caught up with, also where no daemon runs, by the journal as `journal_reader` has it; `checkpoints` and
+`playback`, which go back to a moment.
 """

@@ -27,6 +27,7 @@ from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
 from ashep.store.drawing import CHUNK, NOWHERE, Drawing, Position, Progress, Source
 from ashep.store.reader import NAME
+from ashep.store.rows import Row, issue_row
 from ashep.store.tables import (
     ALL,
     FACTS,
@@ -34,11 +35,9 @@ from ashep.store.tables import (
     ISSUES,
     META,
     RUNS,
-    Row,
     edit_json,
     entry_data,
     fact_row,
-    issue_row,
     limits_json,
     marks_json,
     notices_json,

@@ -6,7 +6,7 @@ Everything here is a function of the database's rows (`ashep.store` says what th
 about the daemon. Nothing heavy is imported: a command that only reads must be quick.
 
 Modules: `standing` (where every issue stands), `attempts` (runs), `story` (why an issue is where it is), `names` (ids
-of other issues taken out of a text), `times`.
+of other issues taken out of a text), `then` (how it stood at a moment), `times`.
 """
 
 import sqlite3

@@ -10,6 +10,7 @@ from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
+from ashep.core.state.world import World
 from ashep.errors import UsageError
 from ashep.views import Data, graph, taken
 from ashep.views.graph import Picture
@@ -35,14 +36,35 @@ class Drawn:
         return self._told
 
 
-def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[taken.Edge]) -> Data:
-    """Give a policy with how many issues are where, in which state, and how often each edge was taken."""
+@dataclass
+class Recalled:
+    """Policies as they were in force, as JSON; of the last ones that were asked for they are drawn once."""
+
+    _of: object = None
+    _told: dict[str, Data] = field(default_factory=dict[str, Data])
+
+    def all(self, world: World) -> dict[str, Data]:
+        """Give each policy of a World by its name, in the order of the file."""
+        of = (world.policies, world.agents, world.settings)
+        if of != self._of:
+            policies, agents, settings = of
+            names = policies.policies if policies and agents else ()
+            told: dict[str, Data] = {}
+            for name in names:
+                assert policies is not None and agents is not None
+                told[name] = graph.as_json(drawn(policies, agents, settings, name, {}))
+            self._of, self._told = of, told
+        return self._told
+
+
+def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[taken.Edge] | None) -> Data:
+    """Give a policy with how many issues are where, in which state, and how often each edge was taken, where known."""
     phases = [
         one if one["issues"] is None else one | {"issues": sum(there.values()), "states": there}
         for one in told["phases"]
         for there in (stands.get(one["name"], {}),)
     ]
-    return told | {"phases": phases, "edges": taken.spread(told["edges"], went)}
+    return told | {"phases": phases, "edges": told["edges"] if went is None else taken.spread(told["edges"], went)}
 
 
 def drawn(

@@ -51,19 +51,27 @@ def now(database: Database | None, daemon: Data) -> Data:
 
     Issues are named in what is said of others, unlike in `status`.
     """
+    found = first(database)
+    nothing = {"runs": 0, "tokens": 0, "cost": 0.0}
+    used: dict[str, Data] = _used(database) if database else {}
+    at_work = under_way(database)
+    waiting, running = (
+        [one | {"used": used.get(one["issue"], nothing)} for one in found[which]] for which in ("waiting", "running")
+    )
+    running = [one | {"at_work": at_work.get(str(one["run"]))} for one in running]
+    return {"daemon": of_all(database, daemon, str), **found, "waiting": waiting, "running": running}
+
+
+def first(database: Database | None) -> Data:
+    """Say how many issues stand how, and of those that wait for a person or run where they stand."""
     wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
     entries = [entry(row) for row in database.execute(wanted)] if database else []
     entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
     known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
-    nothing = {"runs": 0, "tokens": 0, "cost": 0.0}
-    used: dict[str, Data] = _used(database) if database else {}
-    at_work = under_way(database)
-    entries = [one | {"used": used.get(one["issue"], nothing)} for one in entries]
     return {
-        "daemon": of_all(database, daemon, str),
         "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
         "waiting": [one for one in entries if one["state"] == "person"],
-        "running": [one | {"at_work": at_work.get(str(one["run"]))} for one in entries if one["state"] == "running"],
+        "running": [one for one in entries if one["state"] == "running"],
     }
 
 

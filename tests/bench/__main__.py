@@ -15,6 +15,7 @@ from tests.bench import (
     landing,
     page,
     parallel,
+    playback,
     policies,
     sandboxes,
     scale,
@@ -28,7 +29,7 @@ from tests.bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "tabs", "suite",
+    "sandboxes", "kinds", "page", "tabs", "playback", "suite",
 )  # fmt: skip
 
 
@@ -82,6 +83,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
             changes=20 if quick else 1000,
         ),
         "tabs": with_tabs,
+        "playback": lambda: playback.measure(facts=20_000 if quick else 1_000_000, moments=5 if quick else 50),
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,

@@ -13,7 +13,7 @@ from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts.delivery import Remark, Tree
 from ashep.core.policy.policies import Phase, Verify
 from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget, Settings, WorkerSettings
-from ashep.store.tables import landing as landing_row
+from ashep.store.rows import landing as landing_row
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 

@@ -102,7 +102,7 @@ class World:
         places = Places(project, allowed, project.parent / "fetched")
         self.tickets = Tickets(self.tracker, self.annotations, self.verifier, self.outputs, places, self._now)
         self.folder = project / ".agent-shepherd"
-        pictures = Pictures(self.folder, self._now, self.said.append)
+        pictures = self.pictures = Pictures(self.folder, self._now, self.said.append)
         self.sessions = Sessions(TOKEN, lambda: self.clock.timestamp())
         self.live = Live(pictures)
         self.acts = Acts(pictures, self._now, lambda *given: self.tracker.as_actor(given[-1]))

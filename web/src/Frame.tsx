@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
-import { Link, useLocation } from 'wouter'
+import { Link, useLocation, useSearch } from 'wouter'
 import { api, asks, current, type Daemon, got, told } from './api'
 import { Sending } from './Card'
 import { useConnection } from './live'
@@ -27,6 +27,7 @@ export function Frame({ children }: { children: ReactNode }) {
   const [dialog, open] = useState<Asked | null>(null)
   const now = useQuery(asks.now())
   useKeys(open)
+  const back = new URLSearchParams(useSearch()).has('at') && place === '/'
   return (
     <>
       <a className="skip" href="#main">To the content</a>
@@ -46,7 +47,7 @@ export function Frame({ children }: { children: ReactNode }) {
         </button>
       </header>
       <main id="main" tabIndex={-1}>
-        <Lines />
+        {!back && <Lines />}
         {now.isPending ? <Loading /> : children}
       </main>
       <Sending />

@@ -1,20 +1,35 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Link } from 'wouter'
-import { api, asks, got, type Running as AtWork, type State, told, type Waiting as Asking } from './api'
+import { api, asks, got, type Policy, type Running as AtWork, type State, told, type Waiting as Asking } from './api'
 import { Card, type Shown } from './Card'
 import { count, figure, short, span, STATES, to } from './look'
-import { Ago, Empty, H1, Loading, Section, Table, Trouble, useNow, useWide } from './parts'
+import { Ago, Empty, H1, Loading, Section, Table, Trouble, useNarrow, useNow, useWide } from './parts'
 
 const PolicyGraph = lazy(() => import('./PolicyGraph'))
+const Back = lazy(() => import('./Then').then(({ Back }) => ({ default: Back })))
+const Then = lazy(() => import('./Then').then(({ Then }) => ({ default: Then })))
 
+/** Now; or with a moment in the address, how it stood then, and nothing of the present. */
 export function Now() {
+  const [search, set] = useNarrow()
+  const [at, issue] = [search.get('at'), search.get('issue')]
+  const { data } = useQuery(asks.now())
+  return (
+    <>
+      <H1 title={at ? 'As it stood' : data?.waiting.length ? `(${data.waiting.length}) Now` : 'Now'}>{at ? 'As it stood' : 'Now'}</H1>
+      <Suspense fallback={<div className="back" />}><Back at={at} issue={issue} choose={at => set('at', at)} /></Suspense>
+      {at ? <Suspense fallback={<Loading />}><Then at={at} issue={issue} /></Suspense> : <Present />}
+    </>
+  )
+}
+
+function Present() {
   const asked = useQuery(asks.now())
   const { data } = asked
   const wide = useWide()
   return (
     <>
-      <H1 title={data?.waiting.length ? `(${data.waiting.length}) Now` : 'Now'}>Now</H1>
       <Trouble of={asked} />
       {data ? (
         <>
@@ -37,19 +52,22 @@ export function Now() {
   )
 }
 
-function Chips({ counts }: { counts: Partial<Record<State, number>> }) {
+export function Chips({ counts, linked = true }: { counts: Partial<Record<State, number>>; linked?: boolean }) {
   return (
     <ul className="chips" aria-label="Issues by state">
       {(Object.keys(STATES) as State[]).map(state => (
         <li key={state} className={`s-${state}`}>
-          <Link href={to.issues({ state })}>
+          <Maybe href={linked && to.issues({ state })}>
             <i aria-hidden>{STATES[state].sign}</i> <b>{counts[state] ?? 0}</b> {STATES[state].word}
-          </Link>
+          </Maybe>
         </li>
       ))}
     </ul>
   )
 }
+
+const Maybe = ({ href, children }: { href: string | false; children: ReactNode }) =>
+  href ? <Link href={href}>{children}</Link> : <span>{children}</span>
 
 // --- what waits -------------------------------------------------------------------------------------------------
 
@@ -157,15 +175,19 @@ function Phases({ policies }: { policies: string[] }) {
 
 function PhasesOf({ policy }: { policy: string }) {
   const { data } = useQuery(asks.policy(policy))
-  if (!data?.phases.some(one => one.issues)) return null
+  return data ? <PhaseList policy={data} /> : null
+}
+
+export function PhaseList({ policy: { policy, phases }, linked = true }: { policy: Policy; linked?: boolean }) {
+  if (!phases.some(one => one.issues)) return null
   return (
     <Section name={`policy-${policy}`} title={`Policy ${policy}`}>
       <ol className="phases">
-        {data.phases
+        {phases
           .filter(one => one.issues !== null)
           .map(({ name, kind, issues }) => (
             <li key={name}>
-              {kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>} <b>{issues}</b>
+              <Maybe href={linked && kind !== 'end' && to.issues({ policy, phase: name })}>{name}</Maybe> <b>{issues}</b>
             </li>
           ))}
       </ol>

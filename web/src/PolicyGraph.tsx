@@ -40,7 +40,7 @@ const inStates = (states: Policy['phases'][number]['states'], say: (state: Stand
   (Object.keys(STATES) as State[]).flatMap(state => (states?.[state] ? [`${say(STATES[state])} ${figure(states[state])}`] : []))
 
 /** Phases on a line in the policy's order, ends in the last column; what leads back is an arc above, failures go below. */
-function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
+function placed({ policy, phases, edges }: Policy, linked: boolean): [Box[], Arrow[]] {
   const steps = phases.filter(one => one.kind !== 'end')
   const ends = phases.filter(one => one.kind === 'end')
   const column = new Map(phases.map(one => [one.name, one.kind === 'end' ? steps.length : steps.indexOf(one)]))
@@ -60,7 +60,7 @@ function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
       as,
       shape: kind === 'agent' ? undefined : kind,
       bad: findings.length > 0,
-      href: kind !== 'end' ? to.issues({ policy, phase: name }) : end?.state && to.issues({ policy, state: end.state }),
+      href: !linked ? undefined : kind !== 'end' ? to.issues({ policy, phase: name }) : end?.state && to.issues({ policy, state: end.state }),
     }
   })
   const arrows = bundles(edges).map(({ source, target, kind, moves, findings, taken }, place): Arrow => {
@@ -80,14 +80,15 @@ function placed({ policy, phases, edges }: Policy): [Box[], Arrow[]] {
   return [boxes, arrows]
 }
 
-export default function PolicyGraph({ policies }: { policies: string[] }) {
-  const found = useQueries({ queries: policies.map(asks.policy) })
+/** Policies as they are; or `then`, as they were, which lead to nothing of the present. */
+export default function PolicyGraph({ policies, then }: { policies: string[]; then?: Policy[] }) {
+  const found = useQueries({ queries: then ? [] : policies.map(asks.policy) })
   const [chosen, choose] = useState<string | null>(null)
-  const known = found.flatMap(({ data }) => (data ? [data] : []))
+  const known = then ?? found.flatMap(({ data }) => (data ? [data] : []))
   const many = (policy: Policy) => policy.phases.reduce((sum, one) => sum + (one.issues ?? 0), 0)
   const busiest = known.toSorted((a, b) => many(b) - many(a))[0]
   const policy = known.find(one => one.policy === chosen) ?? busiest
-  const graph = useMemo(() => (policy ? placed(policy) : null), [policy])
+  const graph = useMemo(() => (policy ? placed(policy, !then) : null), [policy, !then])
   return (
     <Section name="policy" title="Policy">
       {policies.length > 1 && (
@@ -97,7 +98,7 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
           ))}
         </select>
       )}
-      {policies.length === 0 && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
+      {policies.length === 0 && !then && <Empty>No policy can be read; `ashep policy check` says why.</Empty>}
       {graph && policy ? <Flow key={policy.policy} name={`Policy ${policy.policy}`} boxes={graph[0]} arrows={graph[1]} size={SIZE} height={HEIGHT} /> : <div className="graph" />}
       {policy?.findings.map(({ code, severity, phase, message }) => (
         <p key={code + phase + message} className={severity === 'error' ? 'line bad' : 'line'}>
@@ -105,12 +106,12 @@ export default function PolicyGraph({ policies }: { policies: string[] }) {
           {message}
         </p>
       ))}
-      {policy && <AsTable policy={policy} />}
+      {policy && <AsTable policy={policy} linked={!then} />}
     </Section>
   )
 }
 
-function AsTable({ policy: { policy, phases, edges } }: { policy: Policy }) {
+function AsTable({ policy: { policy, phases, edges }, linked }: { policy: Policy; linked: boolean }) {
   return (
     <details>
       <summary>{policy} as a table</summary>
@@ -118,7 +119,7 @@ function AsTable({ policy: { policy, phases, edges } }: { policy: Policy }) {
         heads={['Phase', 'Issues', 'Leads to']}
         rows={phases.map(({ name, kind, issues }) => [
           name,
-          kind === 'end' ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
+          kind === 'end' || !linked ? name : <Link href={to.issues({ policy, phase: name })}>{name}</Link>,
           issues,
           bundles(edges.filter(edge => edge.source === name)).map(one => `${named(one.moves)} → ${one.target}${one.taken ? ` (taken ${figure(one.taken)} times)` : ''}`).join('; '),
         ])}

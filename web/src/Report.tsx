@@ -97,7 +97,7 @@ function Lines({ name, lines, closes, since }: Lines) {
           <li key={place} data-step tabIndex={-1}>
             <When at={line.at} />
             {name === 'cost' ? <Link href={`/usage?${new URLSearchParams(since && { since })}`}>{line.text}</Link> : <Said line={line} />}
-            <Records seqs={line.seqs} />
+            <Records line={line} />
           </li>
         ))}
       </ul>
@@ -108,13 +108,14 @@ function Lines({ name, lines, closes, since }: Lines) {
 const [FEW, MANY] = [6, 300]
 
 /** The records that a line rests on; of a night's cost they are thousands. */
-function Records({ seqs }: { seqs: number[] }) {
+function Records({ line: { seqs, at, issue } }: { line: Line }) {
   const [shown, show] = useState(FEW)
   const more = seqs.length - shown
   return (
     <span className="seqs">
       {seqs.slice(0, shown).map(seq => <Link key={seq} href={to.record(seq)}>#{seq}</Link>)}
       {more > 0 && (shown === FEW ? <button className="plain" onClick={() => show(MANY)}>and {figure(more)} more</button> : `and ${figure(more)} more`)}
+      {at && <Link href={to.then(at, issue)} title="How it stood then" aria-label="how it stood then">then</Link>}
     </span>
   )
 }

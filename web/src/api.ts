@@ -13,6 +13,7 @@ export type Course = Schemas['Course']
 export type RunRecord = Schemas['RunRecord']
 export type Run = Schemas['Run']
 export type Policy = Schemas['Policy']
+export type Then = Schemas['Then']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
 export type Verification = NonNullable<Story['verification']>
@@ -187,6 +188,10 @@ export const asks = {
   policy: (policy: string) => ({
     queryKey: ['policy', policy],
     queryFn: () => got(api.GET('/api/v1/policies/{policy}', { params: { path: { policy } } })),
+  }),
+  then: (at: string, issue: string | null) => ({
+    queryKey: ['then', at, issue],
+    queryFn: () => got(api.GET('/api/v1/then', { params: { query: { at, issue: issue ?? undefined } } })),
   }),
 }
 

@@ -26,7 +26,7 @@ function tell(now: Connection) {
 }
 
 const OF_AN_ISSUE = new Set(['issue', 'course', 'run', 'diff', 'session', 'transcript'])
-const FOR_EVER = new Set(['words', 'record', 'patch'])
+const FOR_EVER = new Set(['words', 'record', 'patch', 'then'])
 
 const seqOf = (data: unknown): number | undefined => {
   const { seq, pages } = (data ?? {}) as { seq?: number; pages?: { seq: number }[] }

@@ -36,6 +36,7 @@ export const to = {
   issue: (issue: string, tab = '') => `/issues/${encodeURIComponent(issue)}${tab && `/${tab}`}`,
   run: (run: string) => `/runs/${run.split('/').map(encodeURIComponent).join('/')}`,
   record: (seq: number) => `/records/${seq}`,
+  then: (at: string, issue: string | null) => `/?${new URLSearchParams({ at, ...(issue && { issue }) })}`,
   issues: (which: Record<string, string>) => `/issues?${new URLSearchParams(which)}`,
 }
 export const short = (run: string) => run.slice(run.indexOf('/') + 1)

@@ -3,6 +3,7 @@
 Their docstrings are their help, and their parameters declare what they take (`ashep.cli.reading.declaring`).
 """
 
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
 
 EXAMPLES = {
-    "status": ("ashep status", "ashep status --all", "ashep status --watch", "ashep status --json"),
+    "status": ("ashep status", "ashep status --all", "ashep status --watch", "ashep status --at 03:00 --json"),
     "runs": ("ashep runs", "ashep runs t-1", "ashep runs --limit 0 --json"),
     "show": ("ashep show t-1/implement.1.1", "ashep show t-1/implement.1.1 --prompt"),
     "why": ("ashep why t-1", "ashep why t-1 --json"),
@@ -40,12 +41,18 @@ def status(
     everything: Annotated[bool, Option("Closed issues, too.", ("--all",))] = False,
     as_json: Json = False,
     watch: Annotated[bool, Option("On a screen that goes on until Ctrl-C.", ("--watch",))] = False,
+    at: Annotated[str | None, Option("As it stood then: 03:00, 12h, 2026-01-31T03:00.", ("--at",), "TIME")] = None,
 ) -> int:
     """Say where every issue stands and why; those that wait for a person come first.
 
     With --watch on a live screen: what waits for you, what runs, for how long, and when it last showed a sign of life.
+    With --at what waited and what ran at a moment, by the journal until then.
     """
     state = read_state(project)
+    if at is not None:
+        if watch or everything:
+            raise UsageError("--at goes with neither --watch nor --all")
+        return _then(state, _moment("--at", at), as_json=as_json)
     if watch:
         if as_json or everything:
             raise UsageError("--watch goes with neither --json nor --all")
@@ -77,6 +84,21 @@ def status(
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
+    return 0
+
+
+def _then(state: Path, moment: datetime, *, as_json: bool) -> int:
+    from ashep.store.playback import then as back  # what follows takes long to import
+    from ashep.views import policies, then
+
+    with back(state, min(moment, now())) as found:
+        told = then.told(found, min(moment, now()), policies.Recalled())
+    if as_json:
+        screen.data(told)
+        return 0
+    screen.say_painted((then.headline(told), "bold"))
+    rows = {"issues": [*told["waiting"], *told["running"]]}
+    screen.table(standing.COLUMNS, standing.table(rows, moment, everything=False))
     return 0
 
 
@@ -182,11 +204,15 @@ def usage(
 
 def _since(text: str) -> str:
     """Read `--since`, as the database writes times."""
+    return stamp(_moment("--since", text))
+
+
+def _moment(option: str, text: str) -> datetime:
     try:
-        return stamp(moment(text, now()))
+        return moment(text, now())
     except (ValueError, OverflowError) as error:
         remedy = "give a time (18:00), a span (90m, 12h, 7d), a date (2026-01-31) or both (2026-01-31T18:00)"
-        raise UsageError(f"--since {text}: {remedy}") from error
+        raise UsageError(f"{option} {text}: {remedy}") from error
 
 
 def report(

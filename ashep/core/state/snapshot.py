@@ -38,16 +38,16 @@ PARTS: dict[type, dict[str, type]] = {Flow: {"counters": Counters, "work": Work}
 """What was once in a flow or run itself, by the part that it is in now."""
 
 
-def dump(world: World) -> Iterator[Part]:
-    """Give the parts of a World."""
+def dump(world: World, items: int = PIECE) -> Iterator[Part]:
+    """Give the parts of a World, with so many items of a map or a set in each."""
     for name, kind in _kinds().items():
         value = getattr(world, name)
         if kind.shape == "value":
             # with its defaults: those of a setting may be others in a later version, and it was adopted as it was then
             yield name, kind.adapter.dump_json(value)
             continue
-        items = iter(value.items() if kind.shape == "map" else value)
-        while piece := list[Any](islice(items, PIECE)):
+        rest = iter(value.items() if kind.shape == "map" else value)
+        while piece := list[Any](islice(rest, items)):
             yield (
                 name,
                 kind.adapter.dump_json(dict(piece) if kind.shape == "map" else set(piece), exclude_defaults=True),

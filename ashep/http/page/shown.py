@@ -527,6 +527,37 @@ class Policy(_Picture):
     findings: list[Finding]
 
 
+class WhichMoment(Given):
+    """Which moment is told."""
+
+    at: Since
+    """A time (03:00), a span (12h), a date or both."""
+    issue: TicketId | None = None
+    """An issue that is to be told of, too."""
+
+
+class Then(_Picture):
+    """How everything stood at a moment, in the words of `now` and of policies."""
+
+    at: str
+    last: str | None
+    """When the last record until then was written."""
+    kept_from: str | None
+    """From when on the journal tells; null: there is none."""
+    ready: bool
+    """Whether the moment can be told by now; else checkpoints of the journal are still being made."""
+    progress: float
+    """How much of that is done, of 1."""
+    counts: dict[State, int] | None
+    """Null: the journal does not say, or not yet."""
+    waiting: list[Issue]
+    running: list[Issue]
+    policies: list[Policy]
+    """Those that were in force."""
+    issue: Issue | None
+    """The one that was asked for, if it was known."""
+
+
 class Record(Answer):
     """A record of the journal."""
 
