@@ -5,7 +5,7 @@ from pydantic import BaseModel
 from ashep import __version__
 from ashep.http import models
 from ashep.http.operations import OF_BODIES, Asked, Operation, Service
-from ashep.http.page import doing, shown, work
+from ashep.http.page import doing, past, shown, work
 from ashep.http.sessions import Session
 
 V1 = "/api/v1"
@@ -161,8 +161,8 @@ PAGE = (
     ),
     Operation(
         "GET", f"{V1}/then", "then", "How everything stood at a moment, by the journal until then.",
-        shown.Then, lambda of, asked: of.pictures.then(asked.given.at, asked.given.issue), "read",
-        query=shown.WhichMoment, problems=(422,),
+        past.Then, lambda of, asked: past.then(of.pictures, asked.given), "read",
+        query=past.WhichMoment, problems=(422,),
     ),
     Operation(
         "GET", f"{V1}/records", "records", "Records of the journal, in order, page by page.",

@@ -31,6 +31,7 @@ from ashep.http.door import Connection
 from ashep.http.entrance import Entrance, held, let_in
 from ashep.http.http import application
 from ashep.http.operations import Service
+from ashep.http.page import past
 from ashep.http.page.acts import Acts
 from ashep.http.page.live import Live
 from ashep.http.page.pictures import Pictures
@@ -300,7 +301,7 @@ async def _serve(
             group.start_soon(_until_told, server, tickets, live)
             if alone:
                 group.start_soon(let_in, state, os.environ, entrance, say)
-                group.start_soon(pictures.keep)  # as the one who lets people in: of several servers one does
+                group.start_soon(past.keep, pictures)  # as the one who lets people in: of several servers one does
             if sessions.devices is not None:
                 group.start_soon(sessions.devices.keep, say)
             ready()

@@ -12,7 +12,7 @@ from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
 from ashep.http.endpoints import V1
 from ashep.ports.tracker import ClaimRequest, Update
-from ashep.store.tables import issue_row
+from ashep.store.rows import issue_row
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.core.world_of import MadeUp
 from tests.recorded import life

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from ashep.config import write_starter
 from ashep.http.endpoints import V1
-from ashep.http.page import pictures
+from ashep.http.page import past
 from ashep.store import playback
 from ashep.store.checkpoints import NAME
 from tests.recorded import Recorded, life
@@ -32,13 +32,13 @@ async def test_it_says_what_the_command_says_and_now_what_now_says(
 ) -> None:
     (world, made), state = lived, lived[0].folder / "state"
     monkeypatch.setattr(playback, "FOLDED", 5)
-    monkeypatch.setattr(pictures, "LOOK", 0.05)
+    monkeypatch.setattr(past, "LOOK", 0.05)
     world.clock = made.world.now + timedelta(days=1)
     async with world.client() as client:
         end = (await client.get(f"{V1}/then", params={"at": "0m"})).json()
         assert (end["ready"], end["counts"]) == (False, None), "nothing is made, and it is too much for one answer"
         async with anyio.create_task_group() as group:
-            group.start_soon(world.pictures.keep)
+            group.start_soon(past.keep, world.pictures)
             with anyio.fail_after(30):
                 while not end["ready"]:
                     await anyio.sleep(0.05)
@@ -46,8 +46,11 @@ async def test_it_says_what_the_command_says_and_now_what_now_says(
             group.cancel_scope.cancel()
         assert (state / NAME).stat().st_mode & 0o777 == 0o600
         now = (await client.get(f"{V1}/now")).json()
-        for key in ("seq", "counts", "waiting", "running"):
+        of_now = ("used", "at_work")  # what was used until then is not told
+        for key in ("seq", "counts"):
             assert end[key] == now[key], key
+        for key in ("waiting", "running"):
+            assert end[key] == [{name: one[name] for name in one if name not in of_now} for one in now[key]], key
         assert end["waiting"], "one asks"
         assert end["issue"] == (await client.get(f"{V1}/issues/t-1")).json()["issue"]
         graphs = {one["policy"]: one for one in end["policies"]}

@@ -23,20 +23,13 @@ from ashep.errors import AshepError
 from ashep.http.page import shown
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
-from ashep.store import playback
 from ashep.store.checkpoints import Keeper
 from ashep.store.picture import Picture, daemon_of, disk_of, opened, servers_of
 from ashep.store.reader import stale
-from ashep.views import Data, attempts, graph, listing, policies, report, standing, story, taken, then, times, usage
+from ashep.views import Data, attempts, graph, listing, policies, report, standing, story, taken, times, usage
 
 AT_ONCE = 4
 """Reads at one time; others wait."""
-
-SLICE = 0.04
-"""Seconds for which checkpoints are made at a time; as long a pause follows, in which others are answered."""
-
-LOOK = 30.0
-"""Seconds between looks whether the journal has grown."""
 
 LONGEST_TEXT = 400_000
 """Characters of a text of a run that are shown."""
@@ -66,9 +59,10 @@ class Pictures:
     """Who asks git or an agent server: a few at one time."""
     keeper: Keeper | None = None
     """Makes what moments of the past are told from."""
+    recalled: policies.Recalled = field(default_factory=policies.Recalled)
+    folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
+    """Who goes back to a moment: one at a time."""
     _reads: anyio.CapacityLimiter | None = None
-    _folds: anyio.CapacityLimiter | None = None
-    _recalled: policies.Recalled = field(default_factory=policies.Recalled)
     _drawn: policies.Drawn | None = None
     _taken: taken.Taken = field(default_factory=taken.Taken)
     _draws: threading.Lock = field(default_factory=threading.Lock)
@@ -261,36 +255,6 @@ class Pictures:
             return known and policies.counted(known, graph.stands(seen.database, name), went)
 
         return await self._told(shown.Policy, look, f"there is no policy {name}")
-
-    # --- looking back ---------------------------------------------------------------------------------------------
-
-    async def keep(self) -> None:
-        """Make checkpoints of the journal for ever, beside what is asked."""
-        keeper = self.keeper = Keeper(self.state)
-        alone = anyio.CapacityLimiter(1)
-        try:
-            while True:
-                began = anyio.current_time()
-                more = await to_thread.run_sync(keeper.advance, SLICE, limiter=alone)
-                await anyio.sleep(anyio.current_time() - began if more else LOOK)
-        finally:
-            keeper.close()
-
-    async def then(self, at: str, issue: str | None) -> shown.Then:
-        """How everything stood at a moment, one at a time. Raises `NotMeant`."""
-        now = self.now()
-        try:
-            moment = min(times.moment(at, now), now)
-        except (ValueError, OverflowError) as error:
-            raise NotMeant("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
-
-        def look() -> shown.Then:
-            with playback.then(self.state, moment, issue, most=playback.FOLDED, keeper=self.keeper) as found:
-                told = then.told(found, moment, self._recalled, issue)
-            return shown.Then.model_validate_json(json.dumps(told))
-
-        self._folds = self._folds or anyio.CapacityLimiter(1)
-        return await to_thread.run_sync(look, limiter=self._folds)
 
     async def record(self, number: int) -> shown.OneRecord:
         """A record of the journal. Raises `NotThere`."""

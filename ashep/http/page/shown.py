@@ -19,7 +19,9 @@ Limit = Annotated[int, Field(ge=1, le=MOST)]
 Seq = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class _Picture(Answer):
+class Pictured(Answer):
+    """A picture of the journal, of one moment."""
+
     seq: int
     """The number of the last record of the journal that this is a picture of."""
 
@@ -173,7 +175,7 @@ class Running(Waiting):
     at_work: AtWork | None
 
 
-class Now(_Picture):
+class Now(Pictured):
     """What a person looks at first."""
 
     at: str
@@ -184,7 +186,7 @@ class Now(_Picture):
     policies: list[str]
 
 
-class Issues(_Picture):
+class Issues(Pictured):
     """Issues, those whose standing changed last first."""
 
     total: int
@@ -227,7 +229,7 @@ class Dependency(Answer):
     state: State | None
 
 
-class IssueStory(_Picture):
+class IssueStory(Pictured):
     """An issue: why it is where it is, and what there is of its work."""
 
     issue: Issue
@@ -247,7 +249,7 @@ class IssueStory(_Picture):
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-class Runs(_Picture):
+class Runs(Pictured):
     """Runs, the newest first."""
 
     total: int
@@ -290,7 +292,7 @@ class Step(Answer):
     why: str
 
 
-class Course(_Picture):
+class Course(Pictured):
     """An issue's runs, what people were asked between them, and what led from each to the next."""
 
     runs: list[RunRecord]
@@ -365,7 +367,7 @@ class Rejected(Answer):
     then: str
 
 
-class Run(_Picture):
+class Run(Pictured):
     """Everything that is known of a run."""
 
     run: RunRecord
@@ -400,7 +402,7 @@ class Opening(Answer):
     """Why there is no link."""
 
 
-class Timeline(_Picture):
+class Timeline(Pictured):
     """Every run, as columns."""
 
     epoch: float
@@ -452,7 +454,7 @@ class CostLine(Line):
     cost: float
 
 
-class Report(_Picture):
+class Report(Pictured):
     """What became of the night, as `ashep report --json` has it."""
 
     since: str
@@ -476,7 +478,7 @@ class UsageRow(Used):
     name: str | None
 
 
-class Usage(_Picture):
+class Usage(Pictured):
     """What runs used, as `ashep usage --json` has it."""
 
     by: str
@@ -518,44 +520,13 @@ class Finding(Answer):
     message: str
 
 
-class Policy(_Picture):
+class Policy(Pictured):
     """A policy with how many issues are where, as `ashep policy graph --format json --live` has it."""
 
     policy: str
     phases: list[Phase]
     edges: list[Move]
     findings: list[Finding]
-
-
-class WhichMoment(Given):
-    """Which moment is told."""
-
-    at: Since
-    """A time (03:00), a span (12h), a date or both."""
-    issue: TicketId | None = None
-    """An issue that is to be told of, too."""
-
-
-class Then(_Picture):
-    """How everything stood at a moment, in the words of `now` and of policies."""
-
-    at: str
-    last: str | None
-    """When the last record until then was written."""
-    kept_from: str | None
-    """From when on the journal tells; null: there is none."""
-    ready: bool
-    """Whether the moment can be told by now; else checkpoints of the journal are still being made."""
-    progress: float
-    """How much of that is done, of 1."""
-    counts: dict[State, int] | None
-    """Null: the journal does not say, or not yet."""
-    waiting: list[Issue]
-    running: list[Issue]
-    policies: list[Policy]
-    """Those that were in force."""
-    issue: Issue | None
-    """The one that was asked for, if it was known."""
 
 
 class Record(Answer):
@@ -570,13 +541,13 @@ class Record(Answer):
     body: dict[str, Any]
 
 
-class OneRecord(_Picture):
+class OneRecord(Pictured):
     """One record."""
 
     record: Record
 
 
-class Records(_Picture):
+class Records(Pictured):
     """Records, in order."""
 
     next: int | None

@@ -114,18 +114,13 @@ class Looked(Given):
     """Its signs of life are told, too, while it goes on."""
 
 
-class _Picture(Answer):
-    seq: int
-    """The number of the last record of the journal that this is a picture of."""
-
-
 class DayRow(shown.UsageRow):
     """What runs on a provider used on a day."""
 
     day: str
 
 
-class Days(_Picture):
+class Days(shown.Pictured):
     """What runs used, by day and provider."""
 
     rows: list[DayRow]
@@ -152,7 +147,7 @@ class Limit(Answer):
     """How many these are."""
 
 
-class Budgets(_Picture):
+class Budgets(shown.Pictured):
     """Every limit."""
 
     limits: list[Limit]
