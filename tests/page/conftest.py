@@ -29,14 +29,14 @@ OURS = "ashep-host-1"
 class Site:
     """The server, and the browsers that look at it."""
 
-    made: Recorded
-    """The life that it shows."""
     world: World
     portal: BlockingPortal
     address: str
     browser: Browser
     said: list[str] = field(default_factory=list[str])
     """What pages complained of."""
+    made: Recorded | None = None
+    """The life that it shows."""
     end: Callable[[], None] = lambda: None
     """Ends the server."""
 
@@ -55,6 +55,7 @@ class Site:
 
     def goes_on(self, *issues: str) -> None:
         """Let somebody write issues, and ashep see them, while people look."""
+        assert self.made is not None
         self.made.journal = Journal.open(self.world.folder / "state", given.T0)
         for issue in issues:
             self.made.open(issue)
@@ -119,7 +120,7 @@ def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
     write_starter(project / ".agent-shepherd")
     made = life(project / ".agent-shepherd" / "state", issues=5, until="person")
     with start_blocking_portal() as portal:
-        site = Site(made, World(project, page=static.built()), portal, "", browser)
+        site = Site(World(project, page=static.built()), portal, "", browser, made=made)
         site.begin()
         try:
             yield site

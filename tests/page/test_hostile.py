@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 MARK = "<img src=x onerror=hit()>"
 HOSTILE = (
     f"{MARK}<script>hit()</script><svg onload=hit()><a href='javascript:hit()'>a</a> [b](javascript:hit()) "
-    "javascript:hit() \"'><iframe src=//evil.example><style>*{display:none}</style>{{7*7}}${7*7}%0d%0a&lt;b&gt; http://evil.example/ "
+    "javascript:hit() \"'><iframe src=//evil.example><style>*{display:none}</style>{{7*7}} "
+    "${7*7}%0d%0a&lt;b&gt; http://evil.example/ "
     "\x1b[31m\x1b]8;;https://evil.example\x07\u202egnp.exe\u2066\u200b\U000e0061\x00 https://evil.example/<b>"
 )
 MISLEADS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
