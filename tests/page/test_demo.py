@@ -39,4 +39,5 @@ def test_the_simulated_night_can_be_answered_on_its_page(tmp_path: Path, browser
         sweep(tmp_path)
         raise
     assert not living_in(tmp_path), "a process was left behind"
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("ashep-demo-*"))
+    assert not [one for one in tmp_path.rglob("*") if not one.is_dir()], "a socket, say"
