@@ -55,15 +55,21 @@ def demo(
     keep: bool = False,
     place: Path | None = None,
     say: Say = print,
+    enter: Say | None = None,
 ) -> int:
     """Show it and give the exit code: 0 where every proof holds.
 
     `agents`: with `mixed` two kinds of them work, and the daemon is killed; one that goes on has what it began with.
+    `enter`: of the simulated one, is told the link of the page; it then goes on until a signal.
     `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
     """
     keep = keep or place is not None
     folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix="ashep-demo-"))
     try:
+        if enter is not None:
+            from ashep.demo.page import look_in
+
+            return look_in(folder, say, enter)
         return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, say)
     except TimeoutError:
         say(f"the demonstration was not over after {BOUND:.0f} s and was ended")

@@ -14,7 +14,7 @@ import anyio
 from ashep.actions.audit import examine
 from ashep.actions.replay import replay
 from ashep.adapters.clock import RealClock
-from ashep.config import load, write_starter
+from ashep.config import Configuration, load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
@@ -68,14 +68,14 @@ def _passes(folder: Path, files: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
-class _Stage:
+class Scene:
     """The tracker, the agents, the work tree and the clock of a simulation."""
 
-    def __init__(self) -> None:
-        self.clock = LoopClock(RealClock().now() - AGO)
+    def __init__(self, ago: timedelta = AGO) -> None:
+        self.clock, self.turn = LoopClock(RealClock().now() - ago), TURN
         self.tracker = MemoryTracker(self.clock.now, ACTOR, "calc")
         self.people = self.tracker.as_actor(PERSON)
-        self.runner = MemoryRunner(self.clock, self._agent)
+        self.runner = MemoryRunner(self.clock, self.agent)
         self.tree, self.trees = MemoryTree(), MemoryWorkspaces(dict(FILES))
         self.landing = MemoryLanding(self.trees, BASE)
         self.told: dict[str, str] = {}
@@ -96,11 +96,12 @@ class _Stage:
                 actor=PERSON,
             )
 
-    def _agent(self, asked: Prompted) -> Play:
+    def agent(self, asked: Prompted) -> Play:
+        """Play an agent's part."""
         run = asked.key.partition(":")[2]
         issue, role = run.partition("/")[0], part(run, asked.text)
         self.told[run] = asked.text
-        self.until[issue] = self.clock.monotonic() + TURN
+        self.until[issue] = self.clock.monotonic() + self.turn
         self.at_once = max(self.at_once, sum(end > self.clock.monotonic() for end in self.until.values()))
         branch, theirs = branch_of(issue), self.trees.files(self.trees.base)
         resolves = merge_asked(asked.text) is not None
@@ -110,7 +111,7 @@ class _Stage:
             text = (theirs if resolves else self.trees.read(branch))[edit.path]
             theirs[edit.path] = text.replace(edit.old, edit.new, 1)
             self.trees.edit(branch, edit.path, theirs[edit.path])
-        return Play(text=role.message, delay=TURN)
+        return Play(text=role.message, delay=self.turn)
 
     def landed(self) -> Mapping[str, str]:
         """What the base holds."""
@@ -131,6 +132,21 @@ class _Stage:
         after = next(one.after for one in ISSUES if one.id == issue.id)
         waits = "needs:human_approval" in issue.labels and "human:approved" not in issue.labels
         return waits and after in (None, *self.closed)
+
+    async def over(self) -> bool:
+        """Whether the story is."""
+        seen = [await self.people.issue(issue.id) for issue in ISSUES]
+        self.closed = {one.issue.id for one in seen if one is not None and one.issue.status == "closed"}
+        return len(self.closed) == len(ISSUES)
+
+    def parts(self, project: Path) -> Parts:
+        """What a daemon works with here."""
+        looking = MemoryVerifier(self.trees), MemoryDiffs(self.trees)
+        means = Means(project, *looking, self.landing, MemoryAnnotations(self.tracker))
+        return Parts(
+            self.tracker, self.runner, self.tree, self.clock,
+            workspaces=lambda _: self.trees, means=lambda _settings, _keep: means,
+        )  # fmt: skip
 
     def prove(self, say: Say, state: Path, *, before: bool, after: bool) -> int:
         """Look at the world, and not only at what ashep says of it."""
@@ -166,13 +182,18 @@ class _Stage:
         return told(proofs, say)
 
 
-async def _play(project: Path, say: Say) -> _Stage:
-    wait_for_threads()
-    stage = _Stage()
+def begun(project: Path) -> Configuration:
+    """Write the configuration of a project in memory, and give it."""
     folder = project / FOLDER
     write_starter(folder)
     (folder / "config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")  # there is no repository to see
-    configuration = load(folder)
+    return load(folder)
+
+
+async def _play(project: Path, say: Say) -> Scene:
+    wait_for_threads()
+    stage = Scene()
+    folder, configuration = project / FOLDER, begun(project)
     journal = open_now(folder / "state", stage.clock.now())
 
     def timed(line: str) -> None:
@@ -180,12 +201,7 @@ async def _play(project: Path, say: Say) -> _Stage:
 
     tell = narrator(timed)
 
-    looking = MemoryVerifier(stage.trees), MemoryDiffs(stage.trees)
-    means = Means(project, *looking, stage.landing, MemoryAnnotations(stage.tracker))
-    parts = Parts(
-        stage.tracker, stage.runner, stage.tree, stage.clock,
-        workspaces=lambda _: stage.trees, means=lambda _settings, _keep: means,
-    )  # fmt: skip
+    parts = stage.parts(project)
     try:
         info = await stage.tracker.check()
         async with (
@@ -196,18 +212,12 @@ async def _play(project: Path, say: Say) -> _Stage:
             group.start_soon(running.monitors[0].run)
             group.start_soon(stage.person, timed)
             with anyio.move_on_after(BOUND):
-                while not await _over(stage):
+                while not await stage.over():
                     await running.shepherd.changed()
             group.cancel_scope.cancel()
     finally:
         journal.close()
     return stage
-
-
-async def _over(stage: _Stage) -> bool:
-    seen = [await stage.people.issue(issue.id) for issue in ISSUES]
-    stage.closed = {one.issue.id for one in seen if one is not None and one.issue.status == "closed"}
-    return len(stage.closed) == len(ISSUES)
 
 
 def _evidence(state: Path) -> Iterator[tuple[str, str]]:

@@ -46,6 +46,9 @@ _SHOWN = 1000  # characters of a message
 
 EVENTS = "text/event-stream"
 
+_ESCAPES = re.compile(r"\\(?:u00[01][0-9a-f]|[bfr]|(.))")
+"""Escapes of JSON; those without the group are of control characters other than tab and newline."""
+
 _PARTS = dict.fromkeys(("ticket_id", "id", "issue"), "id of an issue") | {"run": "id of a run", "seq": "number"}
 
 _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
@@ -160,7 +163,7 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"
             return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
-        told = await to_thread.run_sync(lambda: clean(answer.model_dump_json()))  # as nobody can be misled by it
+        told = await to_thread.run_sync(lambda: _shown(answer.model_dump_json()))
         where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
         headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")
@@ -176,6 +179,11 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
     except Exception as error:  # a mistake of ours: who asks learns that there was one, and not how we look inside
         say(f"warning: {request.method} {operation.path} failed: {type(error).__name__}: {error}")
         return problem(500, "the service made a mistake; it says more in its own output")
+
+
+def _shown(told: str) -> str:
+    """Give JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
+    return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
 
 
 def _who(service: Service, request: Request) -> Session | None:

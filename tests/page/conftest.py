@@ -1,7 +1,7 @@
 """A server with the page, over a project in which a few issues were worked on, and a browser."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
 from ashep.http import serving, static
 from ashep.http.entrance import link
+from ashep.journal.log import Journal
 from ashep.ports.tracker import ClaimRequest, Update
-from tests.recorded import life
+from tests.core import given
+from tests.recorded import Recorded, life
 from tests.service.worlds import World, repository
 
 expect.set_options(timeout=30_000)  # milliseconds: other tests compute beside these
@@ -33,6 +35,33 @@ class Site:
     browser: Browser
     said: list[str] = field(default_factory=list[str])
     """What pages complained of."""
+    made: Recorded | None = None
+    """The life that it shows."""
+    end: Callable[[], None] = lambda: None
+    """Ends the server."""
+
+    def begin(self, port: int = 0) -> None:
+        """Begin to answer, as a server does that knows of no earlier one."""
+        listener = serving.listen("127.0.0.1", port)
+        server = serving.server_of(self.world.app)
+        served, live = self.portal.start_task_soon(server.serve, [listener]), self.world.live
+
+        def end() -> None:
+            live.end()
+            server.should_exit = True
+            served.result(20)
+
+        self.end, self.address = end, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def goes_on(self, *issues: str) -> None:
+        """Let somebody write issues, and ashep see them, while people look."""
+        assert self.made is not None
+        self.made.journal = Journal.open(self.world.folder / "state", given.T0)
+        for issue in issues:
+            self.made.open(issue)
+        for _ in range(3):
+            self.made.tick()
+        self.made.journal.close()
 
     def link(self) -> str:
         """A link for Pat."""
@@ -89,17 +118,14 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path: Path, browser: Browser) -> Iterator[Site]:
     project = repository(tmp_path / "project")
     write_starter(project / ".agent-shepherd")
-    life(project / ".agent-shepherd" / "state", issues=6, until="person")
-    world = World(project, page=static.built(), origins=("https://box.example.net",))
-    listener = serving.listen("127.0.0.1", 0)
-    server = serving.server_of(world.app)
+    made = life(project / ".agent-shepherd" / "state", issues=6, until="person")
     with start_blocking_portal() as portal:
-        served = portal.start_task_soon(server.serve, [listener])
-        site = Site(world, portal, f"http://127.0.0.1:{listener.getsockname()[1]}", browser)
+        site = Site(
+            World(project, page=static.built(), origins=("https://box.example.net",)), portal, "", browser, made=made
+        )
+        site.begin()
         try:
             yield site
         finally:
-            world.live.end()
-            server.should_exit = True
-            served.result(20)
+            site.end()
     assert site.said == []

@@ -2,10 +2,13 @@
 
 import json
 import re
+from collections import Counter
+from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import run_state_machine_as_test
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -19,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from ashep.config import write_starter
 from ashep.http.endpoints import OPERATIONS, PAGE
 from ashep.http.operations import Operation, document
-from ashep.http.sessions import MACHINE
+from ashep.http.sessions import MACHINE, PERSON
 from tests.full import amount
 from tests.recorded import life
 from tests.service.worlds import TOKEN, World, repository
@@ -55,7 +58,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     world = World(repository(tmp_path_factory.mktemp("service") / "project"))
     write_starter(world.folder)
     life(world.folder / "state", issues=3, until="person")
-    world.issue()
+    for issue in ("t-1", "t-2", "t-3"):
+        world.issue(id=issue)
     world.acts.ask = lambda *_: {"runs": [], "ended": [], "issue": "t-1"}
     return world
 
@@ -92,6 +96,41 @@ def test_whatever_is_sent_is_answered_as_described(
         case.call_and_validate(headers=HERE | {"Authorization": f"Bearer {tokens[operation.scope]}"}, checks=KEPT)
 
     holds()
+
+
+WHO = ("person", "machine", "nobody", "somebody")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", WHO)
+def test_whoever_goes_on_from_what_was_answered_is_answered_as_described(
+    world: World, described: schemathesis.BaseSchema, tokens: dict[str | None, str], who: str
+) -> None:
+    """Lists lead to issues, these to their runs and to acts, and so on; nobody gets further than may be."""
+    given = {"person": tokens["answer"], "machine": TOKEN, "somebody": "x" * 43}.get(who)
+    scopes = {"person": PERSON, "machine": MACHINE}.get(who, frozenset[str]())
+    of = {(one.method, one.path): one for one in OPERATIONS}
+    reached = Counter[tuple[str, int]]()
+
+    class Walk(described.exclude(operation_id=[*ENDLESS]).as_state_machine()):
+        def get_call_kwargs(self, case: schemathesis.Case) -> dict[str, Any]:
+            return {"headers": HERE | ({} if given is None else {"Authorization": f"Bearer {given}"})}
+
+        def validate_response(
+            self, response: schemathesis.Response, case: schemathesis.Case, *_: Any, **__: Any
+        ) -> None:
+            case.validate_response(response, checks=KEPT)
+            operation = of[case.method.upper(), case.path]
+            reached[operation.name, response.status_code] += 1
+            if operation.scope is not None and operation.scope not in scopes:
+                assert response.status_code == (403 if scopes else 401), operation.name
+
+    told = settings(
+        max_examples=amount(4, 100), stateful_step_count=8, derandomize=True, deadline=None, database=None,
+        suppress_health_check=SLOW,
+    )  # fmt: skip
+    run_state_machine_as_test(Walk, settings=told)
+    assert ("course", 200) in reached or not scopes, "it gets from a list to what an issue's runs are"
 
 
 def test_the_document_is_made_of_the_endpoints() -> None:

@@ -66,6 +66,7 @@ function follow() {
 
 export function watch() {
   document.addEventListener('visibilitychange', follow)
+  for (const word of ['offline', 'online']) addEventListener(word, follow) // nobody says on an old connection that it is cut
   onSession(follow)
   follow()
 }

@@ -114,7 +114,7 @@ export function Table({ heads, rows, foot, numbers = 0, className }: Table) {
   const as = (place: number) => (place >= heads.length - numbers ? 'number' : undefined)
   const cells = (of: ReactNode[]) => of.map((cell, place) => <td key={place} className={as(place)}>{cell}</td>)
   return (
-    <div className="scroll">
+    <div className="scroll" role="group" aria-label={heads.join(', ')} tabIndex={0}>
       <table className={className}>
         <thead><tr>{heads.map((head, place) => <th key={head} className={as(place)}>{head}</th>)}</tr></thead>
         <tbody>{rows.map(([key, ...row]) => <tr key={key}>{cells(row)}</tr>)}</tbody>

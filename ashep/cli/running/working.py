@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -120,7 +121,13 @@ def _terminate(pid: int) -> None:
 
 
 @app.command(
-    epilog=example("ashep demo", "ashep demo --simulated", "ashep demo --agents mixed", "ashep demo --in /tmp/demo")
+    epilog=example(
+        "ashep demo",
+        "ashep demo --simulated",
+        "ashep demo --ui --open",
+        "ashep demo --agents mixed",
+        "ashep demo --in /tmp/demo",
+    )
 )
 def demo(
     simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
@@ -132,12 +139,23 @@ def demo(
     place: Annotated[
         Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
     ] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="Simulated, with the page: you answer there, until Ctrl-C.")] = False,
+    shows: Annotated[bool, typer.Option("--open", help="With --ui: open the page in a browser, too.")] = False,
 ) -> None:
     """Watch issues being walked through a policy, offline, with a scripted model."""
     from ashep.demo.run import demo as run
 
+    def show(link: str) -> None:
+        screen.progress(link)
+        if shows:
+            webbrowser.open(link)
+
+    simulated = simulated or ui
+
     if simulated and place is not None:
-        raise UsageError("--in goes with the real tools, not with --simulated")
+        raise UsageError("--in goes with the real tools, not with --simulated or --ui")
     if simulated and agents != "opencode":
-        raise UsageError("--agents goes with the real tools, not with --simulated")
-    raise typer.Exit(run(simulated=simulated, agents=agents, keep=keep, place=place, say=screen.progress))
+        raise UsageError("--agents goes with the real tools, not with --simulated or --ui")
+    raise typer.Exit(
+        run(simulated=simulated, agents=agents, keep=keep, place=place, say=screen.progress, enter=show if ui else None)
+    )

@@ -1,0 +1,93 @@
+"""What is not there is said, what was last seen stays, it comes back by itself, and words that were begun are kept."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from ashep.http import static
+from tests.page.conftest import Site
+from tests.service.worlds import World
+
+pytestmark = pytest.mark.slow
+
+WORDS = "the tests are miss"
+
+
+@pytest.fixture
+def shown(site: Site) -> Iterator[Page]:
+    """A page on which somebody has begun to write."""
+    shown = site.opened(site.browser.new_context())
+    field(shown).fill(WORDS)
+    yield shown
+    site.said = [one for one in site.said if not one.startswith("Failed to load resource: ")]
+
+
+def field(shown: Page) -> Locator:
+    return shown.locator(".card").first.get_by_role("textbox")
+
+
+def live(shown: Page) -> Locator:
+    return shown.locator(".live").get_by_role("status")
+
+
+def test_a_network_that_is_cut_comes_back(site: Site, shown: Page) -> None:
+    site.go(shown, "/issues")
+    expect(shown.locator("main")).to_contain_text("t-5")  # its code is there by now
+    expect(live(shown)).to_have_text("live")
+    shown.context.set_offline(True)
+    expect(live(shown)).to_have_text(re.compile(r"^as of .+, not connected$"))
+    site.goes_on("t-6")
+    site.go(shown, "/issues")
+    expect(shown.locator("main")).to_contain_text("t-5")
+    expect(shown.locator("main")).not_to_contain_text("t-6")
+    shown.get_by_role("searchbox").fill("t-6")
+    expect(shown.locator("main")).to_contain_text("the server does not answer")
+    site.go(shown, "/")
+    expect(field(shown)).to_have_value(WORDS)
+    shown.context.set_offline(False)
+    expect(live(shown)).to_have_text("live")
+    site.go(shown, "/issues")
+    expect(shown.locator("main")).to_contain_text("t-6")
+
+
+def test_a_server_that_was_begun_anew_wants_a_fresh_link_and_has_the_words(site: Site, shown: Page) -> None:
+    expect(live(shown)).to_have_text("live")
+    site.end()
+    expect(live(shown)).to_contain_text("not connected")
+    expect(field(shown)).to_have_value(WORDS)
+    site.world = World(site.world.project, page=static.built())
+    site.begin(int(site.address.rpartition(":")[2]))
+    expect(shown.locator("h1")).to_have_text("This page wants a fresh link")
+    shown.goto(site.link())
+    expect(live(shown)).to_have_text("live")
+    expect(field(shown)).to_have_value(WORDS)
+
+
+def test_a_database_that_is_deleted_is_drawn_again(site: Site, shown: Page) -> None:
+    for file in (site.world.folder / "state").glob("ashep.db*"):
+        file.unlink()
+    site.go(shown, "/issues")
+    expect(shown.locator("main")).to_contain_text("t-5")
+    site.go(shown, "/")
+    expect(field(shown)).to_have_value(WORDS)
+
+
+def test_a_tab_that_slept_asks_for_nothing_and_then_for_what_is_new(site: Site, shown: Page) -> None:
+    site.go(shown, "/issues")
+    expect(shown.locator("main")).to_contain_text("t-5")
+    sleeps = "asleep => { Object.defineProperty(document, 'hidden', { value: asleep, configurable: true }); %s }"
+    sleeps %= "document.dispatchEvent(new Event('visibilitychange'))"
+    shown.wait_for_timeout(2500)  # what is asked for once after the first picture
+    shown.evaluate(sleeps, True)
+    asked = list[str]()
+    shown.on("request", lambda one: asked.append(one.url))
+    site.goes_on("t-6")
+    shown.wait_for_timeout(1500)
+    assert asked == []
+    expect(shown.locator("main")).not_to_contain_text("t-6")
+    shown.evaluate(sleeps, False)
+    expect(shown.locator("main")).to_contain_text("t-6")
+    site.go(shown, "/")
+    expect(field(shown)).to_have_value(WORDS)
