@@ -12,5 +12,14 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     sourcemap: false,
+    // What one place leads to is one chunk: packed together it is two kilobytes less.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [{ name: 'work', test: /src.(Issue|Course|Run|Record|Report|Budgets)\.tsx/ }],
+        },
+      },
+    },
   },
 })

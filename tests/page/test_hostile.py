@@ -23,7 +23,7 @@ HOSTILE = (
     "\x1b[31m\x1b]8;;https://evil.example\x07\u202egnp.exe\u2066\u200b\U000e0061\x00 https://evil.example/<b>"
 )
 MISLEADS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
-WORDS = ("question", "why", "text", "title", "summary", "reason", "error", "detail", "answer", "by", "note", "fact")
+WORDS = ("question", "why", "text", "title", "summary", "reason", "error", "detail", "by", "note", "fact")
 """Names of what is anybody's words, also where it is one word."""
 WORK: dict[str, Any] = {"flags": [HOSTILE], "labels": [HOSTILE]}
 

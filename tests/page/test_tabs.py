@@ -38,15 +38,15 @@ def test_twelve_tabs_read_one_stream_which_outlives_the_tab_that_holds_it(site: 
     while connections(site) > MOST and time.monotonic() < until:
         tabs[0].wait_for_timeout(250)
     assert connections(site) <= MOST
-    site.goes_on("t-6")
+    site.goes_on("t-8")
     for tab in tabs[1:]:
-        sees(tab, "t-6")
+        sees(tab, "t-8")
     tabs.remove(streams[0])
     streams[0].close()
-    site.goes_on("t-7")
+    site.goes_on("t-9")
     for tab in tabs[:3]:
         site.go(tab, "/issues")
-        sees(tab, "t-7")
+        sees(tab, "t-9")
     assert len(streams) == 2
 
 
@@ -56,7 +56,7 @@ def test_a_change_disturbs_nobody_who_writes(site: Site) -> None:
     field.press_sequentially("half a wo")
     before = shown.locator(".card h3").all_inner_texts()
     counts = shown.locator(".chips").inner_text()
-    site.goes_on("t-6", "t-7")
+    site.goes_on("t-8", "t-9")
     expect(shown.locator(".chips")).not_to_have_text(counts)
     expect(field).to_be_focused()
     shown.keyboard.type("rd")

@@ -117,7 +117,7 @@ function Running({ running, daemon, paused }: { running: AtWork[]; daemon: boole
       {running.length ? (
         <Table
           className="running"
-          heads={['Issue', 'Run', 'For', 'Last sign', 'Tokens', '']}
+          heads={['Issue', 'Run', 'For', 'Last sign', 'Tokens', 'Cancel']}
           rows={running.map(({ issue, title, phase, since, reason, at_work: run }) => [
             issue,
             <><Link data-step href={to.issue(issue)}>{issue}</Link> <span className="quiet">{title}</span></>,
