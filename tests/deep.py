@@ -77,7 +77,7 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page",
+    "sandboxes", "kinds", "page", "tabs", "playback",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {

@@ -90,7 +90,7 @@ PAGE = (
     Operation(
         "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
         shown.Issues, lambda of, asked: of.pictures.issues(asked.given), "read",
-        query=shown.WhichIssues, problems=(422,),
+        query=shown.WhichIssues, problems=(422,), names="/items/0/issue",
     ),
     Operation(
         "GET", f"{V1}/issues/{{issue}}", "issue", "An issue: why it is where it is, and its evidence.",
@@ -103,6 +103,7 @@ PAGE = (
     Operation(
         "GET", f"{V1}/runs", "runs", "Runs, the newest first, page by page.",
         shown.Runs, lambda of, asked: of.pictures.runs(asked.given), "read", query=shown.WhichRuns, problems=(422,),
+        names="/items/0/issue",
     ),
     Operation(
         "GET", f"{V1}/runs/{{issue}}/{{run}}", "run", "A run: why this agent, prompts, turns, evidence.",

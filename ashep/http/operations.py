@@ -78,6 +78,8 @@ class Operation:
     """Of the answer; with 201 its place is told."""
     problems: tuple[int, ...] = ()
     """Statuses of problems, beside those that every endpoint can have."""
+    names: str = ""
+    """Where in the answer an issue is named, as a JSON pointer: from there other endpoints are reached."""
 
     @property
     def parameters(self) -> list[str]:
@@ -105,7 +107,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     places, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, places)
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, operations, places)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Agent Shepherd", "version": __version__},
@@ -118,12 +120,19 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Operation, places: Mapping[Any, Any]) -> dict[str, Any]:
+def _operation(one: Operation, every: Sequence[Operation], places: Mapping[Any, Any]) -> dict[str, Any]:
     statuses = sorted({*one.problems, *_ALWAYS, *(() if one.scope is None else _WITH_TOKEN)})
     problem = places[models.ProblemAnswer, "serialization"]
     answers: dict[str, Any] = {
         str(one.status): _content("What was asked for.", "application/json", places[one.answer, "serialization"])
     }
+    if one.names:
+        place = f"$response.body#{one.names}"
+        answers[str(one.status)]["links"] = {
+            to.name: {"operationId": to.name, "parameters": {"issue": place}}
+            for to in every
+            if to.parameters == ["issue"]
+        }
     answers |= {str(status): _content(HTTPStatus(status).phrase, PROBLEM, problem) for status in statuses}
     described: dict[str, Any] = {"operationId": one.name, "summary": one.what, "responses": answers}
     given: list[dict[str, Any]] = [
