@@ -98,7 +98,7 @@ def test_version_and_help() -> None:
 
 def test_every_command_explains_itself_with_an_example() -> None:
     root = whole()
-    groups = ("agents", "policy", "journal", "notify", "service")
+    groups = ("agents", "policy", "journal", "notify", "service", "story")
     commands = [*root.commands.values(), *(one for name in groups for one in root.commands[name].commands.values())]
     for command in commands:
         assert command.help
@@ -529,7 +529,7 @@ def test_looking_is_quick(lived: Path) -> None:
 
 
 PLAIN = {
-    "status": ["", "--all", "--json --watch"],
+    "status": ["", "--all", "--json --watch", "--at 03:00"],
     "runs": ["", "t-1", "--limit 3", "-n 0 t-1 --json"],
     "show": ["t-1/a.1.1", "--prompt t-1/a.1.1 --json"],
     "why": ["t-1", "--json t-1"],
