@@ -39,7 +39,8 @@ def write_all(file: int, data: bytes) -> None:
 def replace(path: Path, data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
     """Give a file this content, all of it or none, durably."""
     draft = path.with_name(path.name + ".tmp")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC  # a link there is somebody else's
+    file = os.open(draft, flags, mode)
     try:
         for piece in [data] if isinstance(data, bytes) else data:
             write_all(file, piece)

@@ -218,3 +218,13 @@ def test_five_hundred_stories_are_checked_in_two_seconds(tmp_path: Path) -> None
     assert len(seen.found) == 500
     assert not seen.disagrees
     assert took < 6, f"{took:.1f} s; two on a machine that does nothing else, and others work on this one"
+
+
+def test_a_link_that_an_agent_laid_beside_a_story_is_not_written_through(tmp_path: Path) -> None:
+    story, elsewhere = tmp_path / "1-1-a.md", tmp_path / "elsewhere"
+    story.write_bytes(b"Status: review\n")
+    elsewhere.write_bytes(b"mine\n")
+    (tmp_path / "1-1-a.md.tmp").symlink_to(elsewhere)
+    with pytest.raises(NotWritable, match="cannot be written"):
+        write(story, b"Status: review\n", b"Status: done\n")
+    assert (story.read_bytes(), elsewhere.read_bytes()) == (b"Status: review\n", b"mine\n")

@@ -63,7 +63,7 @@ def _sweep(part: str, chosen: argparse.Namespace) -> bool:
     names = [f"k{chr(ord('a') + number)}" for number in range(chosen.workers)]
     own = "sandbox" if chosen.sandbox else "place" if chosen.place else "worktree" if chosen.worktree else "shared"
     agents = partial(play, commits=own == "shared")
-    with _places(agents, names, workspace=own, claude=chosen.claude) as made:
+    with _places(agents, names, workspace=own, claude=chosen.claude or chosen.both) as made:
         found = [replace(one, both=chosen.both) for one in boundaries(made[0])]
         kills = (twice(found) if part == "twice" else found)[chosen.first :: chosen.each]
         _say(f"killed {part}: {len(kills)} of the {len(found)} boundaries that an undisturbed life crosses")
