@@ -353,7 +353,8 @@ def _isolation(settings: Settings) -> Iterator[Problem]:
 
 def _labels(settings: Settings) -> Iterator[Problem]:
     seen: dict[str, str] = {}
-    prefixes = (settings.labels.phase_prefix, settings.labels.policy_prefix, settings.labels.branch_prefix)
+    keys = ("phase_prefix", "policy_prefix", "branch_prefix", "story_prefix")
+    prefixes = tuple(str(getattr(settings.labels, key)) for key in keys)
     for key in type(settings.labels).model_fields:
         label, place = str(getattr(settings.labels, key)), ("labels", key)
         if not label or label != label.strip() or not label.isprintable() or "," in label:
@@ -364,7 +365,6 @@ def _labels(settings: Settings) -> Iterator[Problem]:
         elif not key.endswith("_prefix") and label.startswith(prefixes):
             yield "prefixed-label", place, "begins like the label of a phase or policy; choose another"
         seen.setdefault(label, key)
-    keys = ("phase_prefix", "policy_prefix", "branch_prefix")
     for (first, one), (second, other) in combinations(zip(keys, prefixes, strict=True), 2):
         if one != other and one and other and (one.startswith(other) or other.startswith(one)):
             yield "prefixed-label", ("labels", second), f"begins like {first}; choose another"

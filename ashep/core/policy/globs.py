@@ -3,6 +3,11 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from ashep.core.policy.language import Word
 
 
 def parse_glob(value: str) -> str:
@@ -11,6 +16,10 @@ def parse_glob(value: str) -> str:
     if value.startswith(("/", "~", "!")) or "" in parts or ".." in parts or "\\" in value or "\0" in value:
         raise ValueError("expected a glob from the repository's top, such as **/migrations/**")
     return value
+
+
+GlobList = Annotated[tuple[Annotated[Word, AfterValidator(parse_glob)], ...], Field(max_length=200)]
+"""Some globs."""
 
 
 class Globs:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.bmad import Bmad
 from ashep.core.policy.budgets import Budgets
-from ashep.core.policy.globs import parse_glob
+from ashep.core.policy.globs import GlobList
 from ashep.core.policy.kinds import KINDS, OPENCODE, SANDBOXED
 from ashep.core.policy.language import (
     BEADS,
@@ -324,6 +325,8 @@ class Labels(Document):
     branch_prefix: str = "branch:"
     """Before the name of a branch that issues share, those of an epic say: they are worked on in one tree, one after
     the other, and each lands by itself."""
+    story_prefix: str = "story:"
+    """Before the path of a story's file, on the issue of that story (docs/guides/stories.md)."""
     excluded: str = "ashep:excluded"
     """Never touch this issue."""
     needs_approval: str = "needs:human_approval"
@@ -379,10 +382,6 @@ class Notify(Document):
     """Times in which nobody is told: it is kept until they are over."""
     urgent: tuple[NoticeKind, ...] = ()
     """What is told in quiet hours, too."""
-
-
-GlobList = Annotated[tuple[Annotated[Word, AfterValidator(parse_glob)], ...], Field(max_length=200)]
-"""Some globs."""
 
 
 class ImpactSettings(Document):
@@ -571,6 +570,8 @@ class Settings(Document):
     """How checks are carried out."""
     ui: UiSettings = UiSettings()
     """Where the page is reached."""
+    bmad: Bmad = Bmad()
+    """Stories of the BMAD method."""
     redact: tuple[str, ...] = ()
     """Names of more environment variables whose values must not be written down: what tools and agents say loses them
     before it is kept. A value has at least 8 characters. Always among them are the agent server's password, what
