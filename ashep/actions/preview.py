@@ -21,7 +21,7 @@ from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.choice import named_in
 from ashep.core.state.world import World
 from ashep.ports.tracker import IssueText, TrackerInfo
-from ashep.prompt import Brief, render
+from ashep.prompt import Brief, render, story_brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,5 +123,6 @@ def _prompt(
         writes=phase.writes,
         branch=planned.branch or "",
         slot=planned.slot,
+        story=story_brief(world, flow),
     )
     return render(brief, folder / "prompts")

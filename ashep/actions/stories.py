@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ashep.bmad.places import EPICS, LAYERS, OLDER, SPECS, USUAL, Places, places_of, relative
+from ashep.bmad.places import EPICS, LAYERS, OLDER, SPECS, SPRINT, USUAL, Places, places_of, relative
 from ashep.bmad.sprint import Entry, Planned, Sprint, read_epics, read_planned, read_sprint
 from ashep.bmad.story import Problem, Story, id_in, read
 from ashep.bmad.text import LARGEST, NotWritable, Unreadable
 from ashep.errors import UsageError
 from ashep.journal.paths import replace as replace_file
 
-SPRINT = "sprint-status.yaml"
 PLANNED = "stories.yaml"
 MOST = 20_000
 """Files that are looked at."""

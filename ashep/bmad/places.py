@@ -20,6 +20,9 @@ OLDER = ("_bmad/bmm/config.yaml", "bmad/bmm/config.yaml")
 USUAL = ("_bmad-output/implementation-artifacts", "docs/stories", "docs/sprints", "docs/sprint-artifacts")
 """Where stories are in projects that do not say it."""
 
+SPRINT = "sprint-status.yaml"
+"""How a sprint status is called."""
+
 SPECS = "_bmad-output/specs"
 """Where specifications of build-auto are, with their `stories.yaml`."""
 

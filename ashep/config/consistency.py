@@ -172,7 +172,7 @@ def _human(policy: Policy, index: int, path: KeyPath) -> Iterator[Problem]:
         yield "useless-reminder", (*path, "human", "reminder"), message
     before = policy.phases[:index]
     changes = phase.human is not None and phase.human.changes_requested is None
-    if changes and not any(other.human is None and other.writes for other in before):
+    if changes and not any(other.human is None and other.makes for other in before):
         message = "no phase with write access stands before this one to go back to; add `changes_requested: <phase>`"
         yield "no-way-back", (*path, "human"), message
 

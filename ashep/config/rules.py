@@ -142,7 +142,7 @@ def proof_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Prob
 def in_vain(policies: Policies) -> Iterator[Problem]:
     """Say where a change is asked for that nobody can have made."""
     for name, policy in policies.policies.items():
-        writers = [phase for phase in policy.phases if phase.human is None and phase.writes]
+        writers = [phase for phase in policy.phases if phase.human is None and phase.makes]
         for index, phase in enumerate(policy.phases):
             if phase.verify is not None and phase.human is None and (not writers or (index == 0 and not phase.writes)):
                 message = "nothing is written before this phase succeeds: its work can never hold; take a later phase"
@@ -178,6 +178,11 @@ def requirements_of_phase(policy: Policy, phase: Phase, path: KeyPath) -> Iterat
         else:
             yield from _words(other, words, place)
     yield from _words(phase, phase.must_pass, (*path, "must_pass"))
+    for word in phase.story:
+        if word not in (known := ends_of(phase)):
+            yield "unknown-end", (*path, "story", word), f"{phase.name} never ends with {word}{nearest(word, known)}"
+    if phase.may_change is not None and not phase.writes and phase.human is None:
+        yield "pointless-key", (*path, "may_change"), "has no effect where files cannot be changed: set access: write"
 
 
 def _words(phase: Phase, words: tuple[str, ...], place: KeyPath) -> Iterator[Problem]:
@@ -214,13 +219,14 @@ def _weak_points(policies: Policies, agents: Agents) -> Iterator[Problem]:
 
 
 def _unseen(policies: Policies, settings: Settings) -> Iterator[Problem]:
-    """Phases whose work is to be looked into, where config.yaml says that all work is done in the shared work tree
-    (who sets `lock_work_tree` says so, too).
+    """Phases whose work is to be looked into, or files put back, where config.yaml asks for the shared work tree
+    (who sets `lock_work_tree` asks for it, too).
     """
     worker = settings.worker
     if worker.workspace != "shared" or worker.model_fields_set.isdisjoint({"workspace", "lock_work_tree"}):
         return
     for phase, path in each_phase(policies):
-        for key in proof_declared(phase):
+        of_files = [key for key in ("may_change", "story") if key in phase.model_fields_set]
+        for key in (*proof_declared(phase), *of_files):
             why = "has no effect in the shared work tree, which config.yaml asks for: set worker.workspace: worktree"
             yield "shared-work-tree", (*path, key), why

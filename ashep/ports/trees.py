@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from ashep.core.facts.delivery import Ground, Tree
+from ashep.core.facts.delivery import Amendment, Ground, StoryLeft, Tree
 from ashep.core.impact.changes import Diff
 
 
@@ -82,6 +82,17 @@ class Sealed:
     """Of `told` what the branch lacks, where it is, and what to do: a person is told."""
     unwritable: tuple[str, ...] = ()
     """Files on the branch that git, as the user has it, writes to no work tree: with them it cannot land."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """A sealed branch as it is to be."""
+
+    head: str
+    """What it has now: where nothing was to be done, what it had."""
+    refused: tuple[str, ...] = ()
+    """What was put back, a sentence each."""
+    story: StoryLeft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +186,16 @@ class Workspaces(Protocol):
 
         Raises `TreeRefused` where HEAD and the branch went apart and cannot be merged: both are saved, and it says how
         to go on.
+        """
+        ...
+
+    async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
+        """Put back on a branch that was just sealed at `head` what its run may not change, and write into its story.
+
+        Of a run that changed what it may not its commits go off the branch, and are saved; the files that it may change
+        are committed anew. The sprint status beside a story is what it was at the last commit that the branch and
+        `wanted.fits` have in common, unless the story is completed. The branch is sealed at what comes of it, its tree
+        is as that. Doing it again changes nothing.
         """
         ...
 

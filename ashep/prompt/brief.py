@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from ashep.core.delivery.stories import story_of
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.tracker import Comment
 from ashep.core.policy.policies import Phase
@@ -13,6 +14,7 @@ from ashep.core.runs.turns import VERDICTS
 from ashep.core.state.delivery import Evidence, Flaw
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Report
+from ashep.core.state.world import World
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy
@@ -52,10 +54,43 @@ class Found:
     """What checks found in exactly the tree that the run looks at."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoryBrief:
+    """The story that an issue is (docs/guides/stories.md)."""
+
+    path: str
+    """Its file, from the project's folder."""
+    iterations: int
+    """How often at most it is worked on."""
+    contexts: tuple[str, ...] = ()
+    """What the arbiter reads beside it."""
+    own_workflows: bool = True
+    """Whether a workflow of the project's own is followed: not one that the work itself has changed."""
+
+
+WORKFLOWS = {"implement": ("bmad-build", "dev-story"), "review": ("bmad-code-review", "code-review")}
+"""BMAD's workflow of a role, as it is called today, and as it was (facts/bmad.md 4)."""
+
+
 def evidence_of(flow: Flow) -> Evidence | None:
     """Give the evidence that holds for the issue's tree as it stands; None: none does."""
     own, evidence = flow.work.own, flow.work.evidence
     return evidence if own is not None and evidence is not None and evidence.commit == own.head else None
+
+
+def story_brief(world: World, flow: Flow) -> StoryBrief | None:
+    """Give what a prompt tells of an issue's story; None: it is none."""
+    path, policy = story_of(flow.issue, world.settings.labels), world.policy(flow)
+    if not path or policy is None:
+        return None
+    makers = (phase.max_visits for phase in policy.phases if phase.human is None and phase.makes)
+    files = flow.work.own.files if flow.work.own is not None else None
+    own = files is None or not (files.more or any(map(_steers, (*files.created, *files.modified, *files.deleted))))
+    return StoryBrief(path, next(makers, 1), world.settings.bmad.contexts, own)
+
+
+def _steers(path: str) -> bool:
+    return not {"_bmad", "bmad", ".claude", ".opencode"}.isdisjoint(path.split("/")[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +125,8 @@ class Brief:
     """The number of that tree, for what the machine has once."""
     found: Found = field(default_factory=Found)
     """What Agent Shepherd itself found about the work."""
+    story: StoryBrief | None = None
+    """Its roles tell each other by the story's file, and are not shown what others reported."""
     wrong: str | None = None
     """What was wrong with the outcome (for recover and extract), or what was seen of the turn (for diagnose)."""
     transcript: str | None = None
@@ -114,6 +151,7 @@ def view(brief: Brief) -> dict[str, object]:
     text, phase = brief.text, brief.phase
     if brief.kind == "diagnose":  # it has verdicts of its own
         phase = phase.model_copy(update={"verdicts": VERDICTS, "allow_suggested": ()})
+    story, role = brief.story, brief.role
     command = f"`bd show {brief.issue}`" if _PLAIN_ID.fullmatch(brief.issue) else "`bd show`"
     rest = f"where you have a shell, {command} prints all of it"
     reports, left_out = _reports(brief)
@@ -127,14 +165,19 @@ def view(brief: Brief) -> dict[str, object]:
         "visit": brief.visit,
         "attempt": brief.attempt,
         "agent": _word(brief.agent),
-        "role": brief.role,
+        "role": role,
         "judges": brief.judges,
         "writes": brief.writes,
+        "makes": brief.writes and brief.phase.makes,
         "branch": _word(brief.branch),
         "alone": brief.alone,
         "asks": brief.asks,
         "slot": brief.slot,
         "capabilities": [_word(capability) for capability in brief.phase.needs],
+        "story": _word(story.path) if story is not None else "",
+        "iterations": story.iterations if story is not None else 0,
+        "contexts": [_word(path) for path in story.contexts] if story is not None else [],
+        "workflow": list(WORKFLOWS.get(role, ())) if story is not None and story.own_workflows else [],
         "verdicts": [_word(verdict) for verdict in phase.verdicts],
         "suggestions": [_word(name) for name in phase.allow_suggested],
         "title": Foreign(_line(text.title, 1_000), 1_000),
@@ -217,6 +260,8 @@ def _reports(brief: Brief) -> tuple[list[dict[str, object]], int]:
     """
     shown: list[dict[str, object]] = []
     left = _MOST_REPORT_TEXT
+    if brief.story is not None:
+        return [], 0
     for report in reversed(brief.reports[-_MOST_REPORTS:]):
         outcome = report.outcome
         verdict = outcome.verdict if outcome else None

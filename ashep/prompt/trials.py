@@ -13,7 +13,7 @@ from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes, Commit
-from ashep.prompt.brief import Brief, Found, Kind
+from ashep.prompt.brief import Brief, Found, Kind, StoryBrief
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 
 _EVIDENCE = Evidence(
@@ -106,6 +106,7 @@ def _samples(phase: Phase, kind: Kind) -> list[Brief]:
         changes=Changes((Commit("sha", "subject"),), "stat", ("path",)),
         found=Found(Flaw("checks", "why", "", "base"), "log", _EVIDENCE),
         wrong="wrong",
+        story=StoryBrief("docs/stories/1-2-lists.md", 3, ("docs/architecture.md",)),
         transcript="transcript",
     )
     flaws = Flaw("conflict", "why", "", "base"), Flaw("review", "why", ""), Flaw("names", "why", "")

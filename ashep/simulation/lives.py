@@ -23,6 +23,7 @@ from ashep.config import ConfigErrors, read
 from ashep.config.explain import nearest
 from ashep.config.files import examine
 from ashep.config.presets import PRESETS, preset
+from ashep.config.starter import starter
 from ashep.core.analysis.account import account
 from ashep.core.analysis.soundness import Code
 from ashep.core.facts import commands, records, tracker
@@ -466,8 +467,8 @@ def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
     if folder.is_dir():
         cast = _of_files(folder, name, file)
     elif file is not None:
-        with resources.as_file(resources.files("ashep.config") / "starter") as starter:
-            cast = _of_files(starter, name, file)
+        with resources.as_file(resources.files("ashep.config") / "starter") as shipped:
+            cast = _of_files(shipped, name, file)
     if cast is not None and name in cast.policies.policies:
         return cast
     if file is None and name in PRESETS:
@@ -479,13 +480,12 @@ def cast_of(folder: Path, name: str, file: Path | None) -> Cast:
 def of_preset(name: str) -> Cast:
     """A shipped policy, with the agents that `ashep init` writes."""
     policies = unproven(read(Policies, preset(name), Path(f"{name}.yaml")))
-    return Cast(policies, name, starter_agents(), Settings())
+    return Cast(policies, name, starter_agents(name), Settings())
 
 
-def starter_agents() -> Agents:
-    """The agents that `ashep init` writes."""
-    text = (resources.files("ashep.config") / "starter" / "agents.yaml").read_text(encoding="utf-8")
-    return read(Agents, text, Path("agents.yaml"))
+def starter_agents(preset: str = PRESETS[0]) -> Agents:
+    """The agents that `ashep init` writes for a preset."""
+    return read(Agents, starter("agents.yaml", preset), Path("agents.yaml"))
 
 
 def _of_files(folder: Path, name: str, file: Path | None) -> Cast:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ashep.core.facts.delivery import Amendment, StoryLeft
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.ports.trees import Landed, Removed
+from ashep.ports.trees import Amended, Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, PlacesWorld, WorkspacesWorld
 from tests.places import has_bubblewrap
 
@@ -245,3 +246,97 @@ async def test_what_landed_squashed_goes_only_where_it_is_just_what_was_sealed(w
     world.person_commits("b.txt", "b, and more\n")
     await world.spaces.retire(Landed(ONE, head, "main", commit), NOW)
     assert await world.spaces.list() == ()
+
+
+# --- what ashep itself does to what a run left ---
+
+STORY, SPRINT = "docs/stories/1-2-lists.md", "docs/stories/sprint-status.yaml"
+TEXT = """# Story 1.2: Lists
+
+Status: ready-for-dev
+
+## Acceptance Criteria
+
+1. they add up
+
+## Tasks / Subtasks
+
+- [ ] Task 1
+"""
+LISTED = """# kept by hand
+development_status:
+  epic-1: backlog  # begun by its first story
+  1-2-lists: ready-for-dev
+  1-3-more: backlog
+"""
+
+
+async def planned(world: WorkspacesWorld) -> str:
+    """A base that has a story and its sprint status, and a tree; gives its commit."""
+    await world.spaces.prepare(TWO, None, 0)
+    for path, text in ((STORY, TEXT), (SPRINT, LISTED)):
+        world.edit(TWO, path, text)
+    head = (await world.spaces.seal(TWO, "t-2/plan.1.1", "Plan")).head
+    return (await world.spaces.prepare(ONE, head, 0)).head
+
+
+async def test_what_a_run_may_not_change_is_put_back_and_saved(world: WorkspacesWorld) -> None:
+    since = await planned(world)
+    for path, text in (("a.txt", "mine\n"), ("new.txt", "new\n"), (STORY, TEXT.replace("[ ]", "[x]"))):
+        world.edit(ONE, path, text)
+    left = await world.spaces.seal(ONE, "t-1/review.1.1", "Review")
+    wanted = Amendment(since, since, ("{story}",), STORY)
+    amended = await world.spaces.amend(ONE, "t-1/review.1.1", left.head, wanted)
+    assert amended.refused == ("it changed what it may not, which was put back: a.txt, new.txt",)
+    assert amended.story == StoryLeft("ready-for-dev", "idle")
+    assert world.read(ONE) == {"a.txt": "a\n", STORY: TEXT.replace("[ ]", "[x]"), SPRINT: LISTED}
+    again = await world.spaces.seal(ONE, "t-1/review.1.1", "Review")
+    assert (again.head, again.told, len(again.commits)) == (amended.head, (), 1)
+    assert left.head not in {commit.sha for commit in again.commits}
+    assert await world.spaces.amend(ONE, "t-1/review.1.1", again.head, wanted) == Amended(again.head, (), amended.story)
+
+
+async def test_the_status_is_what_the_verdict_says_and_the_sprint_status_is_ours(world: WorkspacesWorld) -> None:
+    since = await planned(world)
+    lies = TEXT.replace("ready-for-dev", "done")
+    for path, text in ((STORY, lies), (SPRINT, LISTED.replace("1-3-more: backlog", "1-3-more: done"))):
+        world.edit(ONE, path, text)
+    left = await world.spaces.seal(ONE, "t-1/developer.1.1", "Work")
+    reviewed = await world.spaces.amend(
+        ONE, "t-1/developer.1.1", left.head, Amendment(since, since, story=STORY, status="review")
+    )
+    assert reviewed.refused == (f"ashep alone writes {SPRINT}; not taken is 1-3-more: done",)
+    assert reviewed.story == StoryLeft("review", "ready-for-review")
+    assert world.read(ONE) == {"a.txt": "a\n", STORY: TEXT.replace("ready-for-dev", "review"), SPRINT: LISTED}
+    back = Amendment(reviewed.head, since, story=STORY, status="in-progress", remains="- mend `x`\n- and y")
+    fixing = await world.spaces.amend(ONE, "t-1/arbiter.1.1", reviewed.head, back)
+    assert fixing.story == StoryLeft("in-progress", "fixing")
+    assert world.read(ONE)[STORY].endswith(
+        "\n## Review Follow-ups (AI) - t-1/arbiter.1.1\n\n- [ ] mend `x`\n- [ ] and y\n"
+    )
+    assert await world.spaces.amend(ONE, "t-1/arbiter.1.1", fixing.head, back) == fixing
+    world.edit(ONE, STORY, world.read(ONE)[STORY].replace("- [ ] mend", "- [x] mend"))
+    left = await world.spaces.seal(ONE, "t-1/developer.2.1", "Mend")
+    done = await world.spaces.amend(
+        ONE, "t-1/arbiter.2.1", left.head, Amendment(left.head, since, story=STORY, status="done")
+    )
+    assert done.story == StoryLeft("done", "complete", put_off=("and y",))
+    assert world.read(ONE)[SPRINT] == LISTED.replace("epic-1: backlog", "epic-1: in-progress").replace(
+        "1-2-lists: ready-for-dev", "1-2-lists: done"
+    )
+    assert (await world.spaces.seal(ONE, "t-1/arbiter.2.1", "Nothing")).head == done.head
+
+
+async def test_a_story_that_is_gone_or_says_no_status_is_told(world: WorkspacesWorld) -> None:
+    since = await planned(world)
+    world.edit(ONE, STORY, TEXT.replace("Status: ready-for-dev", ""))
+    head = (await world.spaces.seal(ONE, "t-1/developer.1.1", "Work")).head
+    wanted = Amendment(since, since, story=STORY, status="done")
+    amended = await world.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
+    assert amended.head == head
+    assert amended.story is not None
+    assert "says no status" in amended.story.lacking
+    world.edit(ONE, STORY, None)
+    head = (await world.spaces.seal(ONE, "t-1/developer.1.2", "Work")).head
+    gone = await world.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
+    assert (gone.head, gone.story) == (head, StoryLeft(lacking=f"{STORY} is not there any more"))

@@ -45,7 +45,7 @@ class Subject:
 def preset(name: str) -> Subject:
     """A shipped policy, with a work tree for each issue."""
     policies = read(Policies, shipped(name), Path(f"{name}.yaml"))
-    return _subject(name, Cast(policies, name, starter_agents(), OWN))
+    return _subject(name, Cast(policies, name, starter_agents(name), OWN))
 
 
 @cache

@@ -19,7 +19,11 @@ def starter(name: str, policy: str = PRESETS[0]) -> str:
     """Give the text of one of `FILES`, for one of `PRESETS`; raises `UsageError` where there is no such preset."""
     if name == "policies.yaml":
         return preset(policy)
-    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    if policy == "bmad-story" and name == "agents.yaml":  # its reviewers write what they find into the story
+        head, reviewer, rest = text.partition("  - id: reviewer\n")
+        return head + reviewer + rest.replace("read_write: read", "read_write: write", 1).replace("plan}", "build}", 1)
+    return text
 
 
 def isolated(text: str) -> str:

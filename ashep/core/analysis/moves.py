@@ -120,7 +120,7 @@ class Board:
         self._required = {
             (other, word) for phase in phases for other, words in phase.requires.items() for word in words
         }
-        self._writers = tuple(phase.name for phase in phases if phase.human is None and phase.writes)
+        self._writers = tuple(phase.name for phase in phases if phase.human is None and phase.makes)
         self._flows: dict[State, Flow] = {}
 
     def start(self) -> State:

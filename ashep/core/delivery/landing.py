@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime, timedelta
 
+from ashep.core.delivery import stories
 from ashep.core.delivery.pull_text import title
 from ashep.core.facts import delivery
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
-from ashep.core.facts.issues import CommentWanted, IssueFinished, RetryScheduled
+from ashep.core.facts.issues import CommentWanted, IssueFinished, IssueParked, PersonAsked, RetryScheduled
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
@@ -154,8 +155,10 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
 
 def sealed(world: World, earlier: Flow, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """Tell people what the seal could not take in, and see to what it holds."""
-    lacking = _lacking(world, flow, fact)
-    return [*lacking, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
+    told = [*_lacking(world, flow, fact), *stories.sealed(world, flow, fact)]
+    if any(isinstance(one, (IssueParked, PersonAsked)) for one in told):
+        return told
+    return [*told, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
 
 
 def _lacking(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:

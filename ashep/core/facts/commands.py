@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Literal
 
 from ashep.core.facts import requests, resources, runs, tracker
-from ashep.core.facts.delivery import Ground
+from ashep.core.facts.delivery import Amendment, Ground
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import PermissionRule
@@ -205,6 +205,8 @@ class SealTree(OfRun):
 
     branch: str
     tries: int = 0
+    amend: Amendment | None = None
+    """What is done to that before anything follows from it."""
 
 
 @dataclass(frozen=True, slots=True)

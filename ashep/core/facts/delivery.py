@@ -65,6 +65,39 @@ class FileMap:
 
 
 @dataclass(frozen=True, slots=True)
+class Amendment:
+    """What ashep itself does to the files that a run left, before anything follows from them."""
+
+    since: str
+    """The commit on which the run began."""
+    fits: str = ""
+    """The commit with which the issue's work is compared."""
+    may: tuple[str, ...] | None = None
+    """The files that the run was allowed to change; None: all. What else it changed is put back."""
+    story: str = ""
+    """The file of the issue's story, from the project's folder; empty: it has none."""
+    status: str = ""
+    """What it is to say as its status; empty: what it says."""
+    remains: str = ""
+    """What is to be done still: points for it, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLeft:
+    """How a run left the issue's story."""
+
+    status: str = ""
+    """The documented word for its status; empty: it says no known one."""
+    state: str = ""
+    lacking: str = ""
+    """Why its status could not be written."""
+    blocked: str = ""
+    """Why whoever worked on it stopped, in its words."""
+    put_off: tuple[str, ...] = ()
+    """Findings that were left for later when it was completed."""
+
+
+@dataclass(frozen=True, slots=True)
 class TreeSealed(RunAnswer):
     """What a run left in the issue's own work tree is committed on its branch."""
 
@@ -83,6 +116,10 @@ class TreeSealed(RunAnswer):
     """Of what was told, what its branch lacks, where that is, and what to do."""
     unwritable: tuple[str, ...] = ()
     """Files among them that git would write to no work tree: with them it cannot land."""
+    refused: tuple[str, ...] = ()
+    """What a run changed that it may not, and that was put back: a sentence each."""
+    story: StoryLeft | None = None
+    """How it left the issue's story."""
 
 
 CheckStatus = Literal["passed", "failed", "skipped", "error"]

@@ -60,7 +60,7 @@ _RULES = "**/.agent-shepherd/** **/.beads/**"
 
 _AGENT_INSTRUCTIONS = """
 AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
-**/.qwen/** CRUSH.md **/.crush/** WARP.md SKILL.md .cursorrules **/.cursor/** .cursorignore
+**/_bmad/** **/.qwen/** CRUSH.md **/.crush/** WARP.md SKILL.md .cursorrules **/.cursor/** .cursorignore
 **/.github/copilot-instructions.md **/.github/instructions/** **/.github/prompts/** **/.github/chatmodes/**
 **/.github/agents/** **/.github/skills/** opencode.json opencode.jsonc **/.opencode/** .windsurfrules **/.windsurf/**
 .clinerules **/.clinerules/** .clineignore .roorules* **/.roo/** .roomodes .rules .aider* .continuerules

@@ -311,7 +311,7 @@ def proven(flow: Flow, policy: Policy, phase: Phase) -> str:
 
 def writer_of(policy: Policy, flow: Flow) -> str | None:
     """The phase that is to mend the work: the writer that ran last, else the policy's last; None: it has none."""
-    writers = [phase.name for phase in policy.phases if phase.human is None and phase.writes]
+    writers = [phase.name for phase in policy.phases if phase.human is None and phase.makes]
     ran = (report.phase for report in reversed(flow.reports) if report.phase in writers)
     return next(ran, writers[-1] if writers else None)
 
@@ -319,7 +319,7 @@ def writer_of(policy: Policy, flow: Flow) -> str | None:
 def writer_before(policy: Policy, phase: Phase) -> str:
     """The last agent phase with write access before this one, else the first phase."""
     before = policy.phases[: policy.phases.index(phase)]
-    writers = [other.name for other in before if other.human is None and other.writes]
+    writers = [other.name for other in before if other.human is None and other.makes]
     return writers[-1] if writers else policy.phases[0].name
 
 

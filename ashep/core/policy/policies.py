@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import FlagName
+from ashep.core.policy.globs import GlobList
 from ashep.core.policy.language import PATTERN, AtOnce, Document, Duration, Name, Names, Span, Word
 
 CLOSE = "close"
@@ -138,6 +139,13 @@ def parse_verify(value: object) -> object:
     return value
 
 
+STORY = "{story}"
+"""Stands for the file of the issue's story where files are named that a run may change."""
+
+StoryStatus = Literal["ready-for-dev", "in-progress", "review", "done"]
+"""How far a story is, in the words of the BMAD method."""
+
+
 class Phase(Document):
     """A step of a policy."""
 
@@ -203,6 +211,14 @@ class Phase(Document):
     """Where work leads that touches certain things, instead of where a success would lead: flags
     (docs/guides/impact.md), each with a phase, and never `close`. Of several that are raised rules, agent_instructions
     and ci go first, then the others as they stand here. Where and when as `verify`."""
+    may_change: GlobList | None = None
+    """The files that its agents may change, as globs from the repository's top; `{story}` is the file of the issue's
+    story. What else a run of it changed is put back when the run is over, and told. `null`: all. Where issues are
+    worked on in the shared work tree nothing is put back."""
+    story: Annotated[dict[str, StoryStatus], Field(max_length=100)] = {}
+    """What ashep itself writes as the status of the issue's story (docs/guides/stories.md) when a run of this phase
+    ends with `success` or one of these verdicts. `done` completes it: in the sprint status, too. An issue without a
+    story has none."""
     permissions: Annotated[tuple[PermissionRule, ...], Field(max_length=100)] = ()
     """What its agents may use tools for: these rules go before those of config.yaml. No rule widens its access."""
     answers: Annotated[tuple[Word | PreparedAnswer, ...], Field(max_length=100)] = ()
@@ -220,6 +236,11 @@ class Phase(Document):
         if self.access is not None:
             return self.access == "write"
         return not {"implement", "code", "test", "debug", "doc"}.isdisjoint(self.needs)
+
+    @property
+    def makes(self) -> bool:
+        """Whether its runs make the work; who may change the story alone tells there what is wrong with it."""
+        return self.writes and self.may_change != (STORY,)
 
 
 class Match(Document):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ashep.core.delivery.resting import going
+from ashep.core.delivery.stories import amendment
 from ashep.core.delivery.trees import after, branch_for, is_held, own_trees
 from ashep.core.facts.commands import (
     AnswerRequest,
@@ -71,7 +72,7 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
         return
     if run.tree_wanted in ("after", "again"):
         if not is_held(world, flow):
-            yield _after(flow, run)
+            yield _after(world, flow, run)
         return
     if up and flow.takeover is None and (answer := to_answer(flow)) is not None:
         yield answer
@@ -128,11 +129,11 @@ def _ground(world: World, flow: Flow, run: Run) -> Ground:
     return "fresh" if phase is not None and phase.verdicts else "own"
 
 
-def _after(flow: Flow, run: Run) -> Command:
+def _after(world: World, flow: Flow, run: Run) -> Command:
     key, issue = after(run.id), flow.issue.id
     if run.branch is None:
         return ReadTree(key, issue, run.id, "after", run.before.head if run.before else None)
-    return SealTree(key, issue, run.id, run.branch)
+    return SealTree(key, issue, run.id, run.branch, amend=amendment(world, flow, run))
 
 
 def _open_session(world: World, flow: Flow, run: Run) -> Command:

@@ -20,7 +20,7 @@ from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
 from ashep.ports.runners import Runners
 from ashep.ports.tracker import IssueText, Tracker
-from ashep.prompt import Brief, Found, Templates, evidence_of, render
+from ashep.prompt import Brief, Found, Templates, evidence_of, render, story_brief
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
@@ -107,12 +107,13 @@ class PromptEffects:
             alone=speaks_for_itself(world, run),
             asks=self._asks and (run.sandbox or world.settings.agents.sandbox) != "none",
             slot=flow.work.own.slot if flow.work.own else 0,
-            found=self._found(flow, writes=phase.writes),
+            story=story_brief(world, flow),
+            found=self._found(flow, makes=phase.makes),
         )
 
-    def _found(self, flow: Flow, *, writes: bool) -> Found:
-        """Who writes is told of what to mend; who reads, what is known of exactly this work."""
-        if not writes:
+    def _found(self, flow: Flow, *, makes: bool) -> Found:
+        """Who makes the work is told of what to mend; who judges it, what is known of exactly this work."""
+        if not makes:
             return Found(evidence=evidence_of(flow))
         flaw = flow.work.flaw
         return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "")

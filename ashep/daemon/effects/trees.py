@@ -45,12 +45,21 @@ class TreeEffects:
             case RemoveTree():
                 return await self._remove(command, settings)
             case SealTree():
-                left = await self._own.of(settings).seal(
-                    command.branch, command.run, f"{command.issue}: what {command.run} left"
-                )
-                commits = tuple(commit.sha for commit in left.commits)
-                sealed = TreeSealed(command.issue, command.run, command.key, left.head, left.tree, commits, left.told)
-                return [replace(sealed, lacking=left.lacking, unwritable=left.unwritable)]
+                return [await self._seal(command, self._own.of(settings))]
+
+    async def _seal(self, command: SealTree, own: Workspaces) -> TreeSealed:
+        words, refused, story = (command.branch, command.run, f"{command.issue}: what {command.run} left"), (), None
+        left = await own.seal(*words)
+        told, lacking = left.told, left.lacking
+        if command.amend is not None:
+            amended = await own.amend(command.branch, command.run, left.head, command.amend)
+            refused, story = amended.refused, amended.story
+            if amended.head != left.head:
+                left = await own.seal(*words)
+        commits = tuple(commit.sha for commit in left.commits)
+        about = (command.issue, command.run, command.key)
+        sealed = TreeSealed(*about, left.head, left.tree, commits, told, lacking=lacking, unwritable=left.unwritable)
+        return replace(sealed, refused=refused, story=story)
 
     async def _remove(self, command: RemoveTree, settings: Settings) -> list[Fact]:
         landed = Landed(command.branch, command.head, command.onto, command.commit)

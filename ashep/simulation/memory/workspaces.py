@@ -4,11 +4,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from typing import Any
 
-from ashep.core.facts.delivery import Ground
+from ashep.bmad.places import SPRINT
+from ashep.bmad.rounds import wishes, written
+from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
+from ashep.core.facts.delivery import Amendment, Ground, StoryLeft
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
-from ashep.ports.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
+from ashep.ports.trees import Amended, Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
 
 Files = dict[str, str]
 """Content by path."""
@@ -177,6 +182,34 @@ class MemoryWorkspaces:
         tree, commits = self.tree_of(known.head), self._after(known.base, known.head)
         return Sealed(known.head, tree, commits, lacking, lacking=lacking)
 
+    async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
+        """Put back what a run may not change, and write into its story; a sprint status is looked for beside it."""
+        since, now = self.files(wanted.since), self.files(head)
+        fork, refused = self.files(self.fork(head, wanted.fits or wanted.since)), list[str]()
+        changed = [path for path in sorted({*since, *now}) if since.get(path) != now.get(path)]
+        sprint = next((one for one in (_beside(wanted.story), SPRINT) if wanted.story and one in fork), "")
+        if beyond := [one for one in beyond_leave(wanted, changed) if one != sprint]:
+            mine = {path: now.get(path) for path in changed if path not in beyond}
+            now, head = {path: text for path, text in (since | mine).items() if text is not None}, wanted.since
+            refused.append(put_back(beyond))
+        left = None
+        if wanted.story:
+            before, after = fork.get(sprint), now.get(sprint)
+            if sprint in changed and after != before:
+                refused.append(not_taken(sprint, wishes(_data(before), _data(after))))
+            status: Any = wanted.status or None
+            made = written(wanted.story, _data(now.get(wanted.story)), _data(before), status, wanted.remains, run)
+            for path, data in ((wanted.story, made.story), (sprint, made.sprint)):
+                if data is not None:
+                    now[path] = data.decode()
+            left = StoryLeft(made.status, made.state, made.lacking, made.blocked, made.put_off)
+        known = self._known(branch)
+        if now != self.files(known.head):
+            self._save(branch, known, unless=head)
+            known.head = head if now == self.files(head) else self._commit("Amend", now, head, run=run)
+            known.tree = dict(now)
+        return Amended(known.head, tuple(refused), left)
+
     def lose(self, branch: str) -> None:
         """Take the tree of a branch away, as an agent does that removes its own folder."""
         self._known(branch).tree = None
@@ -305,6 +338,14 @@ class MemoryWorkspaces:
     def _after(self, base: str, head: str) -> tuple[Commit, ...]:
         before = self._ancestors(base)
         return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
+
+
+def _beside(story: str) -> str:
+    return str(PurePosixPath(story).parent / SPRINT)
+
+
+def _data(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
 def _hash(*words: str) -> str:

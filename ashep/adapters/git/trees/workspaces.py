@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.core.facts.delivery import Ground
-from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
+from ashep.core.facts.delivery import Amendment, Ground
+from ashep.ports.trees import Amended, Changes, Landed, Prepared, Removed, Sealed, Standing
 
 
 class GitWorkspaces:
@@ -29,6 +29,10 @@ class GitWorkspaces:
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted, and bring the branch to contain it."""
         return await (await self._of(branch)).seal(branch, run, message)
+
+    async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
+        """Put back what a run may not change, and write into its story."""
+        return await (await self._of(branch)).amend(branch, run, head, wanted)
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""

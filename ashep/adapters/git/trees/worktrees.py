@@ -13,16 +13,16 @@ import anyio.to_thread
 from ashep.adapters.git import program
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
-from ashep.adapters.git.trees import removing, sealing
+from ashep.adapters.git.trees import amending, removing, sealing
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
-from ashep.core.facts.delivery import Ground
+from ashep.core.facts.delivery import Amendment, Ground
 from ashep.core.policy.disk import FILE, room
 from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports.trees import Changes, Landed, Prepared, Removed, Sealed, Standing
+from ashep.ports.trees import Amended, Changes, Landed, Prepared, Removed, Sealed, Standing
 from ashep.redaction import Redaction
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
@@ -100,6 +100,13 @@ class Worktrees:
             lacking = tuple(told.lacking)
             names = await self._repository.unwritable(base, head) if head != base else ()
             return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
+
+    async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
+        """Put back what a run may not change, and write into its story."""
+        amended = await amending.amended(self._repository, run, head, wanted)
+        if amended.head != head:
+            await self.restore(branch, amended.head)
+        return amended
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""

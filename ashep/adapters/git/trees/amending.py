@@ -1,0 +1,131 @@
+"""Make the commit by which a sealed branch has what it is to have: without what its run may not change, and with what
+ashep itself writes into a story. Only objects are read and made; what lies in an agent's folder has no say.
+"""
+
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import get_args
+
+import anyio
+
+from ashep.adapters.git.objects import changes, commits, write_commit
+from ashep.adapters.git.program import LONG, SHA, TRAILER, Git
+from ashep.adapters.git.repository import Repository
+from ashep.bmad.places import SPRINT, USUAL
+from ashep.bmad.rounds import Round, wishes, written
+from ashep.bmad.text import LARGEST
+from ashep.bmad.words import Status
+from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
+from ashep.core.facts.delivery import Amendment, StoryLeft
+from ashep.core.text import clean
+from ashep.ports.trees import Amended
+
+_FILES = (b"100644", b"100755")
+_STATUSES: Mapping[str, Status] = {one: one for one in get_args(Status)}
+_Entry = tuple[bytes, bytes]  # mode and object
+
+
+async def amended(repository: Repository, run: str, head: str, wanted: Amendment) -> Amended:
+    """Make what a branch that is sealed at `head` is to have. Raises `AshepError`."""
+    git, prefix = repository.git, (await repository.folders()).prefix
+    changed = await changes(git, wanted.since, head)
+    fork = await _fork(git, head, wanted.fits or wanted.since)
+    story = os.fsencode(prefix + wanted.story) if wanted.story else b""
+    sprint, before = await _sprint(git, fork, prefix, wanted.story) if story else (b"", None)
+    onto, files, refused = head, dict[bytes, _Entry | None](), list[str]()
+    beyond = [os.fsencode(one) for one in beyond_leave(wanted, map(os.fsdecode, (one.path for one in changed)), prefix)]
+    if beyond := [one for one in beyond if one != sprint]:
+        onto, files = wanted.since, {one.path: one.new for one in changed if one.path not in beyond}
+        refused.append(put_back(map(os.fsdecode, beyond)))
+    if not story:
+        return Amended(await _commit(repository, onto, files, head, run, ""), tuple(refused))
+    was = await _content(git, before)
+    if sprint:
+        files[sprint] = before
+        if one := next((one for one in changed if one.path == sprint and one.new != before), None):
+            said = wishes(was, await _content(git, one.new))
+            refused.append(not_taken(os.fsdecode(sprint), said))
+    entry = files[story] if story in files else await _entry(git, onto, story)
+    told = await _content(git, entry)
+    made = written(wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run)
+    for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
+        if mode is not None and new is not None and new != old:
+            files[path] = mode[0], await _write(git, new)
+    what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'as it is'}"
+    return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), _left(made))
+
+
+def _left(made: Round) -> StoryLeft:
+    return StoryLeft(made.status, made.state, clean(made.lacking), clean(made.blocked), tuple(map(clean, made.put_off)))
+
+
+async def _fork(git: Git, head: str, base: str) -> str:
+    """Give the last commit that two have in common; where there is none, the one that the work is compared with."""
+    done = await git.bare("merge-base", head, base, accepted=(0, 1))
+    found = done.stdout.decode().strip()
+    return found if SHA.fullmatch(found) else base
+
+
+async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, _Entry | None]:
+    """Find the sprint status that counts: beside the story, above it, or where projects have it (facts/bmad.md 9)."""
+    beside = [str(folder / SPRINT) for folder in PurePosixPath(story).parents[:2]]
+    names = dict.fromkeys([*beside, *(f"{folder}/{SPRINT}" for folder in (*USUAL, "docs"))])
+    for name in (os.fsencode(prefix + one) for one in names):
+        if (entry := await _entry(git, fork, name)) is not None and entry[0] in _FILES:
+            return name, entry
+    return b"", None
+
+
+async def _entry(git: Git, commit: str, path: bytes) -> _Entry | None:
+    """Give what stands at a path; None: nothing."""
+    listed = (await git.bare("ls-tree", "-z", "--full-tree", commit, "--", os.fsdecode(path))).stdout
+    head, _, name = listed.partition(b"\0")[0].partition(b"\t")
+    words = head.split(b" ")
+    return (words[0], words[2]) if name == path and len(words) == 3 else None
+
+
+async def _content(git: Git, entry: _Entry | None) -> bytes | None:
+    """Read a file, no more of it than is looked at; None: it is none."""
+    if entry is None or entry[0] not in _FILES:
+        return None
+    blob = entry[1].decode()
+    size = int(await git.word("cat-file", "-s", blob))
+    return b"\0" if size > LARGEST else (await git.bare("cat-file", "blob", blob)).stdout
+
+
+async def _write(git: Git, content: bytes) -> bytes:
+    return (await git.bare("hash-object", "-w", "--stdin", stdin=content)).stdout.strip()
+
+
+async def _commit(
+    repository: Repository, onto: str, files: Mapping[bytes, _Entry | None], head: str, run: str, what: str
+) -> str:
+    """Give a commit that has these files beside those of another; that one itself where it has them."""
+    if not files:
+        return onto
+    common = (await repository.folders()).common
+    name = sha256("\0".join((head, run)).encode()).hexdigest()[:20]
+    index = anyio.Path(common, "ashep", f"amend.{name}")
+    await index.parent.mkdir(exist_ok=True)
+    env, git = {"GIT_DIR": str(common), "GIT_INDEX_FILE": str(index)}, Git(common, timeout=LONG)
+    lines = b"".join(_line(path, entry) for path, entry in sorted(files.items()))
+    try:
+        await git.run("read-tree", onto, accepted=(0,), env=env)
+        await git.run("update-index", "-z", "--index-info", accepted=(0,), env=env, stdin=lines)
+        tree = (await git.run("write-tree", accepted=(0,), env=env)).stdout.decode().strip()
+    finally:
+        await index.unlink(missing_ok=True)
+    (below, last) = await commits(repository.git, [onto, head])
+    if tree == below.tree:
+        return onto
+    message = f"{clean(what) or 'What it may change'}\n\n{TRAILER}: {clean(run)}"
+    made = await write_commit(repository.git, tree, (onto,), message, author="", at=last.at)
+    await repository.keep(made)
+    return made
+
+
+def _line(path: bytes, entry: _Entry | None) -> bytes:
+    mode, blob = entry or (b"0", b"0" * 40)
+    return b"%s %s\t%s\0" % (mode, blob, path)
