@@ -16,6 +16,9 @@ FOLLOW_UPS = "Review Follow-ups (AI)"
 LONGEST = 500
 """Characters of a point."""
 
+MOST_PUT_OFF = 50
+"""Findings left for later that are told of one by one."""
+
 _PUT_OFF = " — deferred"
 _POINT = re.compile(r"(?:#+|[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
@@ -83,7 +86,7 @@ def wishes(before: bytes | None, after: bytes | None) -> tuple[str, ...]:
     except Unreadable:
         return ("it cannot be read any more",)
     differ = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    return tuple(f"{key}: {new.get(key, 'away')}" for key in differ) or ("its text",)
+    return tuple(f"{key}: {new.get(key, 'away')}" for key in differ) or (("its text",) if before != after else ())
 
 
 def _blocked(story: Story) -> str:

@@ -234,7 +234,7 @@ def _rests(_: Telling, body: Data) -> Said:
 
 def _sealed(_: Telling, body: Data) -> Said:
     count = len(body["commits"])
-    left = body.get("story") or {}
+    left: Data = body.get("story") or {}
     marked = (f"its story says {left['status'] or 'no status'}, which is {left['state']}",) if left.get("state") else ()
     told = "; ".join((f"tree {body['tree']}", *marked, *body.get("refused", ()), *body.get("told", ())))
     return f"its branch has {count} commit{'' if count == 1 else 's'}", told

@@ -280,12 +280,18 @@ async def planned(world: WorkspacesWorld) -> str:
     return (await world.spaces.prepare(ONE, head, 0)).head
 
 
+@pytest.fixture(params=["memory", "git"])
+def plain(request: pytest.FixtureRequest, folder: Path) -> MemoryWorkspacesWorld | GitWorkspacesWorld:
+    """Of the two kinds that differ here: a place differs in how a branch is set to a commit."""
+    return MemoryWorkspacesWorld() if request.param == "memory" else GitWorkspacesWorld(folder.parent)
+
+
 async def test_what_a_run_may_not_change_is_put_back_and_saved(world: WorkspacesWorld) -> None:
     since = await planned(world)
     for path, text in (("a.txt", "mine\n"), ("new.txt", "new\n"), (STORY, TEXT.replace("[ ]", "[x]"))):
         world.edit(ONE, path, text)
     left = await world.spaces.seal(ONE, "t-1/review.1.1", "Review")
-    wanted = Amendment(since, since, ("{story}",), STORY)
+    wanted = Amendment(since, since, may=("{story}",), story=STORY)
     amended = await world.spaces.amend(ONE, "t-1/review.1.1", left.head, wanted)
     assert amended.refused == ("it changed what it may not, which was put back: a.txt, new.txt",)
     assert amended.story == StoryLeft("ready-for-dev", "idle")
@@ -327,16 +333,55 @@ async def test_the_status_is_what_the_verdict_says_and_the_sprint_status_is_ours
     assert (await world.spaces.seal(ONE, "t-1/arbiter.2.1", "Nothing")).head == done.head
 
 
-async def test_a_story_that_is_gone_or_says_no_status_is_told(world: WorkspacesWorld) -> None:
-    since = await planned(world)
-    world.edit(ONE, STORY, TEXT.replace("Status: ready-for-dev", ""))
-    head = (await world.spaces.seal(ONE, "t-1/developer.1.1", "Work")).head
+async def test_a_story_that_is_gone_or_says_no_status_is_told(
+    plain: MemoryWorkspacesWorld | GitWorkspacesWorld,
+) -> None:
+    since = await planned(plain)
+    plain.edit(ONE, STORY, TEXT.replace("Status: ready-for-dev", ""))
+    head = (await plain.spaces.seal(ONE, "t-1/developer.1.1", "Work")).head
     wanted = Amendment(since, since, story=STORY, status="done")
-    amended = await world.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
+    amended = await plain.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
     assert amended.head == head
     assert amended.story is not None
     assert "says no status" in amended.story.lacking
-    world.edit(ONE, STORY, None)
-    head = (await world.spaces.seal(ONE, "t-1/developer.1.2", "Work")).head
-    gone = await world.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
+    plain.edit(ONE, STORY, None)
+    head = (await plain.spaces.seal(ONE, "t-1/developer.1.2", "Work")).head
+    gone = await plain.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
     assert (gone.head, gone.story) == (head, StoryLeft(lacking=f"{STORY} is not there any more"))
+
+
+async def test_what_others_landed_meanwhile_is_not_put_back(plain: MemoryWorkspacesWorld | GitWorkspacesWorld) -> None:
+    since = await planned(plain)
+    theirs = LISTED.replace("1-3-more: backlog", "1-3-more: done")
+    if isinstance(plain, MemoryWorkspacesWorld):
+        plain.spaces.base = since
+        plain.person_commits(SPRINT, theirs)
+        head = plain.spaces.take_in(ONE)
+    else:
+        plain.git("merge", "-q", "--ff-only", since)
+        plain.person_commits(SPRINT, theirs)
+        await plain.spaces.prepare(ONE, None, 0)
+        plain.git("-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "main", at=ONE)
+        plain.edit(ONE, SPRINT, theirs.replace("1-2-lists: ready-for-dev", "1-2-lists: review"))
+        head = (await plain.spaces.seal(ONE, "t-1/developer.1.1", "Merge")).head
+    wanted = Amendment(since, since, "main", story=STORY, status="done")
+    amended = await plain.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
+    assert amended.story == StoryLeft("done", "complete")
+    assert "  1-3-more: done\n" in plain.read(ONE)[SPRINT]
+    assert "  1-2-lists: done\n" in plain.read(ONE)[SPRINT]
+
+
+async def test_a_folder_or_a_link_in_place_of_a_file_steers_nothing(
+    plain: MemoryWorkspacesWorld | GitWorkspacesWorld,
+) -> None:
+    since = await planned(plain)
+    plain.edit(ONE, SPRINT, None)
+    plain.edit(ONE, f"{SPRINT}/x", "x")
+    plain.edit(ONE, "docs/stories/big.md", "x")
+    head = (await plain.spaces.seal(ONE, "t-1/developer.1.1", "Work")).head
+    amended = await plain.spaces.amend(
+        ONE, "t-1/developer.1.1", head, Amendment(since, since, story=STORY, status="review")
+    )
+    assert amended.story == StoryLeft("review", "ready-for-review")
+    if not isinstance(plain, MemoryWorkspacesWorld):
+        assert plain.read(ONE)[SPRINT] == LISTED

@@ -50,19 +50,19 @@ def over(
 
 def test_each_verdict_is_written_into_the_story_whatever_its_agents_wrote() -> None:
     book = loop()
-    assert over(book, left=StoryLeft("review")) == Amendment("c0ffee", "c0ffee", None, STORY, "review")
+    assert over(book, left=StoryLeft("review")) == Amendment("c0ffee", "c0ffee", "main", None, STORY, "review")
     developed = "head of t-1/developer.1.1"
     assert (book.flow().phase, book.run().access) == ("reviewer", "write")
-    assert over(book, "approve") == Amendment(developed, "c0ffee", ("{story}",), STORY)
+    assert over(book, "approve") == Amendment(developed, "c0ffee", "main", ("{story}",), STORY)
     reviewed = "head of t-1/reviewer.1.1"
     assert (book.flow().phase, book.run().access) == ("arbiter", "read")
     remains = over(book, "needs_work", summary="- mend x\n- and y")
-    assert remains == Amendment(reviewed, "c0ffee", None, STORY, "in-progress", "- mend x\n- and y")
+    assert remains == Amendment(reviewed, "c0ffee", "main", None, STORY, "in-progress", "- mend x\n- and y")
     assert book.flow().phase == "developer"
     over(book)
     over(book, "needs_changes")
     done = over(book, "pass")
-    assert done == Amendment("head of t-1/reviewer.2.1", "c0ffee", None, STORY, "done")
+    assert done == Amendment("head of t-1/reviewer.2.1", "c0ffee", "main", None, STORY, "done")
     assert book.bodies(c.IntegrateWork)[-1].head == "head of t-1/arbiter.2.1", "what landed says that it is done"
     assert book.flow().stage == "closed"
 
@@ -70,7 +70,7 @@ def test_each_verdict_is_written_into_the_story_whatever_its_agents_wrote() -> N
 def test_an_issue_without_a_story_is_sealed_as_ever_and_its_arbiter_leaves_nothing() -> None:
     book = loop("area:x", "story:../etc/passwd.md", "story:-rf.md")
     assert over(book) is None
-    assert over(book, "approve") == Amendment("head of t-1/developer.1.1", "c0ffee", ("{story}",))
+    assert over(book, "approve") == Amendment("head of t-1/developer.1.1", "c0ffee", "main", ("{story}",))
     book >> book.reports(verdict="pass")
     assert not [one for one in book.made.jobs if isinstance(one, c.SealTree)]
 
@@ -79,7 +79,7 @@ def test_who_fails_or_is_asked_again_changes_no_status() -> None:
     book = loop()
     book >> book.reports("failed", summary="no") << ...
     command = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
-    assert command.amend == Amendment("c0ffee", "c0ffee", None, STORY)
+    assert command.amend == Amendment("c0ffee", "c0ffee", "main", None, STORY)
 
 
 def test_what_was_put_back_is_told_and_changes_nothing_else() -> None:

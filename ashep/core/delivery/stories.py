@@ -59,7 +59,9 @@ def amendment(world: World, flow: Flow, run: Run) -> Amendment | None:
     back = outcome is not None and status == "in-progress"
     remains = "\n".join(outcome.summary.splitlines()[:MOST_POINTS]) if outcome is not None and back else ""
     since = run.before.head if run.before is not None and run.before.head else own.head
-    return Amendment(since, own.fits, phase.may_change, story, status, remains)
+    person = bool(run.people) or run.tree_wanted == "again" or flow.takeover is not None
+    may = None if person else phase.may_change  # what a person changed in its session stays
+    return Amendment(since, own.fits, world.settings.landing.base or own.onto or "", may, story, status, remains)
 
 
 def beyond_leave(wanted: Amendment, paths: Iterable[str], prefix: str = "") -> list[str]:

@@ -72,6 +72,8 @@ class Amendment:
     """The commit on which the run began."""
     fits: str = ""
     """The commit with which the issue's work is compared."""
+    onto: str = ""
+    """The branch that it is to land on, which its agents may have merged; empty: none is known."""
     may: tuple[str, ...] | None = None
     """The files that the run was allowed to change; None: all. What else it changed is put back."""
     story: str = ""

@@ -185,7 +185,9 @@ class MemoryWorkspaces:
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
         """Put back what a run may not change, and write into its story; a sprint status is looked for beside it."""
         since, now = self.files(wanted.since), self.files(head)
-        fork, refused = self.files(self.fork(head, wanted.fits or wanted.since)), list[str]()
+        known, later = self.fork(head, wanted.fits or wanted.since), self.fork(head, self.base)
+        fork = self.files(later if wanted.onto and self.holds(later, known) else known)
+        refused = list[str]()
         changed = [path for path in sorted({*since, *now}) if since.get(path) != now.get(path)]
         sprint = next((one for one in (_beside(wanted.story), SPRINT) if wanted.story and one in fork), "")
         if beyond := [one for one in beyond_leave(wanted, changed) if one != sprint]:
@@ -195,8 +197,8 @@ class MemoryWorkspaces:
         left = None
         if wanted.story:
             before, after = fork.get(sprint), now.get(sprint)
-            if sprint in changed and after != before:
-                refused.append(not_taken(sprint, wishes(_data(before), _data(after))))
+            if sprint in changed and (said := wishes(_data(before), _data(after))):
+                refused.append(not_taken(sprint, said))
             status: Any = wanted.status or None
             made = written(wanted.story, _data(now.get(wanted.story)), _data(before), status, wanted.remains, run)
             for path, data in ((wanted.story, made.story), (sprint, made.sprint)):

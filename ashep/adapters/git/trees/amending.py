@@ -10,11 +10,11 @@ from typing import get_args
 
 import anyio
 
-from ashep.adapters.git.objects import changes, commits, write_commit
+from ashep.adapters.git.objects import changes, commits, holds, tip, write_commit
 from ashep.adapters.git.program import LONG, SHA, TRAILER, Git
 from ashep.adapters.git.repository import Repository
 from ashep.bmad.places import SPRINT, USUAL
-from ashep.bmad.rounds import Round, wishes, written
+from ashep.bmad.rounds import LONGEST, MOST_PUT_OFF, Round, wishes, written
 from ashep.bmad.text import LARGEST
 from ashep.bmad.words import Status
 from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
@@ -31,7 +31,7 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
     """Make what a branch that is sealed at `head` is to have. Raises `AshepError`."""
     git, prefix = repository.git, (await repository.folders()).prefix
     changed = await changes(git, wanted.since, head)
-    fork = await _fork(git, head, wanted.fits or wanted.since)
+    fork = await _fork(git, head, wanted)
     story = os.fsencode(prefix + wanted.story) if wanted.story else b""
     sprint, before = await _sprint(git, fork, prefix, wanted.story) if story else (b"", None)
     onto, files, refused = head, dict[bytes, _Entry | None](), list[str]()
@@ -44,8 +44,8 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
     was = await _content(git, before)
     if sprint:
         files[sprint] = before
-        if one := next((one for one in changed if one.path == sprint and one.new != before), None):
-            said = wishes(was, await _content(git, one.new))
+        said = wishes(was, await _content(git, await _entry(git, head, sprint)))
+        if any(one.path == sprint for one in changed) and said:
             refused.append(not_taken(os.fsdecode(sprint), said))
     entry = files[story] if story in files else await _entry(git, onto, story)
     told = await _content(git, entry)
@@ -58,14 +58,24 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
 
 
 def _left(made: Round) -> StoryLeft:
-    return StoryLeft(made.status, made.state, clean(made.lacking), clean(made.blocked), tuple(map(clean, made.put_off)))
+    put_off = tuple(clean(one)[:LONGEST] for one in made.put_off[:MOST_PUT_OFF])
+    return StoryLeft(made.status, made.state, clean(made.lacking), clean(made.blocked)[:LONGEST], put_off)
 
 
-async def _fork(git: Git, head: str, base: str) -> str:
-    """Give the last commit that two have in common; where there is none, the one that the work is compared with."""
-    done = await git.bare("merge-base", head, base, accepted=(0, 1))
+async def _fork(git: Git, head: str, wanted: Amendment) -> str:
+    """Give the last commit that a branch and its base have in common: its agents may have merged the base since the
+    journal has heard of it, and what others landed there is not to be put back.
+    """
+    known = await _common(git, head, wanted.fits or wanted.since) or wanted.since
+    base = await tip(git, wanted.onto) if wanted.onto else None
+    later = await _common(git, head, base) if base is not None else None
+    return later if later is not None and await holds(git, later, known) else known
+
+
+async def _common(git: Git, one: str, other: str) -> str | None:
+    done = await git.bare("merge-base", one, other, accepted=(0, 1))
     found = done.stdout.decode().strip()
-    return found if SHA.fullmatch(found) else base
+    return found if SHA.fullmatch(found) else None
 
 
 async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, _Entry | None]:
@@ -92,7 +102,7 @@ async def _content(git: Git, entry: _Entry | None) -> bytes | None:
         return None
     blob = entry[1].decode()
     size = int(await git.word("cat-file", "-s", blob))
-    return b"\0" if size > LARGEST else (await git.bare("cat-file", "blob", blob)).stdout
+    return bytes(LARGEST + 1) if size > LARGEST else (await git.bare("cat-file", "blob", blob)).stdout
 
 
 async def _write(git: Git, content: bytes) -> bytes:
@@ -113,7 +123,7 @@ async def _commit(
     lines = b"".join(_line(path, entry) for path, entry in sorted(files.items()))
     try:
         await git.run("read-tree", onto, accepted=(0,), env=env)
-        await git.run("update-index", "-z", "--index-info", accepted=(0,), env=env, stdin=lines)
+        await git.run("update-index", "--replace", "-z", "--index-info", accepted=(0,), env=env, stdin=lines)
         tree = (await git.run("write-tree", accepted=(0,), env=env)).stdout.decode().strip()
     finally:
         await index.unlink(missing_ok=True)
