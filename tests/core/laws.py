@@ -189,7 +189,8 @@ class Laws:
 
 def _may_run(world: World, flow: Flow) -> None:
     labels = world.settings.labels
-    put_back = flow.authors.undo is not None  # an agent closed it, or assigned it; the run begins after the write
+    writes = any(isinstance(one, c.WriteIssue) and one.assignee == world.actor for one in flow.open)
+    put_back = flow.authors.undo is not None or writes  # an agent closed or assigned it; the run begins after the write
     assert flow.issue.status != "closed" or put_back, "a run of a closed issue"
     assert not {labels.excluded, labels.paused} & set(flow.issue.labels), "a run of an issue that people keep"
     assert flow.issue.assignee in (None, world.actor) or put_back, "a run of somebody else's issue"

@@ -41,6 +41,9 @@ SHORT = given.STANDARD.model_copy(update={"phases": (FIRST, *given.STANDARD.phas
 OWN = (5, 2)
 """Issues have work trees of their own in lives whose seed leaves this rest."""
 
+STORIES = (20, 12)
+"""Their issues are stories in lives whose seed leaves this rest, which are some of these."""
+
 PULLS = (15, 2)
 """Their work lands by pull request in lives whose seed leaves this rest, which are some of these."""
 
@@ -110,6 +113,15 @@ def proven(seed: int, policy: Policy) -> Policy:
     return policy.model_copy(update={"phases": tuple(phases)})
 
 
+def storied(seed: int, policy: Policy) -> Policy:
+    """The policy, in which ashep writes into stories, in half of the lives whose work is verified."""
+    if seed % STORIES[0] != STORIES[1]:
+        return policy
+    marks = {"implement": {"success": "review"}, "arbitrate": {"pass": "done", "needs_work": "in-progress"}}
+    phases = (p.model_copy(update={"story": marks.get(p.name, {})}) for p in policy.phases)
+    return policy.model_copy(update={"phases": tuple(phases)})
+
+
 def capped(chance: random.Random, policy: Policy, team: Agents, config: Settings) -> tuple[Policy, Agents, Settings]:
     """The same, of which some have caps."""
 
@@ -158,7 +170,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
         chances = replace(chances, asks=0.3)
         config = config.model_copy(update={"permissions": permissions(random.Random(seed + 3))})
     policy = taken_over(seed, chance.choice([given.STANDARD, ROUND, SHORT]))
-    policy = proven(seed, looked_into(seed, policy))
+    policy = storied(seed, proven(seed, looked_into(seed, policy)))
     if seed % CAPS[0] == CAPS[1]:
         policy, team, config = capped(random.Random(seed + 5), policy, team, config)
     rules = given.policies(policy)
@@ -167,7 +179,8 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     made.begin(*given.start(rules, team, config, tree))
     for number in range(4):
         shares = ("branch:epic",) if seed % (2 * OWN[0]) == OWN[1] and number in (1, 2) else ()
-        made.open(f"t-{number}", *shares, priority=number % 3)
+        story = (f"story:docs/stories/1-{number}-x.md",) if seed % STORIES[0] == STORIES[1] else ()
+        made.open(f"t-{number}", *shares, *story, priority=number % 3)
     made.open("t-9", blocked_by=("t-0",))
     left = Stamp("another", 50, "t-7/implement.2.1", visit=2, attempt=1, runs=3, cycle_runs=2, actor="ashep-dead")
     if chance.random() < 0.5:

@@ -15,7 +15,7 @@ from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts import tracker as facts_tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
-from ashep.core.facts.delivery import Tree
+from ashep.core.facts.delivery import Amendment, StoryLeft, Tree
 from ashep.core.facts.records import Entry
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
@@ -436,6 +436,20 @@ class MadeUp:
         self.done.append(command)
         self.turn(answer)
 
+    def _story(self, amend: Amendment | None) -> StoryLeft | None:
+        """How a run leaves its story: now and then it cannot be marked, or its agent has stopped."""
+        if amend is None or not amend.story:
+            return None
+        match self.base.happens(self.chances.landing, "lacking", "blocked", "put_off"):
+            case "lacking" if amend.status:
+                return StoryLeft(lacking="it says two statuses")
+            case "blocked":
+                return StoryLeft("blocked", "unknown", blocked="intent gap")
+            case "put_off" if amend.status == "done":
+                return StoryLeft("done", "complete", put_off=("an old smell",))
+            case _:
+                return StoryLeft(amend.status or "in-progress")
+
     def _resists(self, run: str) -> bool:
         if run not in self.trees and self.chances is not CALM:
             self.trees[run] = self.will_resist.random() < self.chances.resists
@@ -552,8 +566,9 @@ class MadeUp:
                 flag = self.base.happens(self.chances.landing, "ci", "size", "git~1")
                 names, flags = ((flag,), ()) if flag == "git~1" else ((), (flag,) if flag else ())
                 return delivery.TreeSealed(
-                    command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names
-                )
+                    command.issue, command.run, command.key, *sealed, flags=flags, unwritable=names,
+                    story=self._story(command.amend),
+                )  # fmt: skip
             case c.RemoveTree() if self.will.random() < self.chances.landing:
                 return delivery.TreeKept(command.issue, command.key, command.branch, "something in it is not committed")
             case c.RemoveTree():
