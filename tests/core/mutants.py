@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Any
 
-from ashep.core.delivery import landing, pulls, resting, trees
+from ashep.core.delivery import landing, pulls, resting, stories, trees
 from ashep.core.issues import folding, people, routing, verification
 from ashep.core.policy import permissions
 from ashep.core.reconcile import changes, dispatch, evolve, failures, intake, observe, outstanding, step
@@ -122,6 +122,14 @@ BROKEN_LAWS = mutants([
 BROKEN_PLAYBOOKS = mutants([
     ("a pushed branch goes", resting, "due", "one.work.pull is not None", "False"),
     ("the tree of an open issue goes", resting, "going", 'flow.stage != "closed" or', ""),
+    ("a failure moves a story", stories, "amendment", 'outcome.passed or ""', '"success"'),
+    ("who reads writes no verdict", stories, "amends", "bool(phase.story)", "False"),
+    ("a story that says two things lands", stories, "sealed", "if left.lacking:", "if False:"),
+    ("who stopped is not heard", stories, "sealed", "left.blocked and", "False and"),
+    ("a judge changes what it judges", stories, "amendment", "phase.may_change  #", "None  #"),
+    ("a judge puts a person's work back", stories, "amendment", "None if person else", ""),
+    ("what remains is forgotten", stories, "amendment", 'status == "in-progress"', "False"),
+    ("each round leaves its findings anew", stories, "_put_off", 'f"{fact.issue}\\0{finding}"', "fact.run + finding"),
     ("nobody is asked about rules", landing, "flagged", "not flags or", "True or"),
     ("a tree that others need goes", resting, "due", "not is_shared(own.branch)", "True"),
     ("a tree that was kept is asked for again at once", resting, "_again", "AGAIN * 2", "0 * AGAIN * 2"),

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from ashep.config import read
 from ashep.config.presets import preset
 from ashep.config.starter import starter
@@ -92,6 +90,15 @@ def test_what_was_put_back_is_told_and_changes_nothing_else() -> None:
     assert book.flow().phase == "arbiter"
 
 
+def test_what_a_person_changed_in_a_reviewers_session_stays() -> None:
+    book = loop()
+    over(book)
+    book >> book.turn("running", people=("msg_ann",)) << ...
+    command = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
+    assert command.amend is not None
+    assert (command.amend.story, command.amend.may) == (STORY, None)
+
+
 def test_a_story_that_cannot_be_marked_lands_nowhere_and_a_person_hears_why() -> None:
     book = loop()
     over(book)
@@ -110,19 +117,27 @@ def test_who_stops_with_words_of_its_own_asks_a_person() -> None:
     assert book.flow().stage == "person"
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_what_is_left_for_later_becomes_an_issue_once(again: bool) -> None:
+def completed(*, twice: bool) -> Playbook:
+    """A story that is done, with findings that were left for later; or done again, for it was in conflict."""
     book = loop()
     over(book)
     over(book, "approve")
-    book.made.base.goes_wrong("t-1", *(["conflict"] if again else []))
     left = StoryLeft("done", "complete", put_off=("old smell", "and another"))
-    over(book, "pass", left=left)
-    if again:
+    if twice:
+        book.made.base.goes_wrong("t-1", "conflict")
+        over(book, "pass", left=left)
         assert book.flow().phase == "developer"
         over(book)
         over(book, "approve")
-        over(book, "pass", left=left)
+    over(book, "pass", left=left)
     assert book.flow().stage == "closed"
-    assert {one.new.title for one in book.bodies(issues.CreationWanted)} == {"old smell", "and another"}
-    assert len({one.id for one in book.bodies(c.CreateIssue)}) == 2
+    return book
+
+
+def test_what_is_left_for_later_becomes_an_issue() -> None:
+    made = completed(twice=False).bodies(c.CreateIssue)
+    assert sorted(one.new.title for one in made) == ["and another", "old smell"]
+
+
+def test_what_is_left_for_later_becomes_one_issue_however_often_the_story_is_completed() -> None:
+    assert len({one.id for one in completed(twice=True).bodies(c.CreateIssue)}) == 2

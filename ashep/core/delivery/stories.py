@@ -54,10 +54,10 @@ def amendment(world: World, flow: Flow, run: Run) -> Amendment | None:
     if phase is None or own is None or not (story or phase.may_change is not None):
         return None
     report = next((one for one in reversed(flow.reports) if one.run == run.id), None)
-    outcome = report.outcome if report is not None and report.state == "succeeded" else None
+    outcome = report.outcome if report is not None else None
     status = phase.story.get(outcome.passed or "", "") if outcome is not None and story else ""
-    back = outcome is not None and status == "in-progress"
-    remains = "\n".join(outcome.summary.splitlines()[:MOST_POINTS]) if outcome is not None and back else ""
+    back = outcome.summary if outcome is not None and status == "in-progress" else ""
+    remains = "\n".join(back.splitlines()[:MOST_POINTS])
     since = run.before.head if run.before is not None and run.before.head else own.head
     person = bool(run.people) or run.tree_wanted == "again" or flow.takeover is not None
     may = None if person else phase.may_change  # what a person changed in its session stays

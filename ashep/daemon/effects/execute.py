@@ -7,12 +7,13 @@ repeated. No effect decides anything; what an answer means is the core's busines
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
 from pydantic import TypeAdapter
 
 from ashep.core.delivery.notes import Notes
+from ashep.core.delivery.stories import story_of
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
@@ -281,7 +282,7 @@ class Effects:
             session = await runner.open_session(
                 SessionRequest(
                     key=command.session_key,
-                    title=f"ashep {command.run}",
+                    title=_title(command, world),
                     access=command.access,
                     agent=command.slug,
                     model=command.model,
@@ -346,3 +347,11 @@ class Effects:
         message = message_of(command.notices, world.instance, command.key, again=again, address=address)
         await self.notifier.send(target, message)
         return [resources.NoticeSent(command.key, command.target)]
+
+
+def _title(command: commands.OpenSession, world: World) -> str:
+    """Call a session by its run, and that of a story by story and role, too: people look for it by that."""
+    flow = world.flows[command.issue]
+    story = PurePosixPath(story_of(flow.issue, world.settings.labels)).stem
+    role = f"{story} {flow.run.phase} · " if story and flow.run is not None else ""
+    return f"ashep {role}{command.run}"
