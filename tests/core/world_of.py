@@ -559,7 +559,7 @@ class MadeUp:
                 branch, ground, base = command.branch, command.ground, command.base or "c0ffee"
                 path, head = f"/{'grounds' if ground == 'sealed' else 'trees'}/{branch}", self.heads.get(branch, base)
                 about = (command.issue, command.run, command.key)
-                return delivery.TreePrepared(*about, branch, path, base, head, ground)
+                return delivery.TreePrepared(*about, branch, path, base, head, ground, command.seals)
             case c.SealTree():
                 head = self.heads[command.branch] = f"head of {command.run}"
                 sealed = (head, f"tree of {command.run}", (*self.world.flows[command.issue].work.commits, head))

@@ -90,7 +90,7 @@ def _named(names: Iterable[str]) -> str:
 
 def amends(world: World, flow: Flow, run: Run) -> bool:
     """Whether something is to be written when a run is over that only reads."""
-    phase = phase_of(world, flow)
+    phase = phase_of(world, flow) if run.access == "read" else None
     return phase is not None and bool(phase.story) and bool(story_of(flow.issue, world.settings.labels))
 
 

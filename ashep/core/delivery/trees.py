@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from ashep.core.delivery.landing import checkout_changed, unwritable
-from ashep.core.delivery.stories import amends
 from ashep.core.facts.delivery import Tree, TreeKept, TreePrepared, TreeRemoved, TreeRests, TreeSealed, TreeSeen
 from ashep.core.facts.runs import RunWithdrawn
 from ashep.core.facts.vocabulary import Fact, TreeLeft
@@ -232,7 +231,7 @@ def own_tree(world: World, fact: TreePrepared | TreeSealed | TreeLeft) -> World:
             flow = with_work(flow, flaw=None)
     run = flow.run
     if run is not None and run.id == fact.run:
-        writes = isinstance(fact, TreePrepared) and (run.access == "write" or amends(world, flow, run))
+        writes = isinstance(fact, TreePrepared) and (run.access == "write" or fact.seals)
         before = Tree(present=True, head=fact.head) if writes else run.before
         flow = replace(flow, run=replace(run, before=before, tree_wanted="no"))
     return put(world, fact.issue, flow)

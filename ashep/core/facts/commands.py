@@ -197,6 +197,8 @@ class PrepareTree(OfRun):
     slot: int
     tries: int = 0
     ground: Ground = "own"
+    seals: bool = False
+    """What ashep itself writes when the run is over is to be committed, although it only reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class TreePrepared(RunAnswer):
     """The commit that the branch began from."""
     head: str
     ground: Ground = "own"
+    seals: bool = False
+    """The branch is sealed when the run is over, also where that only reads."""
 
 
 @dataclass(frozen=True, slots=True)

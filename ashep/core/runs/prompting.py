@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ashep.core.delivery.resting import going
-from ashep.core.delivery.stories import amendment
+from ashep.core.delivery.stories import amendment, amends
 from ashep.core.delivery.trees import after, branch_for, is_held, own_trees
 from ashep.core.facts.commands import (
     AnswerRequest,
@@ -116,7 +116,16 @@ def _before(world: World, flow: Flow, run: Run) -> Command:
     key, issue, own = f"{run.id}/tree/before", flow.issue.id, flow.work.own
     if run.branch is None or own is None:
         return ReadTree(key, issue, run.id, "before", None)
-    return PrepareTree(key, issue, run.id, run.branch, own.base or None, own.slot, ground=_ground(world, flow, run))
+    return PrepareTree(
+        key,
+        issue,
+        run.id,
+        run.branch,
+        own.base or None,
+        own.slot,
+        ground=_ground(world, flow, run),
+        seals=amends(world, flow, run),
+    )
 
 
 def _ground(world: World, flow: Flow, run: Run) -> Ground:

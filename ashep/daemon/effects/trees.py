@@ -41,7 +41,7 @@ class TreeEffects:
                 branch, ground = command.branch, command.ground
                 made = await self._own.of(settings).prepare(branch, command.base, command.slot, ground)
                 about = (command.issue, command.run, command.key)
-                return [TreePrepared(*about, branch, made.path, made.base, made.head, ground)]
+                return [TreePrepared(*about, branch, made.path, made.base, made.head, ground, command.seals)]
             case RemoveTree():
                 return await self._remove(command, settings)
             case SealTree():
