@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ashep.cli.policy.graph import drawn
 from ashep.config import read
-from ashep.config.presets import preset
+from ashep.config.presets import PRESETS, preset
 from ashep.config.starter import starter
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
@@ -33,7 +33,7 @@ def redrawn(page: str) -> str:
             return found[0]
         title = re.search(r'title="([^"]+)"', found[2])
         policies = read(Policies, preset(title[1]) if title else last, Path("policies.yaml"))
-        agents = read(Agents, starter("agents.yaml"), Path("agents.yaml"))
+        agents = read(Agents, starter("agents.yaml", title[1] if title else PRESETS[0]), Path("agents.yaml"))
         lines = mermaid(drawn(policies, agents, Settings(), title[1] if title else None))
         return f"```mermaid{found[2]}\n" + "\n".join(lines) + "\n```"
 
