@@ -247,6 +247,8 @@ class Fresh:
     priority: int
     acceptance: str
     metadata: Mapping[str, JsonValue]
+    labels: tuple[str, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +259,30 @@ class Rewritten:
     description: str | None = None
     priority: int | None = None
     acceptance: str | None = None
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Keys that are set; the others stay. Never the key `ashep`."""
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
 
 
 class Annotations(Protocol):
     """Words and metadata of issues.
 
-    No write to an issue that is there touches status, assignee, labels or the daemon's stamp, so that it may be made
-    beside a daemon at any moment. Errors: those of `ashep.ports.tracker.Tracker`.
+    No write to an issue that is there touches status, assignee, the daemon's stamp, or a label that is not named, so
+    that it may be made beside a daemon at any moment. Errors: those of `ashep.ports.tracker.Tracker`.
     """
+
+    async def prefix(self) -> str:
+        """Give what all ids of the database begin with, as in `<prefix>-xh6`."""
+        ...
+
+    async def marked(self, key: str) -> tuple[tuple[Seen, Mapping[str, JsonValue]], ...]:
+        """List all issues whose metadata have this key, closed ones too, each with its metadata; by id, in one read."""
+        ...
+
+    async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
+        """Let an issue wait for another (`blocks`), or no more. Idempotent; `TrackerRefused`: each would for itself."""
+        ...
 
     async def read(self, issue: str) -> Annotated | None:
         """Read an issue, closed ones too; None where there is none of exactly this id."""

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.errors import TrackerRefused
-from ashep.ports.tracker import Annotations, ClaimRequest, Fresh, IssueText, Rewritten, Update
+from ashep.ports.tracker import Annotations, ClaimRequest, Dependency, Fresh, IssueText, Rewritten, Update
 from ashep.simulation.memory.annotations import MemoryAnnotations
 from ashep.testing.worlds import STAMP, later, shown
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
@@ -136,3 +136,34 @@ async def test_what_no_command_line_holds_is_refused() -> None:
     annotations = BeadsAnnotations(None, ("bd",), "Ann", 60)  # pyright: ignore[reportArgumentType] - no call is made
     with pytest.raises(TrackerRefused, match="at most 100,000 bytes"):
         await annotations.rewrite("t-1", Rewritten(acceptance="é" * 60_000))
+
+
+async def test_what_is_created_and_changed_with_labels_edges_and_metadata_is_found_by_a_key(
+    world: MemoryWorld | BeadsWorld,
+) -> None:
+    annotations = annotations_of(world)
+    prefix, other = await annotations.prefix(), world.add("Not one of these")
+    names = [f"{prefix}-{name}" for name in ("epic", "one", "two")]
+    label, edges = 'story:docs/a, "b".md', [(), (names[0],), (names[0], names[1])]
+    for name, above in zip(names, edges, strict=True):
+        needs = tuple(Dependency(on, "parent-child" if on == names[0] else "blocks") for on in above)
+        kind, labels = ("task", (label, "x")) if above else ("epic", ())
+        fresh = Fresh(name, name, "text", kind, 2, "- a", {"story": {"path": name}}, labels, needs)
+        assert await annotations.create(fresh)
+        assert not await annotations.create(fresh)
+    words = Rewritten("New", metadata={"story": {"path": "new"}}, add_labels=("y",), remove_labels=("x", "none"))
+    await annotations.rewrite(names[2], words)
+    await annotations.depend(names[2], names[1], stands=False)
+    await annotations.depend(names[2], other)
+    await annotations.depend(names[2], other)
+    marked = await annotations.marked("story")
+    assert [(seen.issue.id, metadata) for seen, metadata in marked] == [
+        (name, {"story": {"path": path}}) for name, path in zip(names, (*names[:2], "new"), strict=True)
+    ]
+    one, two = marked[1][0], marked[2][0]
+    assert (one.issue.labels, one.issue.type, one.text.acceptance) == ((label, "x"), "task", "- a")
+    assert [(edge.on, edge.type) for edge in one.text.dependencies] == [(names[0], "parent-child")]
+    assert (two.issue.title, two.text.description.strip(), two.issue.labels) == ("New", "text", (label, "y"))
+    assert sorted((edge.on, edge.type) for edge in two.text.dependencies) == sorted(
+        [(names[0], "parent-child"), (other, "blocks")]
+    )

@@ -12,12 +12,13 @@ from typing import Self, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, JsonValue
 
+from ashep.adapters.beads import wire
 from ashep.adapters.beads.command import AlreadyThere, Bd, UnknownIssue, parse
-from ashep.adapters.beads.tracker import ID
+from ashep.adapters.beads.tracker import ID, csv
 from ashep.adapters.beads.wire import STAMP_KEY
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
-from ashep.ports.tracker import Annotated, Fresh, Rewritten, Titled
+from ashep.ports.tracker import Annotated, Fresh, Rewritten, Seen, Titled
 from ashep.redaction import Redaction
 
 LONGEST = 100_000
@@ -25,6 +26,9 @@ LONGEST = 100_000
 
 _FLAGS = {"title": "title", "priority": "priority", "acceptance_criteria": "acceptance"}
 """What stands on a command line, and in which flag; a description is read from the standard input."""
+
+_KINDS = {"blocks": "blocked-by"}
+"""How a flag of `create` says that the new issue is the one that waits."""
 
 
 def _mapping(value: object) -> object:
@@ -77,10 +81,29 @@ class BeadsAnnotations:
         found = (Titled(row.id, row.title, row.status, row.metadata) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one.id))
 
+    async def prefix(self) -> str:
+        """Ask where the database is, and how its ids begin."""
+        return parse(wire.Where, await self._bd.call("where", "--json")).prefix
+
+    async def marked(self, key: str) -> tuple[tuple[Seen, Mapping[str, JsonValue]], ...]:
+        """List them whole."""
+        words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
+        rows, _ = await self._bd.rows(wire.Row.read, *words)
+        found = ((wire.seen(row), _metadata(row.metadata)) for row in rows if not row.ephemeral)
+        return tuple(sorted(found, key=lambda one: one[0].issue.id))
+
+    async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
+        """Add the edge, or take it away."""
+        if not ID.fullmatch(issue) or not ID.fullmatch(on):
+            raise TrackerRefused(f"{issue!r} or {on!r} is no id")
+        edge = parse(wire.Edge, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json"))
+        if (edge.issue_id, edge.depends_on_id) != (issue, on):
+            raise TrackerUnavailable(f"bd's answer does not show how {issue} depends on {on}", unknown=True)
+
     async def create(self, fresh: Fresh) -> bool:
         """Create it in one process and one transaction."""
-        if not ID.fullmatch(fresh.id):
-            raise TrackerRefused(f"{fresh.id!r} is no id")
+        if not all(ID.fullmatch(one) for one in (fresh.id, *(one.on for one in fresh.dependencies))):
+            raise TrackerRefused(f"{fresh.id!r}, or an issue that it depends on, is no id")
         flags = [
             f"--id={fresh.id}",
             f"--title={fresh.title}",
@@ -88,6 +111,8 @@ class BeadsAnnotations:
             f"--priority={fresh.priority}",
             f"--metadata={_json(fresh.metadata)}",
             *([f"--acceptance={fresh.acceptance}"] if fresh.acceptance else []),
+            *([f"--labels={','.join(map(csv, fresh.labels))}"] if fresh.labels else []),
+            *(f"--deps={_KINDS.get(one.type, one.type)}:{one.on}" for one in fresh.dependencies),
             *(["--stdin"] if fresh.description else []),
         ]
         _refuse_long(*flags)
@@ -111,6 +136,12 @@ class BeadsAnnotations:
         flags = [f"--{_FLAGS[name]}={value}" for name, value in wanted.items() if name in _FLAGS]
         if words.description is not None:
             flags += ["--stdin", "--allow-empty-description"]
+        if words.metadata:
+            assert STAMP_KEY not in words.metadata, "the stamp is the daemon's"
+            wanted["metadata"] = dict(words.metadata)
+            flags.append(f"--metadata={_json(words.metadata)}")
+        flags += [f"--add-label={csv(label)}" for label in words.add_labels]
+        flags += [f"--remove-label={csv(label)}" for label in words.remove_labels]
         if flags:
             await self._write(issue, flags, wanted, words.description)
 
@@ -149,6 +180,10 @@ class BeadsAnnotations:
             return
         if not any(row.id == issue and _shows(row, wanted) for row in rows):
             raise TrackerUnavailable(f"bd's answer to the write of {issue} does not show it", unknown=True)
+
+
+def _metadata(value: object) -> Mapping[str, JsonValue]:
+    return cast("Mapping[str, JsonValue]", _mapping(value))
 
 
 def _json(values: Mapping[str, JsonValue]) -> str:

@@ -49,7 +49,7 @@ _READS = frozenset({"version", "list", "ready", "show", "history", "config", "wh
 AGAIN = 2
 """How often a read that failed is made again before that counts."""
 
-_WRITES = frozenset({"update", "comment", "create", "heartbeat", "reclaim"})
+_WRITES = frozenset({"update", "comment", "create", "dep", "heartbeat", "reclaim"})
 _T = TypeVar("_T")
 _M = TypeVar("_M", bound=BaseModel)
 

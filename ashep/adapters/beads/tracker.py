@@ -255,8 +255,8 @@ class BeadsTracker:
     async def _write(self, issue: str, wanted: _Wanted, landed: Callable[[Issue], bool], *flags: str) -> Seen:
         """Update an issue, and find out what became of it where bd's answer does not show it."""
         before = await self._known(issue)
-        add = [f"--add-label={_csv(label)}" for label in sorted(wanted.labels)]
-        remove = [f"--remove-label={_csv(label)}" for label in sorted(wanted.without)]
+        add = [f"--add-label={csv(label)}" for label in sorted(wanted.labels)]
+        remove = [f"--remove-label={csv(label)}" for label in sorted(wanted.without)]
 
         async def write() -> bool:
             for row in await self._rows("update", issue, *flags, *add, *remove):
@@ -334,7 +334,7 @@ class BeadsTracker:
             f"--priority={new.priority}",
             f"--deps=discovered-from:{creation.discovered_from}",
             f"--metadata={wire.stamp_json(stamp)}",
-            *([f"--labels={','.join(map(_csv, creation.labels))}"] if creation.labels else []),
+            *([f"--labels={','.join(map(csv, creation.labels))}"] if creation.labels else []),
             *(["--status=blocked"] if creation.parked else []),
             *(["--stdin"] if new.description else []),
         ]
@@ -373,6 +373,6 @@ class BeadsTracker:
             await self._readers.pop().aclose()
 
 
-def _csv(label: str) -> str:
+def csv(label: str) -> str:
     """Quote a label that bd would split or refuse: its label flags are read as lines of CSV."""
     return '"' + label.replace('"', '""') + '"' if any(mark in label for mark in ',"\n\r') else label

@@ -57,7 +57,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Edge(_Answer):
+class Edge(_Answer):
     """A dependency, raw (`list`, `ready`) or as the whole issue that it leads to (`show`)."""
 
     issue_id: str | None = None
@@ -70,10 +70,12 @@ class _Edge(_Answer):
 
     @property
     def target(self) -> str:
+        """The issue that it leads to."""
         return self.depends_on_id or self.id or ""
 
     @property
     def kind(self) -> str:
+        """Its type."""
         return self.type or self.dependency_type or ""
 
 
@@ -103,7 +105,7 @@ class Row(_Answer):
     design: Text = ""
     acceptance_criteria: Text = ""
     notes: Text = ""
-    dependencies: Annotated[tuple[_Edge, ...], BeforeValidator(_none_is_empty)] = ()
+    dependencies: Annotated[tuple[Edge, ...], BeforeValidator(_none_is_empty)] = ()
     comment_count: int = 0
     lease_expires_at: Time | None = None
     comments: Annotated[tuple[CommentRow, ...], BeforeValidator(_none_is_empty)] = ()

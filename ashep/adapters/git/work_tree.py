@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import posixpath
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -51,6 +53,26 @@ class GitTree:
             branch=next((word for kind, word in kept if kind == "branch" and word != "(detached)"), None),
         )
 
+    async def uncommitted(self, paths: Collection[str]) -> dict[str, Literal["new", "changed"]]:
+        """Say of these files below the project which HEAD does not have at all, and which it has otherwise.
+
+        Nothing outside of a repository. One call of git, beside the first, which finds the repository.
+        """
+        place = await self._find()
+        if place is None or not paths:
+            return {}
+        words = ("--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
+        folders = sorted({posixpath.dirname(path) or "." for path in paths})
+        printed = await self._git.raw("--literal-pathspecs", "status", *words, "--", *folders)
+        lines = {line[3:]: line[0] for line in os.fsdecode(printed or b"").split("\0") if line}
+        within = tuple(one for one in lines if one.endswith("/"))  # folders that are ignored
+        told = dict[str, Literal["new", "changed"]]()
+        for path in paths:
+            whole = place[1] + path
+            if (code := "!" if whole.startswith(within) else lines.get(whole)) is not None:
+                told[path] = "new" if code in "?!A" else "changed"
+        return told
+
     async def _find(self) -> tuple[str, str] | None:
         """Find the work tree's top and the project's place in it, once: a project's folder stays where it is."""
         if self._place is None or not await anyio.Path(self._place[0], ".git").exists():
@@ -59,7 +81,7 @@ class GitTree:
             self._place = (top, prefix) if found else None
         return self._place
 
-    async def _head(self) -> str | None:
+    async def head(self) -> str | None:
         """Give HEAD alone, which costs no look at the files; None where there is none, for whatever reason."""
         none = re.compile(rf"^$|{ABSENT.pattern}")
         found = await self._git.redacted("rev-parse", "--verify", "--quiet", "HEAD", absent=none)
@@ -70,7 +92,7 @@ class GitTree:
         self, base: str | None, issue: str, commits: tuple[str, ...], left_over: tuple[str, ...]
     ) -> Changes:
         """Collect the issue's commits and left-over files, and what they changed."""
-        head = None if left_over else await self._head()
+        head = None if left_over else await self.head()
         tree = Tree(present=True, head=head) if head else await self.read()
         if not tree.present:
             return Changes()

@@ -12,7 +12,7 @@ from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_of
 from ashep.errors import AshepError, TrackerRefused
-from ashep.ports.tracker import Annotated, Fresh, IssueText, Rewritten, Titled
+from ashep.ports.tracker import Annotated, Fresh, IssueText, Rewritten, Seen, Titled
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.tracker import MemoryTracker
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
@@ -40,6 +40,21 @@ class MemoryAnnotations:
         ]
         return tuple(found)
 
+    async def prefix(self) -> str:
+        """Give that of the tracker."""
+        return (await self._tracker.check()).prefix
+
+    async def marked(self, key: str) -> tuple[tuple[Seen, Mapping[str, JsonValue]], ...]:
+        """List them."""
+        known = [one for one in sorted(self._tracker.everything()) if key in self._tracker.metadata(one)]
+        seen = [found for one in known if (found := await self._tracker.issue(one)) is not None]
+        return tuple((one, _copy(self._tracker.metadata(one.issue.id))) for one in seen)
+
+    async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
+        """Change the edge."""
+        await self._check(issue)
+        self._tracker.person_blocks(issue, on, self._tracker.actor, stands=stands)
+
     async def create(self, fresh: Fresh) -> bool:
         """Add it."""
         await anyio.lowlevel.checkpoint()
@@ -47,7 +62,12 @@ class MemoryAnnotations:
             return False
         text = IssueText(description=fresh.description, acceptance=fresh.acceptance)
         kind, priority, actor = fresh.type, fresh.priority, self._tracker.actor
-        self._tracker.add(fresh.title, id=fresh.id, type=kind, priority=priority, text=text, actor=actor)
+        parent = next((one.on for one in fresh.dependencies if one.type == "parent-child"), None)
+        blocked_by = tuple(one.on for one in fresh.dependencies if one.type == "blocks")
+        self._tracker.add(
+            fresh.title, id=fresh.id, type=kind, priority=priority, text=text, actor=actor, labels=fresh.labels,
+            parent=parent, blocked_by=blocked_by,
+        )  # fmt: skip
         self._tracker.metadata(fresh.id).update(_copy(fresh.metadata))
         return True
 
@@ -62,6 +82,9 @@ class MemoryAnnotations:
             description=words.description,
             priority=words.priority,
         )
+        self._tracker.metadata(issue).update(_copy(words.metadata))
+        if words.add_labels or words.remove_labels:
+            await self._tracker.relabel(issue, words.add_labels, words.remove_labels)
 
     async def annotate(self, issue: str, values: Mapping[str, JsonValue]) -> None:
         """Merge the keys."""

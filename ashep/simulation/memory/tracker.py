@@ -264,6 +264,15 @@ class MemoryTracker:
         record.issue = replace(record.issue, title=record.text.title, priority=after)
         self._database.note(actor)
 
+    def person_blocks(self, issue: str, on: str, actor: str, *, stands: bool = True) -> None:
+        """Let an issue wait for another, or no more."""
+        record, edge = self._database.record(issue), Dependency(on, "blocks")
+        edges = [one for one in record.text.dependencies if (one.on, one.type) != (on, "blocks")]
+        record.text = replace(record.text, dependencies=(*edges, edge) if stands else tuple(edges))
+        others = [one for one in record.issue.blocked_by if one != on]
+        record.issue = replace(record.issue, blocked_by=tuple(sorted([*others, *([on] if stands else [])])))
+        self._database.note(actor)
+
     def stored(self, issue: str) -> IssueText | None:
         """Give the words of an issue as they were written."""
         return self._database.records[issue].text if issue in self._database.records else None
