@@ -53,11 +53,13 @@ class Lived:
     parked: list[str]
 
 
-def live(folder: Path, name: str, outcomes: Script, *, answers: str = "human:approved") -> Lived:
+def live(
+    folder: Path, name: str, outcomes: Script, *, answers: str = "human:approved", labels: tuple[str, ...] = ()
+) -> Lived:
     """Lead one issue through a preset with what its agents report: the phases that ran and asked, and why it parked."""
 
     async def scenario() -> Lived:
-        issue = world.tracker.add("one")
+        issue = world.tracker.add("one", labels=labels)
         await world.live(
             lambda: world.all_closed() or "ashep:parked" in world.issues()[issue].labels,
             beside=lambda: world.person(answers),
@@ -126,6 +128,16 @@ def test_bmad_story_lives_to_its_end_and_its_arbiter_always_runs(folder: Path) -
 def test_bmad_story_waits_for_a_person_after_three_iterations(folder: Path) -> None:
     lived = live(folder, "bmad-story", said(reviewer=["approve"], arbiter=["needs_work"]))
     assert (lived.ran, lived.parked) == (["developer", "reviewer", "arbiter"] * 3, ["max_visits"])
+
+
+@pytest.mark.parametrize(("labels", "asked"), [
+    (("policy:bmad-story-spec",), ["spec_checkpoint"]),
+    (("policy:bmad-story-done",), ["spec_checkpoint", "done_checkpoint"]),
+    (("policy:bmad-story-done", "phase:developer"), ["done_checkpoint"]),
+])  # fmt: skip
+def test_a_person_looks_at_the_checkpoints_of_a_story(folder: Path, labels: tuple[str, ...], asked: list[str]) -> None:
+    lived = live(folder, "bmad-story", said(reviewer=["approve"], arbiter=["pass"]), labels=labels)
+    assert (lived.ran, lived.asked) == (["developer", "reviewer", "arbiter"], asked)
 
 
 CROSSED = """\
