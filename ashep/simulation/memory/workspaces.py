@@ -5,13 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ashep.bmad.keys import NotMerged
+from ashep.bmad.keys import merge as merge_keys
 from ashep.core.facts.delivery import Ground
+from ashep.core.policy.globs import Globs
+from ashep.core.policy.landing import LandingSettings
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 from ashep.ports.trees import Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
 
 Files = dict[str, str]
 """Content by path."""
+
+_KEYED = Globs(LandingSettings().merge_by_key, exact=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,9 @@ class MemoryWorkspaces:
         for path in sorted({*old, *mine, *theirs}):
             before, ours, other = old.get(path), mine.get(path), theirs.get(path)
             if ours != before and other != before and ours != other:
+                if (content := _by_key(path, before, other, ours)) is not None:
+                    merged[path] = content
+                    continue
                 conflicts.append(path)
             if (content := ours if ours != before else other) is not None:
                 merged[path] = content
@@ -305,6 +314,17 @@ class MemoryWorkspaces:
     def _after(self, base: str, head: str) -> tuple[Commit, ...]:
         before = self._ancestors(base)
         return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
+
+
+def _by_key(path: str, *versions: str | None) -> str | None:
+    """Merge what came before, the base's and the branch's by key; None: it is none of these files, or in conflict."""
+    if None in versions or not _KEYED.has(path):
+        return None
+    old, base, branch = ((one or "").encode() for one in versions)
+    try:
+        return merge_keys(old, base, branch).decode()
+    except NotMerged:
+        return None
 
 
 def _hash(*words: str) -> str:
