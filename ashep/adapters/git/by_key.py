@@ -1,5 +1,6 @@
 """Merges by key what git could not merge by line, where all that is in conflict are files of which that is wanted."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import anyio.to_thread
@@ -58,13 +59,24 @@ async def merged_by_key(git: Git, merged: Merged, globs: Globs) -> Merged:
 
 async def _content(git: Git, stages: Stages) -> bytes:
     sides = [stages[stage] for stage in (b"1", b"2", b"3") if stage in stages]
-    if len(sides) < 3 or sides[0][0] not in _FILES or len({mode for mode, _ in sides}) > 1:
+    if len(sides) < 3 or any(mode not in _FILES for mode, _ in sides):
         raise NotMerged("it is not a file on both sides and before")
-    sizes = [int(await git.word("cat-file", "-s", name.decode())) for _, name in sides]
-    if max(sizes) > LARGEST:
+    names = b"".join(name + b"\n" for _, name in sides)
+    sizes = (await git.bare("cat-file", "--batch-check=%(objectsize)", stdin=names)).stdout.split()
+    if any(int(size) > LARGEST for size in sizes):
         raise NotMerged(f"it has more than {LARGEST} bytes")
-    oldest, base, branch = [(await git.bare("cat-file", "blob", name.decode())).stdout for _, name in sides]
-    return await anyio.to_thread.run_sync(merge, oldest, base, branch)
+    printed = (await git.bare("cat-file", "--batch", stdin=names)).stdout
+    old, base, branch = _blobs(printed, list(map(int, sizes)))
+    return await anyio.to_thread.run_sync(merge, old, base, branch)
+
+
+def _blobs(printed: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
+    """Read what `git cat-file --batch` printed: before each a line."""
+    at = 0
+    for size in sizes:
+        at = printed.index(b"\n", at) + 1
+        yield printed[at : at + size]
+        at += size + 1
 
 
 async def _with_blob(git: Git, tree: str, parts: list[bytes], blob: bytes) -> str:
