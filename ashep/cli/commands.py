@@ -85,6 +85,8 @@ COMMANDS = {
         "show": ("", "Show what a story's file says."),
         "status": ("", "Say how many stories are in which state."),
         "check": ("", "Tell what is wrong with stories."),
+        "import": ("project.stories", "Take the configuration of the plugin foreman over."),
+        "install-commands": ("project.stories", "Write /foreman for OpenCode and Claude Code."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }

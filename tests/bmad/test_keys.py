@@ -124,6 +124,7 @@ def test_what_comes_of_two_changes(base: str, branch: str, merged: str) -> None:
         (changed("b: x", "b: y"), changed("# head", "# tail"), "more than values"),
         (changed("b: x", "b: y"), changed("a: backlog\nb: x", "b: x\na: backlog"), "more than values"),
         (changed("b: x", "b: y"), SMALL.replace("\n", "\r\n"), "more than values"),
+        (changed("b: x", "b: y"), SMALL.rstrip("\n"), "more than values"),
         (changed(D_E, "   d: 1\n   e: 2"), changed("  e: 2\n", "  e: 2\n  f: 3\n"), "line 7: "),
         (changed("b: x", "b: &q x"), changed("d: 1", "d: 3"), "anchors"),
         (changed("b: x", "a: x"), changed("d: 1", "d: 3"), "line 3: a key stands there twice"),
