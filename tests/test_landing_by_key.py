@@ -33,7 +33,8 @@ async def test_ten_stories_at_once_land_without_a_conflict_over_the_sprint_statu
         made = await world.landing.integrate(replace(one, method="squash"))
         assert isinstance(made, Integrated), made
         moved = await world.landing.advance("main", made.base, made.commit)
-        assert moved == Advanced(tip := made.commit)
+        tip = made.commit
+        assert moved == Advanced(tip)
     held = world.files(tip)
     assert held.pop(STATUS) == status(*range(1, 11))
     assert sorted(held) == sorted(["README", "a b/other", "z/deep/one", *(f"docs/{at}.md" for at in range(1, 11))])

@@ -321,5 +321,5 @@ def _with_block(text: str, block: list[str]) -> str:
 def diff(before: str, after: str, file: Path) -> str:
     """Show what is changed in a file; empty where nothing is."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    lines = difflib.unifieddiff(old, new, f"a/{file.name}", f"b/{file.name}")
+    lines = difflib.unified_diff(old, new, f"a/{file.name}", f"b/{file.name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -63,10 +63,8 @@ def read_foreman(file: Path) -> Foreman:
     contexts = top.words("contexts")
     if (folder := top.text("stories_dir")) and relative(folder) not in USUAL:
         top.changed("stories_dir", _ABOVE)
-    if (sprint := top.text("sprint_status")) and str(Path(relative(sprint)).parent) not in (
-        *USUAL,
-        relative(folder or "."),
-    ):
+    sprint = top.text("sprint_status")
+    if sprint and str(Path(relative(sprint)).parent) not in (*USUAL, "docs", relative(folder or "")):
         top.changed("sprint_status", _ABOVE)
     reading.rest()
     return Foreman(roles, iterations, contexts, grouped(reading.notes))
@@ -94,13 +92,15 @@ class _Taking:
         if old is None or (self.force and old != value):
             at[key] = value
         elif old != value:
-            self.kept.append(f"kept: {place}.{key} is {old}, and the plugin has {value} (--force writes that)")
+            self.kept.append(f"kept: {place}.{key} is {old}, and not {value} (--force writes that)")
 
-    def agents(self, said: Foreman, document: Any, _: Callable[[str], Any]) -> None:
-        for role, runner in said.roles.items():
+    def agents(self, said: Foreman, document: Any, load: Callable[[str], Any]) -> None:
+        for role, runner in reversed(said.roles.items()):
             found: Any = next((one for one in document["agents"] if one["id"] == role), None)
             if found is None:
-                document["agents"].append({"id": role, **ROLES[role], "runner": runner, "priority": _PRIORITY})
+                entry = {**ROLES[role], "runner": runner, "priority": _PRIORITY}
+                lines = [f"id: {role}", *(f"{key}: {json.dumps(value)}" for key, value in entry.items())]
+                document["agents"].insert(0, load("\n".join(lines)))  # behind the last one may be comments
                 continue
             self.put(found, "read_write", ROLES[role]["read_write"], f"agents.yaml: {role}")
             if found.get("runner") is None:
@@ -139,17 +139,28 @@ class _Taking:
             self.put(document["bmad"], "contexts", said.contexts, "config.yaml: bmad")
 
 
-def taken_over(said: Foreman, files: Mapping[Path, str], *, force: bool) -> tuple[dict[Path, str], list[str]]:
-    """Put what the plugin's configuration says into our three files, and say what was kept; raises `ConfigErrors`."""
-    taking, new = _Taking(force), dict[Path, str]()
-    kinds = {"agents.yaml": (Agents, taking.agents), "policies.yaml": (Policies, taking.policies),
-             "config.yaml": (Settings, taking.config)}  # fmt: skip
-    for file, text in files.items():
-        model, change = kinds[file.name]
+def taken_over(
+    said: Foreman, there: Mapping[Path, str], begun: Mapping[Path, str], *, force: bool
+) -> tuple[dict[Path, str], list[str]]:
+    """Put what the plugin's configuration says into our files, and say what was kept; raises `ConfigErrors`.
+
+    `begun`: those that are not there, as a new project has them; nothing of them is kept.
+    """
+    new, kept = dict[Path, str](), list[str]()
+    for file, text in ({**there, **begun}).items():
+        if file.name == "policies.yaml" and (file.parent / "policies").is_dir():
+            kept.append(f"kept: policies.yaml, for there are policies in a folder, too: see to {POLICY} there")
+            continue
+        taking = _Taking(force or file in begun)
+        model, change = {
+            "agents.yaml": (Agents, taking.agents), "policies.yaml": (Policies, taking.policies),
+            "config.yaml": (Settings, taking.config),
+        }[file.name]  # fmt: skip
         read(model, text, file)  # what is wrong with it already is told as its own
         new[file] = round_trip(text, partial(change, said))
         read(model, new[file], file)
-    return new, taking.kept
+        kept += taking.kept
+    return new, kept
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -39,14 +39,14 @@ def import_foreman(
     said = foreman.read_foreman(file.expanduser())
     before = {folder / name: read_text(folder / name) for name in FILES if (folder / name).exists()}
     sandbox = any((one / ".git").exists() for one in (project, *project.resolve().parents))
-    texts = before | {folder / name: _begin(name, sandbox) for name in FILES if folder / name not in before}
-    new, kept = foreman.taken_over(said, texts, force=force)
+    begun = {folder / name: _begin(name, sandbox) for name in FILES if folder / name not in before}
+    new, kept = foreman.taken_over(said, before, begun, force=force)
     changed = {one: text for one, text in new.items() if text != before.get(one)}
     for one in changed:
         screen.say(diff(before.get(one, ""), new[one], one).rstrip("\n"))
     for line in (*said.told, *kept):
         screen.note(line)
-    if not changed:
+    if not changed and not kept:
         screen.say("all of it is there")
     if dry_run or not changed:
         return
