@@ -45,7 +45,7 @@ async def test_ten_stories_at_once_land_without_a_conflict_over_the_sprint_statu
 
 async def test_what_cannot_be_merged_by_key_is_a_conflict_that_says_why(folder: Path) -> None:
     world = GitLandingWorld(folder.parent / "top")
-    world.commit({STATUS: status(), "tool.yaml": "a: 1\n"})
+    world.commit({STATUS: status(), "tool.yaml": "a: 1\nb: 1\n"})
     head = world.work("ashep/t-1", {STATUS: status(more="  owner: me\n")})
     world.commit({STATUS: status(1, more="  owner: you\n")})
     one = Candidate("t-1", "ashep/t-1", head, "main", "Do it")
@@ -58,7 +58,15 @@ async def test_what_cannot_be_merged_by_key_is_a_conflict_that_says_why(folder: 
     assert isinstance(unset, Conflict)
     assert "by key" not in unset.text
     (world.top / STATUS).chmod(0o755)
-    world.commit({"tool.yaml": None, STATUS: status(2)})
-    other = await world.landing.integrate(replace(one, head=world.work("ashep/t-1", {STATUS: status(1)})))
+    world.commit({STATUS: status(2)})
+    mine = world.work("ashep/t-1", {STATUS: status(1)})
+    other = await world.landing.integrate(replace(one, head=mine))
     assert isinstance(other, Integrated)
-    assert world.git("ls-tree", "-z", other.commit, STATUS).startswith("100755 ")
+    assert world.git("ls-tree", "-z", other.commit, STATUS).startswith("100755 "), "the base's"
+    world.commit({".gitattributes": "sprint-status.yaml -merge\n"})
+    assert isinstance(await world.landing.integrate(replace(one, head=mine)), Conflict), "the base says so"
+    world.commit({".gitattributes": None, "tool.yaml": "a: 2\nb: 1\n"})
+    more = world.work("ashep/t-1", {"tool.yaml": "a: 1\nb: 2\n"})
+    both = await world.landing.integrate(replace(one, head=more))
+    assert isinstance(both, Conflict)
+    assert both.paths == (STATUS, "tool.yaml"), "of that it was not said that it is merged by key"

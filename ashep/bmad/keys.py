@@ -192,7 +192,7 @@ def _entries(node: MappingNode, text: str) -> dict[str, _Entry]:
         start = key.start_mark.index
         if not isinstance(key, ScalarNode) or str(key.value) in found:
             raise NotMerged(f"line {text.count(chr(10), 0, start) + 1}: a key stands there twice, or is no word")
-        line = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+        line = text.rfind("\n", 0, start) + 1
         inner = _entries(value, text) if isinstance(value, MappingNode) and not value.flow_style else None
         found[str(key.value)] = _Entry(line, key.end_mark.index, _end(value), inner)
     return found

@@ -109,6 +109,11 @@ async def test_keys_of_a_file_that_is_merged_by_key_are_no_conflict(world: Landi
     other = await world.landing.integrate(candidate(both, "ashep/t-3", method=method))
     assert isinstance(other, Conflict), "what else is in conflict stays so"
     assert "f0" in other.paths
+    world.commit({path: status({})})
+    assert [await world.landing.landed(head, "main") for head in heads] == [True] * 3, "it was reverted"
+    late = world.work("ashep/t-4", {path: status({"1-2-b": "done"})})
+    world.commit({path: status({"1-1-a": "done", "1-2-b": "done", "1-3-c": "done"})})
+    assert await world.landing.landed(late, "main"), "a person did the same"
 
 
 @pytest.mark.promise("Z2")
