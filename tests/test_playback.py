@@ -193,6 +193,9 @@ def test_what_was_pruned_is_told_and_what_is_not_yet_made(tmp_path: Path) -> Non
     keeper = Keeper(state)
     for told in (back(state, made.world.now, most=100), back(state, made.world.now, keeper=keeper)):
         assert (told["ready"], told["counts"]) == (False, None), "it would take longer than a server may"
+    folded = list[int]()
+    assert back(state, made.world.now, tell=folded.append)["counts"] is not None
+    assert folded[-1] == made.world.seq + 1, "who waits for all of it is told how far it has got"
     kept(state)
     first, end = given.T0, made.world.now
     whole = back(state, end)
