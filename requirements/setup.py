@@ -540,7 +540,7 @@ def page() -> None:
             say("page: npm fetches what it is made with (130 MB)")
             _must(step, [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], web)
             made.write_text(lock_)
-        told = run([VENV / "bin" / "python", "-m", "ashep.http.describe", web / "openapi.json"])
+        told = run([VENV / "bin" / "python", "-m", "tools.openapi", web / "openapi.json"])
         if not told.ok:
             raise Failed(step, told.why(), "see the lines above")
         for script in ("types", "build"):

@@ -2,7 +2,9 @@
 
 import os
 import subprocess
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ STAMP = Stamp("0f" * 8, 7, "t-1/implement.1.1", 1, 1, 1)
 class Asked:
     """A tracker that ashep works with, the same one for a person, and an issue that is asked about."""
 
-    def __init__(self) -> None:
-        self.ours = MemoryTracker(lambda: AT, OURS)
+    def __init__(self, now: Callable[[], datetime] = lambda: AT) -> None:
+        self.ours = MemoryTracker(now, OURS)
         self.person = self.ours.as_actor(PERSON)
         self.issue = self.ours.add("An issue")
 
@@ -76,6 +78,23 @@ async def test_the_comment_comes_before_the_label(asked: Asked) -> None:
     with pytest.raises(UsageError):
         await asked.answer(approved=True, comment="yes")
     assert "human:approved" not in await asked.labels()
+
+
+@pytest.mark.promise("L4")
+async def test_who_was_cut_off_behind_the_comment_says_it_again_and_it_stands_once() -> None:
+    seconds = count()
+    asked, label = Asked(lambda: AT + timedelta(seconds=next(seconds))), "needs:human_approval"
+    await asked.stands("blocked", label)
+    asked.person.fail("relabel", UsageError("the server was killed"))
+    with pytest.raises(UsageError):
+        await asked.answer(approved=False, comment="mind the tests")
+    await asked.answer(approved=False, comment="mind the tests")
+    assert await asked.comments() == [(PERSON, "mind the tests")]
+    assert "human:changes_requested" in await asked.labels()
+    await asked.ours.relabel(asked.issue, (), (label, "human:changes_requested"))
+    await asked.ours.relabel(asked.issue, (label,), ())  # it comes back, and is as it was
+    await asked.answer(approved=False, comment="mind the tests")
+    assert await asked.comments() == [(PERSON, "mind the tests")] * 2
 
 
 async def test_a_later_answer_takes_the_other_one_off(asked: Asked) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ashep.core.facts.delivery import TreeRemoved, TreeRests
+from ashep.core.policy.policies import Phase
 from ashep.journal.archive import archive
 from ashep.journal.files import Batch, batches, journal_files
 from ashep.journal.log import Journal, Sizes
@@ -22,6 +24,7 @@ from ashep.store.reader import open_read_only
 from ashep.views import Data, graph, listing, policies, standing, then
 from tests.core import given
 from tests.core.chances import WILD
+from tests.core.test_playbook_workspaces import TREE, own
 from tests.recorded import Recorded
 
 STEP = timedelta(microseconds=1)
@@ -161,12 +164,38 @@ def test_checkpoints_go_on_and_others_are_made_anew(tmp_path: Path) -> None:
     assert back(state, end, most=10) == expected
 
 
+def test_what_a_record_of_another_issue_changes_does_not_rest(tmp_path: Path) -> None:
+    """A branch that issues share goes for all of them, also for one of which nothing is due."""
+    state = tmp_path / "state"
+    made = Recorded(state)
+    made.begin(*given.start(given.policies(given.policy_of(Phase(name="implement"))), config=own(), tree=TREE))
+    for name in ("t-1", "t-2"):
+        made.open(name, "branch:epic")
+    while "t-2" not in made.world.flows or any(one.stage != "closed" or one.busy for one in made.world.flows.values()):
+        made.tick()
+    made.turn(TreeRests("t-1", "ashep/+epic", None, None))
+    made.journal.close()
+    kept(state)
+    made.journal = Journal.open(state, given.T0)
+    made.turn(TreeRemoved("t-2", "t-2/tree/gone/1", "ashep/+epic"))
+    made.journal.close()
+    with playback.then(state, made.world.now, "t-1") as found:
+        assert found.stood is not None
+        assert found.stood.world.flows["t-1"] == made.world.flows["t-1"]
+        gone = found.stood.world.flows["t-1"].work.own
+    assert gone is not None
+    assert gone.path == ""
+
+
 def test_what_was_pruned_is_told_and_what_is_not_yet_made(tmp_path: Path) -> None:
     state = tmp_path / "state"
     made = lived(state, 11, steps=400, sizes=Sizes(file=20_000, keep=40_000))
     keeper = Keeper(state)
     for told in (back(state, made.world.now, most=100), back(state, made.world.now, keeper=keeper)):
         assert (told["ready"], told["counts"]) == (False, None), "it would take longer than a server may"
+    folded = list[int]()
+    assert back(state, made.world.now, tell=folded.append)["counts"] is not None
+    assert folded[-1] == made.world.seq + 1, "who waits for all of it is told how far it has got"
     kept(state)
     first, end = given.T0, made.world.now
     whole = back(state, end)

@@ -53,9 +53,9 @@ def test_no_file_holds_the_address_of_a_registry() -> None:
 def test_there_is_no_lock_that_names_registries() -> None:
     names = {path.name for path in committed()}
     assert not names & {"uv.lock", "poetry.lock", "Pipfile.lock", "yarn.lock", "pnpm-lock.yaml"}
-    for tool in ("opencode", "claude"):
-        assert "omit-lockfile-registry-resolved=true" in (ROOT / "requirements" / tool / ".npmrc").read_text()
-        assert "resolved" not in (ROOT / "requirements" / tool / "package-lock.json").read_text()
+    for folder in ("requirements/opencode", "requirements/claude", "web"):
+        assert "omit-lockfile-registry-resolved=true" in (ROOT / folder / ".npmrc").read_text()
+        assert "resolved" not in (ROOT / folder / "package-lock.json").read_text()
 
 
 @pytest.mark.parametrize("name", ["uv.txt", "base.txt", "dev.txt"])

@@ -2,7 +2,7 @@
 
 Nothing here talks to the daemon: it sees the labels at its next look, just as if they had been set with bd. So every
 answer is written as the person, the comment first and the label last; the label is what the daemon acts on, and it
-looks up who set it.
+looks up who set it. Whoever is cut off in between says it again.
 """
 
 import getpass
@@ -82,7 +82,7 @@ async def answer(
     if wanted in seen.issue.labels:
         # a label that stands already leaves no record of who set it again (facts/beads.md 9)
         await tracker.relabel(issue, (), (wanted,))
-    await _comment(tracker, issue, comment, "approve" if approved else "reject", at)
+    await _comment(tracker, seen, labels.needs_approval, comment, "approve" if approved else "reject", at)
     await tracker.relabel(issue, (wanted,), (other,) if other in seen.issue.labels else ())
 
 
@@ -96,7 +96,7 @@ async def say(
     standing = seen.issue
     if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
         raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
-    await _comment(tracker, issue, f"@ashep {text}", "answer", at)
+    await _comment(tracker, seen, labels.needs_input, f"@ashep {text}", "answer", at)
 
 
 async def retry(
@@ -109,8 +109,8 @@ async def retry(
     if not parked and not (ours and phase is not None):
         remedy = "; give the phase to go on with (--phase)" if ours else ""
         raise NotAsked(f"{issue} is not parked: {_standing(seen, labels)}{remedy}")
-    await _comment(tracker, issue, comment, "retry", at)
     label = None if phase is None else f"{labels.phase_prefix}{phase}"
+    await _comment(tracker, seen, labels.parked if parked else label, comment, "retry", at)
     old = [one for one in seen.issue.labels if one.startswith(labels.phase_prefix) and one != label] if label else []
     add = (label,) if label and label not in seen.issue.labels else ()
     remove = (*old, labels.parked) if parked else tuple(old)
@@ -122,7 +122,7 @@ async def take(tracker: Tracker, labels: Labels, issue: str, *, comment: str | N
     seen = await _seen(tracker, issue)
     if seen.issue.status == "closed":
         raise NotAsked(f"{issue} is closed")
-    await _comment(tracker, issue, comment, "take", at)
+    await _comment(tracker, seen, labels.paused, comment, "take", at)
     if labels.paused in seen.issue.labels:
         return False
     await tracker.relabel(issue, (labels.paused,), ())
@@ -134,7 +134,7 @@ async def release(tracker: Tracker, labels: Labels, issue: str, *, comment: str 
     seen = await _seen(tracker, issue)
     if labels.paused not in seen.issue.labels:
         raise NotAsked(f"{issue} has no label {labels.paused}: {_standing(seen, labels)}")
-    await _comment(tracker, issue, comment, "release", at)
+    await _comment(tracker, seen, labels.paused, comment, "release", at)
     await tracker.relabel(issue, (), (labels.paused,))
 
 
@@ -174,6 +174,19 @@ def _standing(seen: Seen, labels: Labels) -> str:
     return said
 
 
-async def _comment(tracker: Tracker, issue: str, text: str | None, command: str, at: datetime) -> None:
-    if text is not None and text.strip():
-        await tracker.comment(issue, clean(text), f"(ashep {command}, {at.isoformat(timespec='seconds')})")
+async def _comment(
+    tracker: Tracker, seen: Seen, label: str | None, text: str | None, command: str, at: datetime
+) -> None:
+    """Comment, but not twice: who was cut off behind the comment and says it again has said so already.
+
+    That is so where it is the last one, and nothing has happened to the label since.
+    """
+    if text is None or not text.strip():
+        return
+    words, issue, signed = clean(text), seen.issue.id, f"(ashep {command}, "
+    for last in seen.text.comments[-1:]:
+        if last.author == tracker.actor and last.text.startswith(f"{words}\n{signed}"):
+            changed = (one.at for one in await tracker.changes(issue) if one.what[1] == label)
+            if next(changed, last.at) <= last.at:
+                return
+    await tracker.comment(issue, words, f"{signed}{at.isoformat(timespec='seconds')})")

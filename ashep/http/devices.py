@@ -8,7 +8,6 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,6 +19,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from ashep.core.policy.language import name_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
+from ashep.journal.paths import replace
 from ashep.views.times import stamp
 
 FILE = "devices.json"
@@ -132,16 +132,8 @@ class Devices:
         return _Kept(devices=[one for one in self._known.values() if self._lives(one)]).model_dump_json()
 
     def _write(self, text: str) -> None:
-        fresh = self._file.with_name(f"{FILE}.new")
         try:
-            with suppress(FileNotFoundError):
-                fresh.unlink()
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            fresh.replace(self._file)
+            replace(self._file, text.encode())
         except OSError as error:
             self._changed = True
             raise AshepError(f"{self._file} cannot be written: {error.strerror}") from error

@@ -155,11 +155,9 @@ class VerificationAnswer(Answer):
     """Whether the programs of checks ran in a sandbox; null: no program ran."""
 
 
-class Entry(Answer):
-    """A verification of an issue, as it is kept in its metadata."""
+class LookedInto(Answer):
+    """A verification of an issue's work."""
 
-    n: int
-    """Its number; those that are missing were dropped for newer ones."""
     at: str
     status: Status
     branch: str
@@ -171,6 +169,13 @@ class Entry(Answer):
     skipped: int
     failures: tuple[str, ...]
     """Checks that failed or could not be carried out, the first ten."""
+
+
+class Entry(LookedInto):
+    """A verification of an issue, as it is kept in its metadata."""
+
+    n: int
+    """Its number; those that are missing were dropped for newer ones."""
     action: Literal["escalated"] | None = None
     """A person was asked what is to become of it; null: it is a verification."""
     reason: str | None = None

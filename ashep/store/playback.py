@@ -2,7 +2,7 @@
 
 import sqlite3
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from itertools import takewhile
@@ -45,21 +45,28 @@ class Then(NamedTuple):
 
 @contextmanager
 def then(
-    state: Path, moment: datetime, issue: str | None = None, *, most: int | None = None, keeper: Keeper | None = None
+    state: Path,
+    moment: datetime,
+    issue: str | None = None,
+    *,
+    most: int | None = None,
+    keeper: Keeper | None = None,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> Generator[Then]:
     """Go back to a moment, with all records that were written until then; `issue` is told of in full, whatever it is.
 
-    No more than `most` records are folded for it; what is damaged `keeper` is told. Raises `JournalDamaged`.
+    No more than `most` records are folded for it; what is damaged `keeper` is told, and `tell` how many records were
+    folded by now. Raises `JournalDamaged`.
     """
     with checkpoints.opened(state) as database:
         known = checkpoints.places(database, state) if database is not None else []
         try:
-            found = _stood(state, number(moment), issue, database, known, most, keeper)
+            found = _stood(state, number(moment), issue, database, known, most, keeper, tell)
         except (sqlite3.Error, ValueError, TypeError, zlib.error):
             if keeper is not None:
                 keeper.forget()
             known = list[Place]()
-            found = _stood(state, number(moment), issue, None, known, most, None)
+            found = _stood(state, number(moment), issue, None, known, most, None, tell)
         begins = known[0].at if known else checkpoints.origin(state / "journal")[1].at
         if not isinstance(found, Stood):
             yield Then(None, begins, found)
@@ -76,6 +83,7 @@ def _stood(
     known: list[Place],
     most: int | None,
     keeper: Keeper | None,
+    tell: Callable[[int], None],
 ) -> Stood | float:
     """Fold to a moment; else say how much of the checkpoints there is."""
     folder = state / "journal"
@@ -94,7 +102,9 @@ def _stood(
         if number(batch.entries[-1].at) > moment:
             break
         made.take(batch)
-        if behind and most is not None and made.position.seq - place.position.seq > most:
+        folded = made.position.seq - place.position.seq
+        tell(folded)
+        if behind and most is not None and folded > most:
             return _share(folder, place)
     made.bring(issue)
     return Stood(_tables(made), made.world)

@@ -154,7 +154,8 @@ def _adopted_criteria(_: Telling, body: Data) -> Said:
         return "its checks cannot be read", body["error"]
     if not body["hash"]:
         return None
-    return f"{body['checks']} checks of its own are adopted", f"criteria {body['hash'][:12]}"
+    many = "1 check of its own is" if body["checks"] == 1 else f"{body['checks']} checks of its own are"
+    return f"{many} adopted", f"criteria {body['hash'][:12]}"
 
 
 def _verified(_: Telling, body: Data) -> Said:

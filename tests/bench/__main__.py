@@ -63,7 +63,7 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
 
     def with_tabs() -> list[Figure]:
         with tools() as found:
-            return tabs.measure(found, issues=4 if quick else 20, pairs=1 if quick else 5)
+            return tabs.measure(found, issues=4 if quick else 8, pairs=1 if quick else 5)
 
     return {
         "kinds": with_kinds,

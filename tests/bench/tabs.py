@@ -10,6 +10,9 @@ from tests.bench.issues import Side, by_ashep
 from tests.bench.page import served
 from tests.bench.place import Project, Tools, model, say, template
 
+LONGEST = 480.0
+"""Seconds, beyond which no pair is begun any more."""
+
 PLACES = ("/", "/issues", "/runs", "/report")
 
 
@@ -24,11 +27,15 @@ def measure(tools: Tools, *, issues: int, pairs: int) -> list[Figure]:
         project = full.copy(f"tabs-{number}-{watched}")
         project.configure("", None)
         with _looked_at(project) if watched else nullcontext():
-            began = time.monotonic()
-            return by_ashep(project, url, issues, None), time.monotonic() - began
+            at = time.monotonic()
+            return by_ashep(project, url, issues, None), time.monotonic() - at
 
     with model(tools) as url:
+        began = time.monotonic()
         for number in range(pairs):
+            if number and (time.monotonic() - began) * (number + 1) / number > LONGEST:
+                say(f"tabs: no time is left for more than {number} of {pairs} pairs")
+                break
             say(f"tabs: pair {number + 1} of {pairs}")
             first = walked(number, number % 2 == 0)
             second = walked(number, number % 2 == 1)

@@ -53,14 +53,15 @@ class Month:
         """Dice of this name."""
         return random.Random(f"{self.seed}/{name}")
 
-    async def live(self) -> None:
-        """Live the month, in a few lives of the daemon, and what it takes to come to rest."""
+    async def live(self, quarters: int = 4) -> None:
+        """Live the month, in a few lives of the daemon, and what it takes to come to rest; or so much of it."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._come_in)
             group.start_soon(self._answers)
-            for _ in range(4):
+            for _ in range(quarters):
                 await self.world.live(self._passed(self.days * DAY / 4), patience=self.days * DAY)
-            await self.world.live(self._rests, patience=PATIENCE)
+            if quarters == 4:
+                await self.world.live(self._rests, patience=PATIENCE)
             group.cancel_scope.cancel()
 
     def _passed(self, seconds: float) -> Any:

@@ -11,8 +11,9 @@ from tests.page.conftest import Site
 pytestmark = pytest.mark.slow
 
 PLACES = (
-    "/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/issues/t-1/evidence", "/issues/t-1/usage", "/runs",
-    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", "/nowhere",
+    "/", "/issues", "/issues/t-1", "/issues/t-1/runs", "/issues/t-1/evidence", "/issues/t-1/landing",
+    "/issues/t-1/usage", "/runs",
+    "/runs/t-1/implement.1.1", "/report", "/usage", "/records/5", "/?at=2026-01-01T23:00:00Z", "/nowhere",
 )  # fmt: skip
 """Every place of the page."""
 

@@ -17,6 +17,7 @@ import pytest
 from ashep.config import write_starter
 from ashep.http.endpoints import V1
 from ashep.http.entrance import held
+from tests.places import has_bubblewrap
 from tests.recorded import life
 from tests.service.worlds import git, repository
 from tests.test_cli import ASHEP
@@ -109,6 +110,33 @@ def test_the_example_of_the_guide_says_what_waits(project: Path) -> None:
 def test_an_agent_gets_no_link(project: Path) -> None:
     done = ui(project, BEADS_ACTOR="ashep-agent")
     assert (done.returncode, "only a person answers" in done.stderr) == (2, True)
+
+
+ASKS = """
+import os, sys, urllib.error, urllib.request
+address, state = sys.argv[1:]
+for path in ("/", "/api/v1/now"):
+    asked = urllib.request.Request(address + path, headers={"Accept": "text/html"})
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            print(answer.status, answer.read().count(b"t-1"))
+    except urllib.error.HTTPError as error:
+        print(error.code)
+print(os.path.lexists(state))
+"""
+"""What an agent may try: the page, what it shows, and the folder with the token, the socket and who is paired."""
+
+
+@pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
+def test_an_agent_in_its_sandbox_gets_the_empty_page_and_finds_nothing_that_lets_it_in(project: Path) -> None:
+    folder = project / ".agent-shepherd"
+    (folder / "config.yaml").write_text("version: 1\nagents: {sandbox: bwrap}\nworker: {workspace: place}\n")
+    life(folder / "state", issues=1, until="person")
+    with server(project, "serve") as process:
+        assert (folder / "state" / "service.token").exists()
+        argv = [ASHEP, "sandbox", "--", "python3", "-c", ASKS, SAID[process.pid], str(folder / "state")]
+        done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["200 0", "401", "False"], done.stderr
 
 
 def test_where_no_server_listens_the_command_is_one(project: Path) -> None:

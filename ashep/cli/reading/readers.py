@@ -91,7 +91,7 @@ def _then(state: Path, moment: datetime, *, as_json: bool) -> int:
     from ashep.store.playback import then as back  # what follows takes long to import
     from ashep.views import policies, then
 
-    with back(state, min(moment, now())) as found:
+    with screen.Progress("folded") as progress, back(state, min(moment, now()), tell=progress) as found:
         told = then.told(found, min(moment, now()), policies.Recalled())
     if as_json:
         screen.data(told)

@@ -5,8 +5,8 @@ the daemon sees them, also one that starts tomorrow. It names the question that 
 there by now, nothing is written.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.http.page import doing
 from ashep.http.page.pictures import NotThere, Pictures
-from ashep.http.verification.tickets import Busy
+from ashep.http.verification.tickets import alone
 from ashep.ports.tracker import Tracker
 from ashep.views import standing
 from ashep.views.times import stamp
@@ -69,7 +69,7 @@ class Acts:
 
         Raises `Stale`, `NotYours`, `NotThere`, `Busy`, `NotAsked`, `UsageError`, and what the tracker does.
         """
-        with self._alone(issue):
+        with alone(self._under_way, issue, f"an answer to {issue} is being written"):
             settings = await to_thread.run_sync(settings_in, self.pictures.folder)
             if settings.people is not None and not settings.people.names(person):
                 raise NotYours(
@@ -125,16 +125,6 @@ class Acts:
         known = load(self.pictures.folder).policies.policies
         chosen = [known[policy]] if policy in known else [*known.values()]
         return {phase.name for one in chosen for phase in one.phases}
-
-    @contextmanager
-    def _alone(self, issue: str) -> Generator[None]:
-        if issue in self._under_way:
-            raise Busy(f"an answer to {issue} is being written")
-        self._under_way.add(issue)
-        try:
-            yield
-        finally:
-            self._under_way.discard(issue)
 
     # --- of all ---------------------------------------------------------------------------------------------------
 

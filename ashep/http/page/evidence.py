@@ -1,15 +1,11 @@
 """Evidence about an issue's work in full, as the page and programs are shown it."""
 
-from ashep.http.models import Answer
+from ashep.http.models import Answer, LastCheck
 
 
-class Check(Answer):
+class Check(LastCheck):
     """What a check found."""
 
-    check_id: str
-    status: str
-    message: str
-    duration_ms: int
     proves_nothing: bool
     """It passed before any work, too."""
 
@@ -33,21 +29,6 @@ class Verification(Answer):
     checks: list[Check]
     log: str | None
     waived: list[str]
-
-
-class LookedInto(Answer):
-    """One of the verifications of an issue's work."""
-
-    at: str
-    status: str
-    branch: str
-    commit: str
-    tree: str
-    criteria: str
-    passed: int
-    failed: int
-    skipped: int
-    failures: list[str]
 
 
 class Files(Answer):

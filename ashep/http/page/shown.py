@@ -6,9 +6,9 @@ from pydantic import Field
 
 from ashep.core.analysis.ahead import Reply
 from ashep.core.runs.record import RunRecord
-from ashep.http.models import Answer, Given, TicketId
+from ashep.http.models import Answer, Given, LookedInto, TicketId
 from ashep.http.page.daemon import Daemon
-from ashep.http.page.evidence import Files, LookedInto, Result, Verification
+from ashep.http.page.evidence import Files, Result, Verification
 from ashep.views.listing import MOST
 from ashep.views.usage import KINDS
 

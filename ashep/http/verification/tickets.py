@@ -47,6 +47,18 @@ class Busy(AshepError):
     """The issue is being verified already."""
 
 
+@contextmanager
+def alone(under_way: set[str], issue: str, why: str) -> Generator[None]:
+    """Do something of an issue once at a time. Raises `Busy` with this reason."""
+    if issue in under_way:
+        raise Busy(why)
+    under_way.add(issue)
+    try:
+        yield
+    finally:
+        under_way.discard(issue)
+
+
 class Ending(AshepError):
     """The service ends."""
 
@@ -87,7 +99,7 @@ class Tickets:
         Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places.candidate` and the tracker
         do.
         """
-        with self._alone(issue):
+        with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
             found = await seen(self.tracker, issue)
             criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
             candidate = await self.places.candidate(repository, branch)
@@ -98,16 +110,6 @@ class Tickets:
                 await self._write_down(verified)
                 return self._told(verified)
         raise Ending(f"the service ends: {issue} was not verified")
-
-    @contextmanager
-    def _alone(self, issue: str) -> Generator[None]:
-        if issue in self._running:
-            raise Busy(f"{issue} is being verified already: ask for its status")
-        self._running.add(issue)
-        try:
-            yield
-        finally:
-            self._running.discard(issue)
 
     @contextmanager
     def _until_the_end(self) -> Generator[None]:

@@ -1,4 +1,4 @@
-"""`python -m ashep.http.describe FILE`: what the server's OpenAPI document says, for whoever makes a client of it."""
+"""`python -m tools.openapi FILE`: what the server's OpenAPI document says, for whoever makes a client of it."""
 
 import json
 import sys
