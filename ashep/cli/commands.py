@@ -85,6 +85,10 @@ COMMANDS = {
         "show": ("", "Show what a story's file says."),
         "status": ("", "Say how many stories are in which state."),
         "check": ("", "Tell what is wrong with stories."),
+        "shard": ("project.stories", "Move what is resolved into an archive, and back."),
+        "compare": ("project.stories", "Tell what a story lost in another form."),
+        "plan": ("project.stories", "Plan the stories of the epics."),
+        "learnings": ("project.stories", "List what completed stories taught."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }
