@@ -50,7 +50,7 @@ def _said(story: Story, data: bytes) -> Iterator[tuple[str, str, bool]]:
 
 def _line(text: str) -> str:
     """Give a text without its box, what kind of finding it is, and what would end the part of the file."""
-    said = " ".join(clean(_BOX.sub("", text, count=1)).split()).replace("<!--", "").replace("-->", "")
+    said = " ".join(re.sub("<!--|-->", " ", clean(_BOX.sub("", text, count=1))).split())
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
 
 

@@ -17,9 +17,9 @@ from ashep.bmad.sprint import planned_in, read_epics, read_sprint
 from ashep.bmad.story import Problem
 from ashep.bmad.text import NotWritable, Text
 
-_DEPENDS = re.compile(
-    r"(?:depend(?:s on|encies)|prerequisites?|requires|blocked by)\W*(?::\W*(?P<rest>.*)|$)", re.IGNORECASE
-)
+_DEPENDS = re.compile(r"(?:depends? on|prerequisites?|blocked by)\W*(?::\W*(?P<rest>.*)|$)", re.IGNORECASE)
+"""Not `requires` and `dependencies`: versions of libraries stand there, which look as ids do."""
+
 _ID = r"(?:[a-z]{1,4}-)?\d{1,3}[a-z]?[.-]\d{1,3}[a-z]?(?:[.-]\d{1,2})?"
 _NAMED = re.compile(
     rf"epics?\s+(?P<epic>\d+[a-z]?)\b(?![.-]\d)"

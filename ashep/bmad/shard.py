@@ -5,7 +5,7 @@ either file may be edited further: a part comes back to where its link stands by
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
@@ -19,6 +19,8 @@ _LINK = re.compile(
 )
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
 _PART = re.compile(rb"(?:\r\n?|\n)<!-- ashep: ([0-9a-f]{12}-\d{1,6}), (\d{1,9}) bytes -->(?:\r\n|\r|\n)")
+
+_Parts = dict[str, tuple[bytes, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,12 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
     named = {found["name"] for line in said if (found := _LINK.match(line))}
     link = f"<{link}>" if re.search(r"[\s()<>]", link) else link
     made, lines, done, moved = archive or _header(name, end), list[str](), 0, list[tuple[int, int, str]]()
+    fresh = list[str]()
     for begin, behind, what in sorted(_movable(seen, text)):
         content = "".join(text.lines[begin:behind]).encode()
         part = next(one for number in count() if (one := _named(content, number)) not in named)
         named.add(part)
+        fresh.append(part)
         if part not in parts:
             made += f"{end}<!-- ashep: {part}, {len(content)} bytes -->{end}".encode() + content
         bullet = _BULLET.match(text.lines[begin]) if what == "resolved findings" else None
@@ -67,30 +71,19 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
             f"{bullet[0] if bullet else ''}[archived]({link}) <!-- ashep:{part} -->{ends}",
         ]
         moved, done = [*moved, (begin + 1, behind - begin, what)], behind
-    story = Text((*lines, *text.lines[done:]), text.bom).bytes
+    story = Text((*lines, *text.lines[done:]), text.bom)
     if len(made) > LARGEST:
         raise NotWritable(f"its archive would have more than {LARGEST} bytes; give the old one another name first")
-    if _read_as(read(path, story)) != _read_as(seen) or (moved and unshard(story, made).story != data):
+    back = "".join(_back(story.lines, _parts(made), set(), fresh))
+    if _read_as(read(path, story.bytes)) != _read_as(seen) or back != "".join(text.lines):
         raise NotWritable("what stays would be read as something else, so nothing was moved")
-    return Sharded(story, made, tuple(moved)) if moved else Sharded(data, archive)
+    return Sharded(story.bytes, made, tuple(moved)) if moved else Sharded(data, archive)
 
 
 def unshard(data: bytes, archive: bytes) -> Sharded:
     """Put everything back to where its link stands. Raises `NotWritable` where a part is not as it was."""
     text, parts, used = Text.of(data), _parts(archive), set[str]()
-
-    def back(lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            found = _LINK.match(line)
-            if found is None:
-                yield line
-                continue
-            if found["name"] in used or found["name"] not in parts:
-                raise NotWritable(f"part {found['name']} is linked twice, or is not in the archive as it was")
-            used.add(found["name"])
-            yield from back(_lines(parts[found["name"]][0]))
-
-    story = Text(tuple(back(text.lines)), text.bom).bytes
+    story = Text(tuple(_back(text.lines, parts, used)), text.bom).bytes
     rest, left = archive, list[str]()
     for name, (content, begin, behind) in reversed(parts.items()):
         if name in used or content in story:  # that of a run which was killed stands in both
@@ -100,6 +93,18 @@ def unshard(data: bytes, archive: bytes) -> Sharded:
     first = rest.splitlines()[0].decode(errors="replace").removeprefix("# Archive of ") if rest else ""
     rest = b"" if rest in [_header(first, end) for end in ("\n", "\r\n", "\r")] else rest
     return Sharded(story, rest, left=tuple(left))
+
+
+def _back(lines: Iterable[str], parts: _Parts, used: set[str], only: Collection[str] | None = None) -> Iterator[str]:
+    for line in lines:
+        found = _LINK.match(line)
+        if found is None or (only is not None and found["name"] not in only):
+            yield line
+        elif found["name"] in used or found["name"] not in parts:
+            raise NotWritable(f"part {found['name']} is linked twice, or is not in the archive as it was")
+        else:
+            used.add(found["name"])
+            yield from _back(_lines(parts[found["name"]][0]), parts, used, only)
 
 
 def _movable(seen: Story, text: Text) -> Iterator[tuple[int, int, str]]:
@@ -153,7 +158,7 @@ def _lines(content: bytes) -> tuple[str, ...]:
     return Text.of(b"\n" + content).lines[1:]
 
 
-def _parts(archive: bytes) -> dict[str, tuple[bytes, int, int]]:
+def _parts(archive: bytes) -> _Parts:
     """Give parts that are as they were written: what they hold, and from where up to where they stand."""
     parts, place = dict[str, tuple[bytes, int, int]](), 0
     while found := _PART.search(archive, place):

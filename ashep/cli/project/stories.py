@@ -57,7 +57,7 @@ def compare(
     else:
         for one in lost:
             screen.say_finding("error", screen.one_line(f"{after}, line {one.line} of before: {one.said}"))
-        screen.say(f"{len(lost)} things are lost" if lost else "nothing is lost")
+        screen.say(f"lost or changed: {len(lost)}" if lost else "nothing is lost")
     if lost:
         raise typer.Exit(1)
 
