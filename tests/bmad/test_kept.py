@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def as_bytes(text: str, end: str, bom: bool) -> bytes:
 @many
 @given(forms, st.sets(st.sampled_from([*FORMS])), st.sampled_from([*STATUSES]), st.sampled_from(ENDS), st.booleans())
 def test_a_change_of_form_is_not_told(form: Form, chosen: set[str], status: str, end: str, bom: bool) -> None:
-    other = form if form.status in RICH else Form(**vars(form) | {"status": status})
+    other = form if form.status in RICH else replace(form, status=status)
     before, after = whole(form), whole(other)
     for name in sorted(chosen):
         after = FORMS[name](after)
