@@ -77,22 +77,18 @@ def planned(root: Path, date: datetime) -> Proposal:
     )  # fmt: skip
 
 
-def taught(root: Path) -> tuple[Path, tuple[str, ...]]:
-    """Give what completed stories taught, and the file that it belongs into, beside the sprint status."""
+def taught(root: Path, *, keep: bool) -> tuple[Path, tuple[str, ...]]:
+    """Give what completed stories taught, and the file for it, beside the sprint status; and write it there."""
     seen = look(root)
-    stories = sorted(
-        ((one.story, one.path) for one in seen.found if one.story is not None and one.story.state == "complete"),
-        key=lambda one: [int(part) if part.isdecimal() else 0 for part in (one[0].id or "").split("-")],
-    )
-    first = next((one.path for one in seen.found), "")
-    lines = learnings([(story, _there(root / path) or b"") for story, path in stories])
-    return (root / (seen.sprint or first)).parent / "learnings.md", lines
-
-
-def write_learnings(file: Path, lines: tuple[str, ...]) -> None:
-    """Write them between their marks. Raises `NotWritable`, `Unreadable`."""
-    was = _there(file)
-    write(file, was, with_learnings(was or b"", lines))
+    stories = [(one.story, root / one.path) for one in seen.found if one.kept and one.story is not None]
+    stories.sort(key=lambda one: [int(part) if part.isdecimal() else 0 for part in (one[0].id or "").split("-")])
+    lines = learnings([(story, _there(file) or b"") for story, file in stories if story.state == "complete"])
+    beside = root / seen.sprint if seen.sprint else stories[0][1] if stories else root / "sprint"
+    file = beside.with_name("learnings.md")
+    if keep:
+        was = _there(file)
+        write(file, was, with_learnings(was or b"", lines))
+    return file, lines
 
 
 def _there(file: Path) -> bytes | None:

@@ -61,8 +61,9 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[P
     if " ".join(one.text for one in criteria) != " ".join(one.text for one in criteria_now):
         told += [*_lost("criterion", criteria, criteria_now)] or [Problem(1, "criteria have another order")]
     told += [*_lost("task", tasks, tasks_now), *_lost("finding", findings, findings_now)]
-    order = [one.key for one in tasks_now if one.key in {other.key for other in tasks}]
-    if {one.key for one in tasks} <= {*order} and [one.key for one in tasks] != order:
+    keys = {one.key: one for one in tasks}
+    order = [one.key for one in tasks_now if one.key in keys]
+    if {*keys} <= {*order} and [one.key for one in tasks] != order:
         told.append(Problem(1, "tasks have another order"))
     return tuple(islice((*told, *_lost("what it said", records, records_now)), MOST))
 
@@ -103,12 +104,8 @@ def _units(path: str, data: bytes) -> tuple[list[_Unit], ...]:
     status = story.status.line if story.status else 0
     boxes = {one.line: (one, 1) for one in story.tasks}
     boxes |= {one.line: (one, 2) for review in story.reviews for one in review.findings}
-    units: tuple[list[_Unit], ...] = (
-        [],
-        [],
-        [],
-        [_Unit(_plain(line), number) for number, line in front_lines(data) if number != status],
-    )
+    front = [_Unit(_plain(line), number) for number, line in front_lines(data) if number != status]
+    units: tuple[list[_Unit], ...] = ([], [], [], front)
     for piece, section in outline(data):
         headed = headed or (piece.kind == "heading" and piece.level > 1)
         if piece.kind == "item" and piece.line in boxes:
@@ -126,7 +123,7 @@ def _units(path: str, data: bytes) -> tuple[list[_Unit], ...]:
 def _record(piece: Piece, status: int, *, apart: bool) -> Iterator[_Unit]:
     """Give what stands for itself: a paragraph, or above the first section a line; and code as it is laid out."""
     lines = [(number, line) for number, line in enumerate(piece.text.split("\n"), piece.line) if number != status]
-    if piece.kind == "heading" and (piece.level == 1 or _FORM.match(bare(piece.text).lower())):
+    if piece.kind == "heading" and ((piece.level == 1 and apart) or _FORM.match(bare(piece.text).lower())):
         return
     if piece.kind == "other":
         said = "" if _COMMENT.match(piece.text) else dedent(piece.text).strip("\n")

@@ -72,14 +72,16 @@ def plan_of(files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]) -> tupl
         for one, epic in [(one, above.id) for above in read_epics(data) for one in above.stories]:
             step = Step(one.id, keys.get(one.id) or f"{one.id}-{kebab(one.title)}", one.title, epic, path, one.line)
             steps.setdefault(one.id, step)
-    depends = dict[str, dict[str, int]]()
+    depends, of_epic = dict[str, dict[str, int]](), dict[str, list[str]]()
+    for one in steps.values():
+        of_epic.setdefault(f"epic-{one.epic}", []).append(one.id)
     for id_, said, line, title, path in [(*one, path) for path, data in files for one in _said(data, steps)]:
         step, depends_on = steps[id_], depends.setdefault(id_, {})
         if title not in (None, "", step.title):
             twice = f"story {id_} has another title in {step.path}, line {step.line}"
             told.append((path, Problem(line, twice, disagrees=True)))
         for name in _names(said, [*steps]):
-            found = [one.id for one in steps.values() if name in (one.id, f"epic-{one.epic}")]
+            found = [name] if name in steps else of_epic.get(name, [])
             depends_on.update(dict.fromkeys(found, line))
             if not found:
                 lacks = f"story {id_} depends on {name}, which the epics do not have"
@@ -91,8 +93,8 @@ def plan_of(files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]) -> tupl
         above = [places[other] for other in steps[one].depends if other in places]
         epic = max([epics.index(steps[one].epic), *(place for place, _ in above)])
         places[one] = epic, max((depth + 1 for _, depth in above), default=0)
-    levels = sorted(set(places.values()))
-    return tuple(replace(one, priority=levels.index(places[one.id]) + 1) for one in steps.values()), tuple(told)
+    levels = {place: number for number, place in enumerate(sorted(set(places.values())), 1)}
+    return tuple(replace(one, priority=levels[places[one.id]]) for one in steps.values()), tuple(told)
 
 
 def _said(data: bytes, steps: Mapping[str, Step]) -> Iterator[tuple[str, str, int, str | None]]:

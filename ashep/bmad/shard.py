@@ -5,6 +5,8 @@ either file may be edited further: a part comes back to where its link stands by
 """
 
 import re
+from bisect import bisect_left as bisect
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -56,10 +58,11 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
     named = {found["name"] for line in said if (found := _LINK.match(line))}
     link = f"<{link}>" if re.search(r"[\s()<>]", link) else link
     made, lines, done, moved = archive or _header(name, end), list[str](), 0, list[tuple[int, int, str]]()
-    fresh = list[str]()
+    fresh, numbers = list[str](), Counter[bytes]()
     for begin, behind, what in sorted(_movable(seen, text)):
         content = "".join(text.lines[begin:behind]).encode()
-        part = next(one for number in count() if (one := _named(content, number)) not in named)
+        part = next(one for number in count(numbers[content]) if (one := _named(content, number)) not in named)
+        numbers[content] += 1
         named.add(part)
         fresh.append(part)
         if part not in parts:
@@ -70,10 +73,11 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
             *text.lines[done:begin],
             f"{bullet[0] if bullet else ''}[archived]({link}) <!-- ashep:{part} -->{ends}",
         ]
-        moved, done = [*moved, (begin + 1, behind - begin, what)], behind
+        moved.append((begin + 1, behind - begin, what))
+        done = behind
+        if len(made) > LARGEST:
+            raise NotWritable(f"its archive would have more than {LARGEST} bytes; give the old one another name first")
     story = Text((*lines, *text.lines[done:]), text.bom)
-    if len(made) > LARGEST:
-        raise NotWritable(f"its archive would have more than {LARGEST} bytes; give the old one another name first")
     back = "".join(_back(story.lines, _parts(made), set(), fresh))
     if _read_as(read(path, story.bytes)) != _read_as(seen) or back != "".join(text.lines):
         raise NotWritable("what stays would be read as something else, so nothing was moved")
@@ -109,24 +113,23 @@ def _back(lines: Iterable[str], parts: _Parts, used: set[str], only: Collection[
 
 def _movable(seen: Story, text: Text) -> Iterator[tuple[int, int, str]]:
     """Give lines, from 0, from and up to, without blank ones around, and what they are."""
-    pieces, taken = [piece for piece, _ in outline(text.bytes)], list[tuple[int, int]]()
+    pieces, taken = [piece for piece, _ in outline(text.bytes)], set[int]()
+    opened = [box.line - 1 for box in seen.unresolved]
     levels = {piece.line: piece.level for piece in pieces if piece.kind == "heading"}
     for one, after in zip(seen.reviews, seen.reviews[1:], strict=False):
         above = [line for line, level in levels.items() if line > one.line and level <= levels[one.line]]
         begin, behind = _trimmed(text, one.line, min(after.line, *above, len(text.lines) + 1) - 1)
         linked = behind - begin == 1 and _LINK.match(text.lines[begin])
-        if begin < behind and not linked and not any(begin < box.line <= behind for box in seen.unresolved):
-            taken.append((begin, behind))
+        if begin < behind and not linked and bisect(opened, begin) == bisect(opened, behind):
+            taken.update(range(begin, behind))
             yield begin, behind, "an old review"
     items = {piece.line: piece.end for piece in pieces if piece.kind == "item"}
     found = list[tuple[int, int, int]]()
     for box in (box for review in seen.reviews for box in review.findings if box.done):
         begin, behind = _trimmed(text, box.line - 1, items[box.line] - 1)
-        if any(first <= begin < last for first, last in taken) or any(
-            begin < b.line <= behind for b in seen.unresolved
-        ):
+        if begin in taken or bisect(opened, begin) != bisect(opened, behind):
             continue
-        taken.append((begin, behind))
+        taken.update(range(begin, behind))
         if found and found[-1][2] == box.depth and not "".join(text.lines[found[-1][1] : begin]).strip():
             begin = found.pop()[0]
         found.append((begin, behind, box.depth))

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.bmad.kept import nothing_lost
 from ashep.bmad.story import read
 from ashep.cli import main
 from tests.bmad.forms import ENDS, STATUSES, TITLES, WORDS, Form
-from tests.bmad.test_laws import NAME, forms, many
+from tests.bmad.test_laws import NAME, forms
 
 RECORDS = """\
 ## Dev Agent Record
@@ -75,7 +75,7 @@ def as_bytes(text: str, end: str, bom: bool) -> bytes:
     return ("\ufeff" * bom + text.replace("\n", end)).encode()
 
 
-@many
+@settings(max_examples=60)
 @given(forms, st.sets(st.sampled_from([*FORMS])), st.sampled_from([*STATUSES]), st.sampled_from(ENDS), st.booleans())
 def test_a_change_of_form_is_not_told(form: Form, chosen: set[str], status: str, end: str, bom: bool) -> None:
     other = form if form.status in RICH else replace(form, status=status)
@@ -112,7 +112,7 @@ CHANGES: dict[str, Formed] = {
 }
 
 
-@many
+@settings(max_examples=60)
 @given(forms, st.sampled_from([*CHANGES]), st.sampled_from([*FORMS, ""]), st.data())
 def test_each_line_that_is_removed_or_changed_is_told(form: Form, how: str, also: str, draw: st.DataObject) -> None:
     text = whole(form)

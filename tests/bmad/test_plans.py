@@ -79,7 +79,7 @@ def test_stories_have_keys_dependencies_and_a_priority() -> None:
 graphs = st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=8)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(graphs, st.integers(1, 4), st.sampled_from(ENDS))
 def test_whatever_depends_on_a_story_comes_after_it(graph: list[set[int]], wide: int, end: str) -> None:
     ids = [f"{place // wide + 1}-{place % wide + 1}" for place in range(8)]
@@ -140,7 +140,7 @@ THERE = (
 )  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     st.sets(st.sampled_from(range(len(THERE)))), st.sampled_from(ENDS), st.booleans(), st.booleans(),
     st.sampled_from(["", "after: 1\n", "# the end\n"]),

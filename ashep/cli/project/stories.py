@@ -1,12 +1,13 @@
 """Commands that write stories' files, or compare them: story shard, compare, plan, learnings."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ashep.actions.story_files import Proposal, compared, moved, planned, taught, write_learnings
+from ashep.actions.story_files import Proposal, compared, moved, planned, taught
 from ashep.cli import screen
 from ashep.cli.commands import Json, example
 from ashep.cli.place import now
@@ -76,7 +77,9 @@ def plan(
     """
     made = planned(context.obj or Path.cwd(), now())
     if as_json:
-        screen.data(_told(made))
+        problems = [{"path": path, "line": one.line, "says": one.said} for path, one in made.problems]
+        told = {"sprint": str(made.sprint), "lacks": made.added, "problems": problems}
+        screen.data({**told, "stories": [asdict(one) for one in made.steps]})
     else:
         screen.table(COLUMNS, [
             (str(number), str(one.priority), one.key, one.epic, ", ".join(one.depends) or "-", one.title)
@@ -99,16 +102,6 @@ def _confirmed(made: Proposal) -> bool:
     return False
 
 
-def _told(made: Proposal) -> dict[str, object]:
-    steps = [
-        {"id": one.id, "key": one.key, "title": one.title, "epic": one.epic, "order": number, "priority": one.priority,
-         "depends": one.depends, "path": one.path, "line": one.line}
-        for number, one in enumerate(made.steps, 1)
-    ]  # fmt: skip
-    problems = [{"path": path, "line": one.line, "says": one.said} for path, one in made.problems]
-    return {"sprint": str(made.sprint), "stories": steps, "lacks": made.added, "problems": problems}
-
-
 @stories.command(epilog=example("ashep story learnings", "ashep story learnings --write"))
 def learnings(
     context: typer.Context,
@@ -120,9 +113,7 @@ def learnings(
 
     At most 50 lines and 8 kB; the oldest go. In learnings.md only the marked part is written anew.
     """
-    file, lines = taught(context.obj or Path.cwd())
-    if write:
-        write_learnings(file, lines)
+    file, lines = taught(context.obj or Path.cwd(), keep=write)
     for line in lines:
         screen.say(line)
     screen.note(f"written to {file}" if write else f"--write keeps them in {file}")
