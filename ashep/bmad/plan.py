@@ -27,6 +27,8 @@ _NAMED = re.compile(
 )  # fmt: skip
 _MOST = 80
 """Characters of a title in a key."""
+_CIRCLES = 20
+"""Circles that are told."""
 
 _HEADER = """\
 # Sprint status of {project}, generated {date}
@@ -126,9 +128,9 @@ def _names(said: str, ids: list[str]) -> Iterator[str]:
 
 
 def _order(steps: Mapping[str, Step], depends: Mapping[str, Mapping[str, int]], told: list[Told]) -> list[str]:
-    """Put what is depended on first; a circle is told, and broken where it was found."""
+    """Put what is depended on first; a circle is told, and broken where it was found; after many it is left."""
     graph = {one.id: dict.fromkeys(one.depends) for one in steps.values()}
-    while True:
+    for _ in range(_CIRCLES):
         try:
             return [*TopologicalSorter(graph).static_order()]
         except CycleError as error:
@@ -137,6 +139,7 @@ def _order(steps: Mapping[str, Step], depends: Mapping[str, Mapping[str, int]], 
             said = f"these depend on each other in a circle: {' → '.join([*lines, circle[-1]])}"
             told.append((steps[circle[0]].path, Problem(depends[circle[0]][circle[1]], said, disagrees=True)))
             del graph[circle[0]][circle[1]]
+    return [*steps]
 
 
 def kebab(title: str) -> str:

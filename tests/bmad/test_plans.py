@@ -165,6 +165,12 @@ def test_only_what_lacks_is_added_each_behind_the_one_before_it(
     assert with_plan(new, steps) == (new, ()), "and once is enough"
 
 
+def test_a_last_line_without_an_end_stays_one() -> None:
+    new, _ = with_plan(b"development_status:\r\n  epic-1: done", steps_of(EPICS)[:1])
+    assert new == b"development_status:\r\n  epic-1: done\r\n  1-1-write-one: backlog"
+    assert with_plan(b"a: 1", steps_of(EPICS)[:1])[0].startswith(b"a: 1\ndevelopment_status:\n  epic-1: backlog\n")
+
+
 @pytest.mark.parametrize(
     "text",
     ["development_status: {1-1-a: done}\n", "s1: {status: done}\n", "- a\n", "development_status: soon\n", "a: [\n"],
