@@ -20,7 +20,8 @@ from tests.bmad.test_laws import NAME, forms, lines
 ARCHIVE = "1-2-log-in.archive.md"
 LONG = (
     "## Senior Developer Review (AI)\n\n**Outcome:** Changes Requested\n\n- [x] [High] one\n\n  ```\n  # code\n  ```\n"
-    "- [x] [High] one\n  - [x] below\n- [ ] three\n  - [x] four\n* [x] other\n\n"
+    "- [x] [High] one\n  - [x] below\n- [ ] three\n  - [x] four\n- [x] five\n  - [ ] six\n"
+    "* [x] other\n\n"
 )
 rounds = st.lists(st.sampled_from([LONG, *(one for one in REVIEWS.values() if one)]), max_size=3).map("".join)
 
