@@ -116,6 +116,11 @@ def marks(root: Path) -> frozenset[tuple[str, int, int]]:
     return frozenset(found)
 
 
+def planning_of(root: Path) -> tuple[list[tuple[str, bytes]], Path]:
+    """Give the files that plan epics, and the sprint status, there or where it is to be. Raises `UsageError`."""
+    return _Looking(root).planning()
+
+
 class _Looking:
     def __init__(self, root: Path) -> None:
         self.root, self.resolved = root, root.resolve()
@@ -232,6 +237,18 @@ class _Looking:
                     return self._named(file), planned
         return "", ()
 
+    def planning(self) -> tuple[list[tuple[str, bytes]], Path]:
+        places = self.places()
+        folders = [self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)]
+        listed = [[folder / "epics.md", *sorted((folder / "epics").glob("*.md"))] for folder in folders]
+        named = [[(self._named(file), data) for file in files if (data := self._bytes(file))] for files in listed]
+        epics = next((some for some in named if any(read_epics(data) for _, data in some)), None)
+        if epics is None:
+            raise UsageError(f"{self.root} has no epics: no epics.md or epics/ in {', '.join(dict.fromkeys(EPICS))}")
+        stories = next((name for name in USUAL if (self.root / name).is_dir()), USUAL[0])
+        status = self._sprint_of(places, ())
+        return epics, status or self.root / (places.stories or stories) / SPRINT
+
     def _named(self, file: Path) -> str:
         """A path relative to the root; one link that is a story is named by where it stands."""
         try:
@@ -311,14 +328,17 @@ def _without_file(sprint: Sprint, found: Sequence[Found]) -> Iterator[Entry]:
             yield entry
 
 
-def write(file: Path, was: bytes, new: bytes) -> None:
-    """Write a file that was read as `was`, all of it or nothing. Raises `NotWritable` where it is that no more."""
+def write(file: Path, was: bytes | None, new: bytes) -> None:
+    """Write a file that was read as `was`, all of it or nothing; None: it was not there.
+
+    Raises `NotWritable` where it is that no more.
+    """
     real = file.resolve()
     try:
-        if _bytes(real) != was:
+        if (_bytes(real) if was is not None or os.path.lexists(real) else None) != was:
             raise NotWritable(f"{file}: it was changed meanwhile, and was not written")
         if new != was:
-            replace_file(real, new, stat.S_IMODE(real.stat().st_mode))
+            replace_file(real, new, 0o644 if was is None else stat.S_IMODE(real.stat().st_mode))
     except Unreadable as error:
         raise NotWritable(f"{file}: {error}") from error
     except OSError as error:

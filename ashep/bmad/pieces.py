@@ -19,11 +19,13 @@ _TITLE = re.compile(rf"(?:\w+\s+){{0,3}}?Story\s+{_ID}(?!\w)\s*[:–—-]?\s*", 
 class Piece:
     """A heading, a paragraph, or the first lines of a list's item."""
 
-    kind: Literal["heading", "item", "paragraph"]
+    kind: Literal["heading", "item", "paragraph", "other"]
     level: int
     """Of a heading, or how deep lists are."""
     text: str
     line: int
+    end: int = 0
+    """The line behind it; of an item behind all that belongs to it, and blank lines."""
 
 
 @cache
@@ -33,9 +35,9 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark").disable(["inline", "text_join", "lheading", "reference"])
 
 
-def pieces(plain: str) -> Iterator[Piece]:
-    """Read Markdown; what is code, a quotation or HTML is left out."""
-    depth, quoted, heading, item = 0, 0, 0, False
+def pieces(plain: str, *, whole: bool = False) -> Iterator[Piece]:
+    """Read Markdown; what is code, a quotation or HTML is left out, or with `whole` of the kind `other`."""
+    depth, quoted, heading, item, end = 0, 0, 0, False, 0
     for token in _markdown().parse(plain):
         match token.type:
             case "bullet_list_open" | "ordered_list_open":
@@ -46,13 +48,16 @@ def pieces(plain: str) -> Iterator[Piece]:
                 quoted += token.nesting
             case "heading_open":
                 heading = int(token.tag[1])
-            case "list_item_open":
-                item = True
+            case "list_item_open" if token.map:
+                item, end = True, token.map[1] + 1
             case "inline" if token.map:
-                kind = "heading" if heading else "item" if item else "paragraph"
-                if not quoted:
-                    yield Piece(kind, heading or depth, token.content, token.map[0] + 1)
+                kind = "other" if quoted else "heading" if heading else "item" if item else "paragraph"
+                if whole or not quoted:
+                    ends = end if kind == "item" else token.map[1] + 1
+                    yield Piece(kind, heading or depth, token.content, token.map[0] + 1, ends)
                 heading, item = 0, False
+            case "fence" | "code_block" | "html_block" if whole and token.map:
+                yield Piece("other", depth, token.content, token.map[0] + 1, token.map[1] + 1)
             case _:
                 pass
 

@@ -122,15 +122,20 @@ def read_planned(data: bytes) -> tuple[tuple[Planned, ...], tuple[Problem, ...]]
     return tuple(planned), tuple(problems)
 
 
+def planned_in(heading: str) -> tuple[str, str, str] | None:
+    """Give what a heading of epics plans: `epic` or `story`, its id and title; None: nothing."""
+    found = _HEADING.match(bare(heading))
+    return found and (found["kind"].lower(), found["id"].lower().replace(".", "-"), found["title"].strip())
+
+
 def read_epics(data: bytes) -> tuple[Epic, ...]:
     """Read `epics.md`: `## Epic 1: Title`, `### Story 1.2: Title`, at whatever level. Raises `Unreadable`."""
     epics, stories = dict[str, Epic](), dict[str, Planned]()
     for piece in pieces(Text.of(data).plain):
-        found = _HEADING.match(bare(piece.text)) if piece.kind == "heading" else None
-        if found is None:
+        if piece.kind != "heading" or not (found := planned_in(piece.text)):
             continue
-        id_, title = found["id"].lower().replace(".", "-"), found["title"].strip()
-        if found["kind"].lower() == "epic":
+        kind, id_, title = found
+        if kind == "epic":
             epics.setdefault(id_, Epic(id_, title, piece.line))
         elif "-" in id_:
             stories.setdefault(id_, Planned(id_, title or id_, piece.line))

@@ -77,6 +77,8 @@ class Problem:
     line: int
     said: str
     disagrees: bool = False
+    code: Literal["two statuses", "merge"] | None = None
+    """By what a program knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +295,7 @@ def read(path: str, data: bytes) -> Story:
         reading.take(piece)
     if said is not None and reading.said is not None and said.word != reading.said.word:
         where = f"line {said.line} says {said.said}, and line {reading.said.line} {reading.said.said}"
-        problems.append(Problem(reading.said.line, f"two statuses: {where}", disagrees=True))
+        problems.append(Problem(reading.said.line, f"two statuses: {where}", disagrees=True, code="two statuses"))
     said = said or reading.said
     key = scalar(front.get("story_key")) or name.name.removesuffix(".md")
     heading = reading.title or ((front_title, 1) if (front_title := scalar(front.get("title"))) else None)
@@ -318,6 +320,27 @@ def read(path: str, data: bytes) -> Story:
         tuple(found.get("named") or found.get("item") or found.get("paragraph") or ()), tuple(reading.tasks), reviews,
         tuple(sorted(problems, key=lambda one: one.line)), run,
     )  # fmt: skip
+
+
+def outline(data: bytes) -> Iterator[tuple[Piece, str]]:
+    """Give each piece of a file, code and quotations too, with the section that it is read in.
+
+    Raises `Unreadable`.
+    """
+    text = Text.of(data)
+    reading = _Reading(text)
+    for piece in pieces(_front_matter(text, [])[0], whole=True):
+        if piece.kind != "other":
+            reading.take(piece)
+        yield piece, "review" if reading.reviewing else reading.section
+
+
+def front_lines(data: bytes) -> Iterator[tuple[int, str]]:
+    """Give the lines of the front matter. Raises `Unreadable`."""
+    text = Text.of(data)
+    rest = _front_matter(text, [])[0].split("\n")
+    said = [(number, line) for number, line in enumerate(text.plain.split("\n"), 1) if line and not rest[number - 1]]
+    yield from said[1:-1]
 
 
 def _state(said: Said | None, run: Run | None, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
@@ -366,7 +389,7 @@ def _run(front: dict[str, Node], reading: _Reading) -> Run:
 def _markers(text: Text) -> Iterator[Problem]:
     found = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
     if len(found) >= 3:
-        yield Problem(found[0], "a merge was left half done: its markers stand here")
+        yield Problem(found[0], "a merge was left half done: its markers stand here", code="merge")
 
 
 def _kind(name: PurePath, front: dict[str, Node], reading: _Reading, id_: str | None) -> Kind:
@@ -393,7 +416,7 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
     story = read(path, data)
     if story.status is None:
         raise NotWritable(f"{path}: it says no status; write a line `Status: {status}` below its title")
-    if any(one.said.startswith(("two statuses", "a merge")) for one in story.problems):
+    if any(one.code is not None for one in story.problems):
         raise NotWritable(f"{path}: it says two statuses; leave one")
     return put_status(data, story.status, styled(status, story.status.said))
 

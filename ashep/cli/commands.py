@@ -89,6 +89,10 @@ COMMANDS = {
         "run": ("running.stories", "Work on stories until they end."),
         "import": ("project.stories", "Take the configuration of the plugin foreman over."),
         "install-commands": ("project.stories", "Write /foreman for OpenCode and Claude Code."),
+        "shard": ("project.story_files", "Move what is resolved into an archive, and back."),
+        "compare": ("project.story_files", "Tell what a story lost in another form."),
+        "plan": ("project.story_files", "Plan the stories of the epics."),
+        "learnings": ("project.story_files", "List what completed stories taught."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }

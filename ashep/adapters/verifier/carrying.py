@@ -37,6 +37,15 @@ async def look(check: checks.Check, tree: Path) -> Found:
     return Found("skipped", "a person is asked")
 
 
+BASE = "{base}"
+"""In an argument of a program the commit before any work."""
+
+
+def names_base(check: checks.Check) -> bool:
+    """Whether the answer depends on the commit before any work."""
+    return isinstance(check, checks.TestPassCheck) and any(BASE in word for word in check.verify.command)
+
+
 @dataclass(slots=True)
 class Stage:
     """Where programs of checks run, and by which settings: the `Ground` of a check of the user's own."""
@@ -55,6 +64,8 @@ class Stage:
     """The service that runs by itself, where a check starts none."""
     strangers: frozenset[str] = frozenset()
     """Checks that stand in an issue's text."""
+    base: str | None = None
+    """The commit before any work."""
     isolated: bool | None = None
     """Whether programs ran in a sandbox; None: none was run, as a check of the user's own may need none."""
 
@@ -83,7 +94,10 @@ class Stage:
     async def _test_pass(self, wanted: checks.TestPass) -> Found:
         if without := await self._without(wanted.command[0]):
             return without
-        ran = await self._run(wanted.command, wanted.timeout.total_seconds())
+        if self.base is None and any(BASE in word for word in wanted.command):
+            return error(f"its command names {BASE}, the commit before any work, and that is not known")
+        command = [word.replace(BASE, self.base or "") for word in wanted.command]
+        ran = await self._run(command, wanted.timeout.total_seconds())
         if why := _why(ran, wanted.command[0], wanted.timeout):
             return failed(why, ran.output)
         said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"

@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.adapters.verifier.carrying import Stage, is_look, look
+from ashep.adapters.verifier.carrying import Stage, is_look, look, names_base
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
@@ -88,7 +88,8 @@ class LocalVerifier:
         if request.known is not None:
             self.remember([request.known])
         ground = await self._ground(request.criteria)
-        asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}"
+        named = any(names_base(check) for check in request.criteria.checks)
+        asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}" + f"\n{request.base}" * named
         key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
             if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):
@@ -130,7 +131,7 @@ class LocalVerifier:
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
-                stage = self._stage(checkout, commits, isolation, request.strangers)
+                stage = self._stage(checkout, commits, isolation, request)
                 for number, check in enumerate(runs):
                     if number:
                         await checkout.restore()
@@ -138,11 +139,11 @@ class LocalVerifier:
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
-    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation, strangers: frozenset[str]) -> Stage:
+    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation, request: VerifyRequest) -> Stage:
         names, memory = self._settings.environment, self._settings.memory_limit
         return Stage(
             checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types, memory,
-            self._settings.service_url, strangers,
+            self._settings.service_url, request.strangers, request.base,
         )  # fmt: skip
 
     async def _result(self, check: Check, carrying_out: Awaitable[Found]) -> CheckResult:

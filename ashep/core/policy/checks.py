@@ -134,7 +134,8 @@ class TestPass(Document):
     __test__ = False  # pytest takes what begins like this for tests
 
     command: Words
-    """The program and its arguments, run in the checkout; a text is split like a shell's words, and run without one."""
+    """The program and its arguments, run in the checkout; a text is split like a shell's words, and run without one.
+    `{base}` in an argument is replaced by the commit before any work."""
     expect_exit_code: Annotated[int, Field(ge=0, le=255)] = 0
     """The exit code."""
     timeout: Annotated[Span, Field(le=timedelta(hours=6))] = timedelta(minutes=10)
