@@ -93,9 +93,8 @@ class _Writer:
 def _shipped(name: str) -> Node:
     root, _ = nodes.read(preset(name), f"{SHIPPED}{name}")
     policies = root.child("policies")
-    policy = policies.child(name) if policies else None
-    assert policy is not None
-    return policy
+    assert policies is not None and isinstance(policies.value, dict)
+    return in_full(policies.value, {})[0][name]  # one that ships may extend another of its own file
 
 
 def _phases(inherited: Node | None, own: Node | None, left: frozenset[str]) -> Node | None:
