@@ -74,9 +74,10 @@ def test_what_is_there_stays_and_is_told_unless_forced(tmp_path: Path) -> None:
     assert not made.settings.bmad.enabled
     assert made.settings.bmad.contexts == ("docs/architecture.md", "docs/yes")
     assert made.policies.policies["bmad-story"].match is None, "it claims no issue that others had"
-    assert {one.id for one in made.agents.agents} >= {"builder", "developer", "reviewer", "arbiter"}
+    assert {one.id for one in made.agents.agents} >= {"builder", "developer", "story-reviewer", "arbiter"}
+    assert {one.id: one.read_write for one in made.agents.agents}["reviewer"] == "read", "it is another phase's"
     gone = [line for name in FILES for line in difflib.ndiff(before[name].split("\n"), after[name].split("\n"))]
-    assert [line.split()[1] for line in gone if line.startswith("- ")] == ["bmad:", "runner:"], "comments are there"
+    assert [line.split()[1] for line in gone if line.startswith("- ")] == ["bmad:"], "comments are there"
     assert ashep(tmp_path, "import", "foreman.json", "--force")[0] == 0
     made = load(tmp_path / ".agent-shepherd")
     assert made.settings.bmad.enabled

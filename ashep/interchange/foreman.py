@@ -96,17 +96,21 @@ class _Taking:
 
     def agents(self, said: Foreman, document: Any, load: Callable[[str], Any]) -> None:
         for role, runner in reversed(said.roles.items()):
-            found: Any = next((one for one in document["agents"] if one["id"] == role), None)
+            ids: dict[str, Any] = {one["id"]: one for one in document["agents"]}
+            wants, name = ROLES[role]["read_write"], role
+            if not self.force and role in ids and ids[role].get("read_write", "read") != wants:
+                name = f"story-{role}"  # that one is somebody's, and could not do this
+            found = ids.get(name)
             if found is None:
                 entry = {**ROLES[role], "runner": runner, "priority": _PRIORITY}
-                lines = [f"id: {role}", *(f"{key}: {json.dumps(value)}" for key, value in entry.items())]
+                lines = [f"id: {name}", *(f"{key}: {json.dumps(value)}" for key, value in entry.items())]
                 document["agents"].insert(0, load("\n".join(lines)))  # behind the last one may be comments
                 continue
-            self.put(found, "read_write", ROLES[role]["read_write"], f"agents.yaml: {role}")
+            self.put(found, "read_write", wants, f"agents.yaml: {name}")
             if found.get("runner") is None:
                 found["runner"] = {}
             for key, value in runner.items():
-                self.put(found["runner"], key, value, f"agents.yaml: {role}.runner")
+                self.put(found["runner"], key, value, f"agents.yaml: {name}.runner")
 
     def policies(self, said: Foreman, document: Any, _: Callable[[str], Any]) -> None:
         new = {"extends": f"preset:{POLICY}", "match": None}
