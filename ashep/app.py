@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from ashep import connect
 from ashep.actions.asked import Asked
+from ashep.actions.mirrored import Keeping, mirror_of
 from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.bubblewrap import try_out
@@ -116,6 +117,7 @@ async def _work(
     parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
+    stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None
     try:
         info = await _reach_tracker(tracker, say, systemd)
         program = tracker_settings.type if tracker_settings.own else "bd"
@@ -124,12 +126,16 @@ async def _work(
             say(AS_YOU)
         if "auto" in wished and why:
             say(f"agents run as you and reach all that you can: `sandbox` is auto, and {why}")
+        if stories is not None:
+            await stories.once()
         async with anyio.create_task_group() as group:
             group.start_soon(follower.run)
             group.start_soon(stay_at_home, lock)
             pictures: list[Picture] = [lambda _, world: follower.offer(journal.position, world), narrator(say)]
             async with daemon(parts, configuration, journal, options, pictures, files.templates, say) as running:
                 group.start_soon(Reload(project / FOLDER, running.shepherd, say).run)
+                if stories is not None:
+                    group.start_soon(stories.run)
                 if boxed:
                     group.start_soon(Asked(project, running.shepherd, redaction).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)

@@ -3,13 +3,14 @@
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ashep.bmad.places import EPICS, LAYERS, OLDER, SPECS, SPRINT, USUAL, Places, places_of, relative
-from ashep.bmad.sprint import Entry, Planned, Sprint, read_epics, read_planned, read_sprint
+from ashep.bmad.sprint import Entry, Epic, Planned, Sprint, read_epics, read_planned, read_sprint
 from ashep.bmad.story import Problem, Story, id_in, read
 from ashep.bmad.text import LARGEST, NotWritable, Unreadable
 from ashep.errors import UsageError
@@ -32,6 +33,8 @@ class Found:
     """None: it cannot be read, and `problems` says why."""
     sprint: Entry | None
     problems: tuple[Problem, ...]
+    issue: tuple[str, bool] | None = None
+    """Its issue, where that is known, and whether it is closed."""
 
     @property
     def kept(self) -> bool:
@@ -55,6 +58,9 @@ class Stories:
     """Stories that have no file, each with the file that plans it."""
     problems: tuple[tuple[str, Problem], ...]
     """Of other files than stories."""
+    order: tuple[tuple[tuple[str, Planned], ...], ...] = ()
+    """Of each `stories.yaml` the stories that have a file, by path, in the order of work."""
+    epics: tuple[Epic, ...] = ()
 
     @property
     def disagrees(self) -> bool:
@@ -79,20 +85,52 @@ def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
     return _Looking(root).look(paths)
 
 
+def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stories:
+    """Put each story beside its issue, by its path, and say where they disagree."""
+
+    def beside(one: Found) -> Found:
+        issue = issues.get(one.path)
+        if issue is None or one.story is None:
+            return one
+        id_, closed = issue
+        status, problems = one.story.status, one.problems
+        if closed != (one.story.state == "complete"):
+            said = (
+                f"it says {status.said[:60] if status else 'no status'}, and {id_} is {'' if closed else 'not '}closed"
+            )
+            problems = (*problems, Problem(status.line if status else 1, said, disagrees=True))
+        return replace(one, issue=issue, problems=problems)
+
+    return replace(seen, found=tuple(map(beside, seen.found)))
+
+
+def marks(root: Path) -> frozenset[tuple[str, int, int]]:
+    """Give what tells that nothing changed of what is looked at. Raises `UsageError`."""
+    looking = _Looking(root)
+    files = [file for one in looking.folders(looking.places()) for file in _files(one)]
+    found = set[tuple[str, int, int]]()
+    for one in files:
+        with suppress(OSError):
+            seen = one.stat()
+            found.add((str(one), seen.st_mtime_ns, seen.st_size))
+    return frozenset(found)
+
+
 class _Looking:
     def __init__(self, root: Path) -> None:
         self.root, self.resolved = root, root.resolve()
         self.problems = list[tuple[str, Problem]]()
+        self.order, self.epics = list[tuple[tuple[str, Planned], ...]](), tuple[Epic, ...]()
 
     def look(self, paths: Sequence[Path]) -> Stories:
-        places = self._places()
-        wanted = [self.root / one for one in paths] or self._folders(places)
+        places = self.places()
+        wanted = [self.root / one for one in paths] or self.folders(places)
         files = list(dict.fromkeys(file for one in wanted for file in _files(one)))
         status = self._sprint_of(places, files)
         sprint = self._sprint(status)
         stories = [(self._named(file), self._story(file)) for file in files if file.name not in (SPRINT, PLANNED)]
         planned = [self._plan(file, stories) for file in files if file.name == PLANNED]
-        planned += [] if paths else [self._epics(places)]
+        planned += [] if paths else [self._planned(places)]
         found = list(_beside(stories, sprint))
         if status is not None and not paths:
             for entry in _without_file(sprint, found):
@@ -102,9 +140,10 @@ class _Looking:
         ids = {one.story.id for one in found if one.story is not None}
         for path, one in ((path, one) for path, listed in planned for one in listed if one.id not in ids):
             without.setdefault(one.id, (path, one))
-        return Stories(tuple(found), status and self._named(status), tuple(without.values()), tuple(self.problems))
+        told, order = tuple(self.problems), tuple(self.order)
+        return Stories(tuple(found), status and self._named(status), tuple(without.values()), told, order, self.epics)
 
-    def _places(self) -> Places:
+    def places(self) -> Places:
         there = {name: data for name in (*OLDER, *LAYERS) if (data := self._bytes(self.root / name)) is not None}
         places = places_of(there)
         self.problems.extend((name, Problem(1, said)) for name, said in places.problems)
@@ -118,7 +157,7 @@ class _Looking:
             self.problems.append((self._named(file), Problem(error.line, str(error))))
             return None
 
-    def _folders(self, places: Places) -> list[Path]:
+    def folders(self, places: Places) -> list[Path]:
         names = [places.stories] if places.stories is not None else USUAL
         folders = [folder for name in (*names, SPECS) if (folder := self.root / name).is_dir()]
         if not folders and places.stories is None:
@@ -162,6 +201,7 @@ class _Looking:
         except Unreadable as error:
             planned, problems = (), (Problem(error.line, str(error)),)
         self.problems.extend((name, one) for one in problems)
+        order = list[tuple[str, Planned]]()
         for one in planned:
             mine = [
                 (place, story)
@@ -174,18 +214,21 @@ class _Looking:
             if len(mine) > 1:
                 said = f"{one.id} has {len(mine)} files: {', '.join(stories[place][0] for place, _ in mine)}"
                 self.problems.append((name, Problem(one.line, said, disagrees=True)))
+            order += [(stories[place][0], one) for place, _ in mine[:1]]
+        self.order.append(tuple(order))
         return name, tuple(replace(one, id=one.id.lower()) for one in planned)
 
-    def _epics(self, places: Places) -> tuple[str, tuple[Planned, ...]]:
+    def _planned(self, places: Places) -> tuple[str, tuple[Planned, ...]]:
         for folder in (self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)):
             for file in (folder / "epics.md", *sorted((folder / "epics").glob("*.md"))):
                 data = self._bytes(file)
                 try:
-                    planned = tuple(one for epic in read_epics(data or b"") for one in epic.stories)
+                    epics = read_epics(data or b"")
                 except Unreadable as error:
                     self.problems.append((self._named(file), Problem(error.line, str(error))))
                     continue
-                if planned:
+                if planned := tuple(one for epic in epics for one in epic.stories):
+                    self.epics = epics
                     return self._named(file), planned
         return "", ()
 
@@ -305,7 +348,7 @@ def told(found: Found) -> dict[str, Any]:
                                     "line": found.sprint.said.line},
         "run": run and {"iteration": run.iteration, "warnings": run.warnings, "deferred": run.deferred,
                         "result": run.result and run.result.word, "blocking": run.blocking, "halt": run.halt},
-        "problems": problems,
+        "problems": problems, "issue": found.issue and found.issue[0],
     }  # fmt: skip
 
 

@@ -85,6 +85,8 @@ COMMANDS = {
         "show": ("", "Show what a story's file says."),
         "status": ("", "Say how many stories are in which state."),
         "check": ("", "Tell what is wrong with stories."),
+        "sync": ("running.stories", "Keep an issue of each story."),
+        "run": ("running.stories", "Work on stories until they end."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }

@@ -1,24 +1,57 @@
 """Commands about stories of the BMAD method: story list, show, status, check."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ashep.actions.stories import Found, Stories, look, planned_told, told
+from ashep.actions.stories import Found, Stories, beside_issues, look, planned_told, told
 from ashep.bmad.story import Problem
 from ashep.cli import screen
-from ashep.cli.commands import Json, example, group
+from ashep.cli.commands import Json, example, group, project_of
+from ashep.cli.place import FOLDER, configured, find_project, picture
+from ashep.errors import AshepError
 
 stories = group("story")
 
-COLUMNS = ("STORY", "STATUS", "STATE", "TASKS", "OPEN", "TITLE")
+COLUMNS = ("STORY", "STATUS", "STATE", "TASKS", "OPEN", "ISSUE", "TITLE")
 
 
-def _there(context: typer.Context) -> Stories:
-    return look(context.obj or Path.cwd())
+Tracker = Annotated[bool, typer.Option("--tracker", help="Ask the tracker for the issues of stories, too.")]
+
+
+def _there(context: typer.Context, *, tracker: bool = False, paths: Sequence[Path] = ()) -> Stories:
+    """Look; the issues are those that the daemon knows, unless the tracker is asked."""
+    seen = look(context.obj or Path.cwd(), paths)
+    state = find_project(context.obj) / FOLDER / "state"
+    if tracker:
+        import anyio
+
+        from ashep.actions.mirrored import issues_of
+        from ashep.config import settings_in
+
+        project = configured(project_of(context)).parent
+        return beside_issues(seen, anyio.run(issues_of, project, settings_in(project / FOLDER)))
+    return seen if paths else beside_issues(seen, known(state))
+
+
+def known(state: Path) -> dict[str, tuple[str, bool]]:
+    """Give the issues of stories that the daemon knows, by path, each with whether it is closed."""
+    if not state.is_dir():
+        return {}
+    from ashep.config import settings_in
+
+    rows, prefix = list[Any](), ""
+    with suppress(AshepError):  # then this is told by whatever needs it
+        prefix = settings_in(state.parent).labels.story_prefix
+        with picture(state) as seen:
+            rows = seen.database.execute("SELECT issue, state, body FROM issues").fetchall() if seen.database else []
+    labelled = [(row, label) for row in rows for label in json.loads(row["body"])["labels"] if label.startswith(prefix)]
+    return {label.removeprefix(prefix): (row["issue"], row["state"] == "closed") for row, label in labelled}
 
 
 def _kept(seen: Stories) -> list[Found]:
@@ -26,27 +59,28 @@ def _kept(seen: Stories) -> list[Found]:
 
 
 @stories.command(name="list", epilog=example("ashep story list", "ashep story list --json"))
-def list_stories(context: typer.Context, as_json: Json = False) -> None:
-    """List the stories with their status, the state that follows, tasks done of all, and open findings.
+def list_stories(context: typer.Context, tracker: Tracker = False, as_json: Json = False) -> None:
+    """List the stories with their status, the state that follows, tasks done of all, open findings, and their issues.
 
     Those that `stories.yaml` or the epics plan, and that have no file, come last.
     """
-    seen = _there(context)
+    seen = _there(context, tracker=tracker)
     if as_json:
         screen.data([*(told(one) for one in _kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
         return
-    planned = [(one.id, "-", "planned", "-", "-", one.title) for _, one in seen.planned]
+    planned = [(one.id, "-", "planned", "-", "-", "-", one.title) for _, one in seen.planned]
     screen.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
 
 
 def _row(found: Found) -> tuple[str, ...]:
     story = found.story
     if story is None:
-        return found.path, "-", "unreadable", "-", "-", found.problems[0].said
+        return found.path, "-", "unreadable", "-", "-", "-", found.problems[0].said
     status = story.status.word or story.status.said[:20] if story.status else "-"
     tasks = f"{sum(one.done for one in story.tasks)}/{len(story.tasks)}"
     name = story.id or story.key
-    return name, status, story.state, tasks, str(len(story.unresolved)), story.title or story.key
+    issue = found.issue[0] if found.issue else "-"
+    return name, status, story.state, tasks, str(len(story.unresolved)), issue, story.title or story.key
 
 
 @stories.command(epilog=example("ashep story show 1-3", "ashep story show docs/stories/1-3-login.md --json"))
@@ -73,6 +107,8 @@ def _shown(found: Found) -> Iterator[str]:
     yield f"  status    {said}"
     yield f"  state     {story.state}{f': {story.why}' if story.why else ''}"
     yield f"  sprint    {f'{found.sprint.said.said} (line {found.sprint.said.line})' if found.sprint else 'not named'}"
+    if found.issue:
+        yield f"  issue     {found.issue[0]}{' (closed)' if found.issue[1] else ''}"
     yield f"  criteria  {len(story.criteria)}"
     yield f"  tasks     {sum(one.done for one in story.tasks)} of {len(story.tasks)} done"
     for review in story.reviews:
@@ -89,16 +125,20 @@ def _shown(found: Found) -> Iterator[str]:
 
 
 @stories.command(epilog=example("ashep story status", "ashep story status --json"))
-def status(context: typer.Context, as_json: Json = False) -> None:
-    """Say how many stories are in which state, and what contradicts what."""
-    seen = _there(context)
+def status(context: typer.Context, tracker: Tracker = False, as_json: Json = False) -> None:
+    """Say how many stories are in which state, and what contradicts what: file, sprint status and issue."""
+    seen = _there(context, tracker=tracker)
     counts = Counter("unreadable" if one.story is None else one.story.state for one in _kept(seen))
     if as_json:
-        screen.data({"states": dict(counts), "sprint": seen.sprint, "problems": [*_problems(seen)]})
+        issues = {one.path: one.issue[0] for one in seen.found if one.issue}
+        told = {"states": dict(counts), "sprint": seen.sprint, "issues": issues, "problems": [*_problems(seen)]}
+        screen.data(told)
         return
     for state, count in sorted(counts.items()):
         screen.say(f"{count:5}  {state}")
     screen.say(f"sprint status: {seen.sprint or 'none'}")
+    if issues := sum(one.issue is not None for one in seen.found):
+        screen.say(f"{issues} of them have an issue")
     _say_problems(seen)
 
 
@@ -110,13 +150,15 @@ def check(
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="[PATH]...", help="Files or folders; by default the project's.")
     ] = None,
+    tracker: Tracker = False,
     as_json: Json = False,
 ) -> None:
     """Read stories and their sprint status, and tell what is wrong with them; nothing is written.
 
-    It works outside of projects, too. Exit code 1: something contradicts something else.
+    It works outside of projects, too, without --tracker. Exit code 1: something contradicts something else.
     """
-    seen = look(context.obj or Path.cwd(), paths or ())
+    given = paths or ()
+    seen = _there(context, tracker=True, paths=given) if tracker else look(context.obj or Path.cwd(), given)
     if as_json:
         screen.data([told(one) for one in seen.found])
     else:

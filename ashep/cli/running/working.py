@@ -62,10 +62,11 @@ def work(
     if dry_run:
         _print_dry_run(daemon.dry_run(project, options), as_json=as_json)
         return
-    raise typer.Exit(daemon.work(project, options, _progress))
+    raise typer.Exit(daemon.work(project, options, progress))
 
 
-def _progress(line: str) -> None:
+def progress(line: str) -> None:
+    """Print a line of the story, with the time."""
     screen.progress(f"{now().astimezone():%H:%M:%S} {line}")
 
 
