@@ -105,7 +105,7 @@ def test_stories_are_worked_on_until_they_end_and_a_second_process_looks_on(proj
     argv = [sys.executable, "-m", "ashep", "-C", str(project), "story", "run"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([*argv, "1.1", "--json"], **pipes) as one, subprocess.Popen([*argv, "--all"], **pipes) as two:
-        (told, said), (out, _) = one.communicate(timeout=90), two.communicate(timeout=90)
+        (told, said), (out, _) = one.communicate(timeout=180), two.communicate(timeout=180)
     assert (one.returncode, [(row["id"], row["state"], row["why"]) for row in json.loads(told)]) == (
         0, [("1-1", "closed", None)],
     )  # fmt: skip
@@ -119,6 +119,10 @@ def test_stories_are_worked_on_until_they_end_and_a_second_process_looks_on(proj
     assert {(one["issue_type"], one["status"]) for one in found.values()} == {("task", "closed"), ("epic", "open")}
     listed = json.loads(story(project, "list", "--json").out)
     assert [one["issue"] for one in listed] == [found["1-1: 1-1-login"]["id"], None]
+    file = project / "docs" / "stories" / "1-1-login.md"
+    assert "\nStatus: done\n" in file.read_text(), "what was landed is in the checkout"
+    assert story(project, "check", "--tracker").code == 0
+    written(project, "1-1-login")
     wrong = story(project, "check", "--tracker")
     assert wrong.code == 1
     assert f"it says ready-for-dev, and {listed[0]['issue']} is closed" in wrong.out
