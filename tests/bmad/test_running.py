@@ -130,7 +130,7 @@ def test_stories_are_worked_on_until_they_end_and_a_second_process_looks_on(proj
 
 def test_what_sync_writes_stands_there_once_and_follows_the_files(project: Path) -> None:
     done = story(project, "sync")
-    assert done.out.splitlines()[-1] == "1 stories with an issue"
+    assert done.out.splitlines()[-1] == "1 story has an issue"
     before = issues(project)
     assert before["1-1: 1-1-login"]["acceptance_criteria"] == "- It works"
     assert {edge["type"] for edge in before["1-1: 1-1-login"]["dependencies"]} == {"parent-child"}

@@ -63,7 +63,8 @@ def sync(
     _say_told(done.told)
     finished, planned = len(done.plan.finished), len(done.stories.planned)
     more = f"; {finished} done without one" * bool(finished) + f"; {planned} planned, without a file" * bool(planned)
-    screen.say(f"{len(done.plan.issues)} stories with an issue{more}")
+    count = len(done.plan.issues)
+    screen.say(f"{count} {'story has' if count == 1 else 'stories have'} an issue{more}")
 
 
 @stories.command(epilog=example("ashep story run 1-3", "ashep story run 1-3 1-4 --json", "ashep story run --epic 1"))
