@@ -39,7 +39,8 @@ from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
-from ashep.core.policy.settings import ForgeSettings, OtherRunner, OwnCheckType, Settings
+from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.settings import OtherRunner, OwnCheckType, Settings
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
@@ -424,7 +425,7 @@ def means_of(
         project,
         verifier_of(project, settings, keep, redaction=redaction, clock=clock),
         GitDiffs(project, redaction=redaction),
-        GitLanding(project, redaction=redaction),
+        GitLanding(project, redaction=redaction, by_key=settings.landing.merge_by_key),
         None if settings.tracker.own else annotations_of(project, settings, actor),
         wrong_patterns,
     )

@@ -8,7 +8,8 @@ import pytest
 from ashep import connect
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery
-from ashep.core.policy.settings import ForgeSettings, People
+from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.settings import People
 from ashep.core.state.world import World
 from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.redaction import Redaction

@@ -23,8 +23,8 @@ from ashep.config import write_starter
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents, RunnerChoice
 from ashep.core.policy.apart import AS_YOU, unsaid
+from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.settings import (
-    LandingSettings,
     OpencodeSettings,
     People,
     Runners,

@@ -12,7 +12,7 @@ import pytest
 from ashep.adapters.forges import forge_of
 from ashep.core.facts.delivery import PullRequestMerged, PullRequestReturned
 from ashep.core.facts.issues import IssueParked
-from ashep.core.policy.settings import ForgeSettings
+from ashep.core.policy.landing import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.ports.landing import NotPushed, Pushed

@@ -48,6 +48,11 @@ def status_of(said: str) -> Status | None:
     return _WORDS[re.sub(_FORM, "-", found[1].lower())] if found else None
 
 
+def only_status(said: str) -> Status | None:
+    """Give the documented word for a text that is a status and nothing else."""
+    return _WORDS.get(re.sub(_FORM, "-", said.strip().lower()))
+
+
 def styled(status: Status, like: str) -> str:
     """Write a status as a file does: with capitals and spaces where the old one has them."""
     old = like[_BEFORE.match(like).end() :]  # pyright: ignore[reportOptionalMemberAccess] - matches ""

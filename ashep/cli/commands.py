@@ -87,6 +87,8 @@ COMMANDS = {
         "check": ("", "Tell what is wrong with stories."),
         "sync": ("running.stories", "Keep an issue of each story."),
         "run": ("running.stories", "Work on stories until they end."),
+        "import": ("project.stories", "Take the configuration of the plugin foreman over."),
+        "install-commands": ("project.stories", "Write /foreman for OpenCode and Claude Code."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }

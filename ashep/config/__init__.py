@@ -5,8 +5,8 @@ Never: what a key brings about; its model stands in `ashep.core.policy`, and the
 `nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
 cannot say (crons by `cron`), `rules` asks the core what policies lead to, `checks` reads those of issues, `files` puts
 these together. `starter` holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps
-agents.yaml in step with the server (the only user of ruamel.yaml), `editors` puts the schemas, which
-`tools/schemas.py` makes, beside the files that name them.
+agents.yaml in step with the server, and changes YAML whose comments stay (the only user of ruamel.yaml), `editors`
+puts the schemas, which `tools/schemas.py` makes, beside the files that name them.
 """
 
 from ashep.config.consistency import check

@@ -9,7 +9,7 @@ import difflib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -96,7 +96,7 @@ def sync(
         body = _add(body, registry, entries, file)
     new = _with_block(body, _block(models, default, beside or {}))
     added = tuple(entry.id for entry in entries)
-    return SyncResult(new, _diff(text, new, file), added, vanished(registry, agents, models))
+    return SyncResult(new, diff(text, new, file), added, vanished(registry, agents, models))
 
 
 # --- what is new, what is gone ----------------------------------------------------------------------------------
@@ -246,18 +246,32 @@ def _word(text: str) -> str:
 
 def _round_trip(text: str, entries: list[Agent]) -> str:
     """Add the entries with ruamel.yaml, whatever the layout."""
-    editor = YAML(typ="rt")
+
+    def add(document: Any, load: Callable[[str], Any]) -> None:
+        for entry in entries:
+            # read by the same editor, so that quotes which other readers of YAML need stay where they are
+            bare = "\n".join(line for line in _lines(entry, "", " ") if not line.lstrip().startswith("#"))
+            document["agents"] += load(bare)
+
+    return round_trip(text, add)
+
+
+def round_trip(text: str, change: Callable[[Any, Callable[[str], Any]], None]) -> str:
+    """Change YAML, whatever its layout: comments and values stay. `change` gets the document, and what reads others."""
+    editor: Any = YAML(typ="rt")  # ruamel is not annotated
     editor.preserve_quotes = True
     editor.width = 4096
     editor.indent(mapping=2, sequence=4, offset=2)
-    document: Any = editor.load(text)  # pyright: ignore[reportUnknownMemberType] # ruamel is not annotated
-    for entry in entries:
-        # read by the same editor, so that quotes which other readers of YAML need stay where they are
-        bare = "\n".join(line for line in _lines(entry, "", " ") if not line.lstrip().startswith("#"))
-        document["agents"] += editor.load(bare)  # pyright: ignore[reportUnknownMemberType]
+    editor.representer.add_representer(type(None), _null)
+    document = editor.load(text)
+    change(document, editor.load)
     out = io.StringIO()
-    editor.dump(document, out)  # pyright: ignore[reportUnknownMemberType]
+    editor.dump(document, out)
     return out.getvalue()
+
+
+def _null(representer: Any, _: None) -> Any:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
 
 
 # --- the comment block ------------------------------------------------------------------------------------------
@@ -304,7 +318,8 @@ def _with_block(text: str, block: list[str]) -> str:
     return ended + newline + "".join(line + newline for line in block)
 
 
-def _diff(before: str, after: str, file: Path) -> str:
+def diff(before: str, after: str, file: Path) -> str:
+    """Show what is changed in a file; empty where nothing is."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     lines = difflib.unified_diff(old, new, f"a/{file.name}", f"b/{file.name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

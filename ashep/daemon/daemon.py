@@ -24,7 +24,8 @@ from ashep.core.facts import commands, delivery, issues, records, resources, run
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.kinds import spoken
-from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World

@@ -6,6 +6,6 @@ Nothing is dropped silently: whatever has no counterpart here is a `Note` with i
 `naming` gives the states and events of a transition table their names (without pydantic: a reader uses it), `table`
 reads and writes such tables and has the one of the preset multi-tier, `transitions` turns them into policies and back,
 `state` tells a flow as a session state. `webboty` (with `webboty_policies`) and `symphony` (with `liquid`) read other
-set-ups' files by `fields`, and `prompts` makes templates of what agents are told there. `notes` is what an import
-leaves behind, `writing` the YAML of it.
+set-ups' files by `fields`, `foreman` takes a plugin's configuration over, and `prompts` makes templates of what agents
+are told there. `notes` is what an import leaves behind, `writing` the YAML of it.
 """

@@ -33,8 +33,9 @@ from ashep.core.facts.runs import Model, PromptSent, RunPlanned, RunWithdrawn
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.budgets import Budgets
+from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.policies import Policies, Policy
-from ashep.core.policy.settings import LandingSettings, Notify, Settings
+from ashep.core.policy.settings import Notify, Settings
 from ashep.core.reconcile.observe import issue_read, looked, turn_read
 from ashep.core.reconcile.step import RULES
 from ashep.core.runs.choice import named_in

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.git import GitLanding
+from ashep.core.policy.landing import LandingSettings
 from ashep.ports.landing import Advanced, Landing, Refused
 from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 
@@ -63,7 +64,7 @@ class GitLandingWorld:
         self.commit({"README": "begin\n"})
 
     def _take(self, top: Path, protected: tuple[str, ...] = ()) -> None:
-        self.top, self.landing = top, GitLanding(top, protected=protected)
+        self.top, self.landing = top, GitLanding(top, protected=protected, by_key=LandingSettings().merge_by_key)
 
     @classmethod
     def standing(cls, top: Path) -> "GitLandingWorld":

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ashep.adapters.forges import forge_of
 from ashep.core.delivery.pull_text import marker
-from ashep.core.policy.settings import ForgeSettings, ForgeType
+from ashep.core.policy.landing import ForgeSettings, ForgeType
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import Forge, PullRequest
 from ashep.redaction import Redaction

@@ -84,6 +84,38 @@ async def test_a_conflict_names_files_and_shows_hunks(world: LandingWorld, metho
     assert world.files(made.commit)["text"] == LINES.replace("line 9\n", "both\n")
 
 
+@pytest.mark.promise("Z1")
+@pytest.mark.parametrize("method", METHODS)
+async def test_keys_of_a_file_that_is_merged_by_key_are_no_conflict(world: LandingWorld, method: Method) -> None:
+    def status(said: dict[str, str]) -> str:
+        keys = {"1-1-a": "backlog", "1-2-b": "backlog", "1-3-c": "backlog"} | said
+        return "# the sprint\ndevelopment_status:\n" + "".join(f"  {key}: {one}\n" for key, one in keys.items())
+
+    path = "docs/sprint-status.yaml"
+    world.commit({path: status({})})
+    saids = [{"1-1-a": "done"}, {"1-2-b": "review"}, {"1-2-b": "done", "1-3-c": "done"}]
+    heads = [world.work(f"ashep/t-{at}", {path: status(said), f"f{at}": "1\n"}) for at, said in enumerate(saids)]
+    for at, head in enumerate(heads):
+        made = await world.landing.integrate(candidate(head, f"ashep/t-{at}", method=method))
+        assert isinstance(made, Integrated), made
+        assert await world.landing.integrate(candidate(head, f"ashep/t-{at}", method=method)) == made
+        assert isinstance(await world.landing.advance("main", made.base, made.commit), Advanced)
+    tip = await world.landing.tip("main")
+    assert tip is not None
+    assert world.files(tip)[path] == status({"1-1-a": "done", "1-2-b": "done", "1-3-c": "done"})
+    assert [await world.landing.landed(head, "main") for head in heads] == [True] * 3
+    both = world.work("ashep/t-3", {path: status({"1-1-a": "done", "1-2-b": "done"}), "f0": "2\n"})
+    world.commit({path: status({"1-1-a": "done"}), "f0": "3\n"})
+    other = await world.landing.integrate(candidate(both, "ashep/t-3", method=method))
+    assert isinstance(other, Conflict), "what else is in conflict stays so"
+    assert "f0" in other.paths
+    world.commit({path: status({})})
+    assert [await world.landing.landed(head, "main") for head in heads] == [True] * 3, "it was reverted"
+    late = world.work("ashep/t-4", {path: status({"1-2-b": "done"})})
+    world.commit({path: status({"1-1-a": "done", "1-2-b": "done", "1-3-c": "done"})})
+    assert await world.landing.landed(late, "main"), "a person did the same"
+
+
 @pytest.mark.promise("Z2")
 async def test_of_two_only_the_first_moves_the_base(world: LandingWorld) -> None:
     heads = [world.work(f"ashep/t-{number}", {f"file{number}": "1\n"}) for number in (1, 2)]

@@ -12,8 +12,9 @@ from ashep.core.facts.records import to_json
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.budgets import Budgets, ProviderBudget
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Human, PermissionRule, Phase, Policy, Retry, ReuseFrom, Stall, Takeover, Verify
-from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget, Settings
+from ashep.core.policy.settings import Notify, NotifyTarget, Settings
 from tests.core import given
 from tests.core.chances import WILD, Chances
 from tests.core.laws import Laws

@@ -12,8 +12,9 @@ from ashep.core.analysis.compared import Compared
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.checks import FileExists, FileExistsCheck
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Human, Phase, Policy, Verify
-from ashep.core.policy.settings import ForgeSettings, LandingSettings, Settings
+from ashep.core.policy.settings import Settings
 from tests.core import given
 from tests.core.mutants import Mutant, planted, private
 from tests.core.paired import ISSUE, OWN, Lived, judged, live, variant, wrong

@@ -12,8 +12,9 @@ from ashep.core.facts import delivery, runs, tracker
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.tracker import Stamp
+from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.policies import Human, Phase, Verify
-from ashep.core.policy.settings import LandingSettings, Settings
+from ashep.core.policy.settings import Settings
 from tests.core.given import ME, policy_of, start
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_workspaces import TREE, TWO, own

@@ -11,8 +11,9 @@ from ashep.core.delivery.pulls import pull_read, requested
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts.delivery import Remark, Tree
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Phase, Verify
-from ashep.core.policy.settings import ForgeSettings, LandingSettings, Notify, NotifyTarget, Settings, WorkerSettings
+from ashep.core.policy.settings import Notify, NotifyTarget, Settings, WorkerSettings
 from ashep.store.rows import landing as landing_row
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like

@@ -8,7 +8,8 @@ import pytest
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs
 from ashep.core.facts.tracker import Stamp
-from ashep.core.policy.settings import ForgeSettings, LandingSettings, People, Settings
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
+from ashep.core.policy.settings import People, Settings
 from tests.core.given import ME, adopted
 from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_asking import asked, says

@@ -12,7 +12,7 @@ from ashep.core.delivery.pull_text import marker
 from ashep.core.facts.delivery import PullRequestOpened, PullRequestReturned, PullRequestSeen
 from ashep.core.facts.issues import IssueClosed
 from ashep.core.facts.resources import DaemonStarted, JournalBegun
-from ashep.core.policy.settings import ForgeSettings
+from ashep.core.policy.landing import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable

@@ -13,7 +13,7 @@ from ashep.adapters.forges.github import HEADERS, GitHub
 from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.reading import people_of
 from ashep.adapters.forges.transport import Api, Http
-from ashep.core.policy.settings import ForgeSettings
+from ashep.core.policy.landing import ForgeSettings
 from ashep.errors import ForgeUnauthorized
 from ashep.ports.landing import Forge
 from ashep.redaction import Redaction

@@ -54,13 +54,18 @@ class GitLanding(Integration):
 
     No hook of the repository runs: agents can write them, and one that fails or hangs would stand between a branch and
     its files. Ways of merging that `.gitattributes` of the base and the person's settings name are kept.
-    `protected` are patterns of branches that only people move.
+    `protected` are patterns of branches that only people move, `by_key` globs of files that are merged by key.
     """
 
     def __init__(
-        self, project: Path, timeout: float = 60.0, redaction: Redaction | None = None, protected: tuple[str, ...] = ()
+        self,
+        project: Path,
+        timeout: float = 60.0,
+        redaction: Redaction | None = None,
+        protected: tuple[str, ...] = (),
+        by_key: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(Git(project, LANDING, timeout, redaction))
+        super().__init__(Git(project, LANDING, timeout, redaction), by_key)
         self._protected = protected
 
     async def tip(self, base_branch: str) -> str | None:

@@ -6,10 +6,12 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ashep.adapters.git.by_key import conflicts_of, merged_by_key
 from ashep.adapters.git.objects import Commit, Merged, attributes, commits, holds, merge, tip, write_commit
 from ashep.adapters.git.program import SHA, Git, capped
+from ashep.core.policy.globs import Globs
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
@@ -27,8 +29,8 @@ def kept(branch: str) -> str:
 class Integration:
     """Brings candidates onto bases in one repository."""
 
-    def __init__(self, git: Git) -> None:
-        self._git = git
+    def __init__(self, git: Git, by_key: Sequence[str] = ()) -> None:
+        self._git, self._by_key = git, Globs(by_key, exact=True)
 
     async def landed(self, head: str, base_branch: str) -> bool:
         """Say whether the base holds all that `head` brings, or held it once."""
@@ -38,7 +40,7 @@ class Integration:
         if await self._held(head, base, ways := await attributes(self._git, base)):
             return True
         (there,) = await commits(self._git, [base])
-        return await merge(self._git, base, head, ways) == Merged(there.tree)
+        return await self._merge(base, head, ways) == Merged(there.tree)
 
     async def _held(self, head: str, base: str, ways: str) -> bool:
         """Say whether the base's history has the head, or a commit that landed it otherwise.
@@ -51,7 +53,7 @@ class Integration:
         claim = (f"--grep={HEAD}: {head}", "--fixed-strings", f"{head}..{base}")
         claims = (await self._git.word("rev-list", *claim)).split()
         for one in await commits(self._git, claims) if claims else ():
-            if await merge(self._git, one.id, head, ways) == Merged(one.tree):
+            if await self._merge(one.id, head, ways) == Merged(one.tree):
                 return True
         return False
 
@@ -66,7 +68,7 @@ class Integration:
         ways = await attributes(self._git, base.id)
         if await self._held(head.id, base.id, ways):
             return AlreadyLanded(base.id)
-        merged = await merge(self._git, base.id, head.id, ways)
+        merged = await self._merge(base.id, head.id, ways)
         if merged.unrelated or merged.conflicts:
             return await conflict(self._git, candidate, base.id, merged)
         if merged.tree == base.tree:
@@ -104,7 +106,7 @@ class Integration:
         pending: Commit | None = None
         for step in steps:
             sibling = await write_commit(self._git, tree, step.parents, "", author="", at=0)
-            merged = await merge(self._git, sibling, step.id, ways)
+            merged = await self._merge(sibling, step.id, ways)
             if merged.conflicts:
                 return await conflict(self._git, candidate, base.id, merged, sibling=sibling, step=step)
             if merged.tree == tree:
@@ -116,6 +118,9 @@ class Integration:
         message = with_trailers(pending.message, candidate)
         commit = await write_commit(self._git, tree, (onto,), message, author=pending.author, at=at)
         return Integrated(base.id, commit, tree)
+
+    async def _merge(self, ours: str, theirs: str, ways: str) -> Merged:
+        return await merged_by_key(self._git, await merge(self._git, ours, theirs, ways), self._by_key)
 
     async def forget(self, branch: str) -> None:
         """Drop the ref that keeps what was integrated for a branch."""
@@ -152,32 +157,19 @@ async def conflict(
     what = f"{clean(candidate.branch)} ({candidate.head[:12]}) and {clean(candidate.base_branch)} ({base[:12]})"
     if merged.unrelated:
         return Conflict(base, (), f"{what} have no common history: nothing can be merged.")
-    paths, messages = _parsed(merged.conflicts)
+    stages, messages, _ = conflicts_of(merged.conflicts)
+    paths = list(stages)
     lines = [f"{what} are in conflict in {len(paths)} files:"]
     if step is not None:
         lines[0] = f"{what} are in conflict in {len(paths)} files, at the commit {step.id[:12]} of the branch:"
     lines += [f"- {git.shown(path)}" for path in paths[:MOST_NAMED]]
     lines += [f"and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
-    lines += ["", *(git.shown(message).strip() for message in messages[:MOST_NAMED])]
+    lines += ["", *(git.shown(message).strip() for message in messages[:MOST_NAMED]), *merged.told]
     names = {sibling or base: candidate.base_branch, step.id if step else candidate.head: candidate.branch}
     for path in paths[:MOST_FILES]:
         lines += await _hunks(git, merged.tree, path, names)
     shown = tuple(sorted({git.shown(path) for path in paths}))
     return Conflict(base, shown, capped("\n".join(lines), MOST_TEXT, "… (there is more)"))
-
-
-def _parsed(printed: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Read what `git merge-tree -z --name-only` printed: files in conflict, and messages about conflicts."""
-    fields = iter(printed.split(b"\0")[1:])
-    paths = list(iter(lambda: next(fields, b""), b""))
-    messages: list[bytes] = []
-    while (count := next(fields, b"").strip()).isdigit():
-        for _ in range(int(count)):
-            next(fields, b"")
-        kind, message = next(fields, b""), next(fields, b"")
-        if kind.startswith(b"CONFLICT"):
-            messages.append(message)
-    return paths, messages
 
 
 async def _hunks(git: Git, tree: str, path: bytes, names: dict[str, str]) -> list[str]:

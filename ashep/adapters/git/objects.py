@@ -48,6 +48,8 @@ class Merged:
     """What it printed of conflicts; empty where there is none."""
     unrelated: bool = False
     """There is no common history; nothing was merged."""
+    told: tuple[str, ...] = ()
+    """Why files in conflict were not merged by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,7 @@ async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str
 async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
     """Merge two commits into a tree."""
     settings = ("-c", f"core.attributesFile={attributes}")
-    done = await git.bare(
-        *settings, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, accepted=(0, 1, 128, 129)
-    )
+    done = await git.bare(*settings, "merge-tree", "--write-tree", "-z", ours, theirs, accepted=(0, 1, 128, 129))
     if done.returncode == 129:
         raise AshepError("git is too old to land with: it must be 2.38 or later")
     if done.returncode == 128 and _UNRELATED in done.stderr:

@@ -20,8 +20,9 @@ from ashep.core.issues.routing import begin_cycle
 from ashep.core.issues.verification import claims, is_looked_into
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.flags import ALWAYS_ASK
+from ashep.core.policy.landing import LandingSettings
 from ashep.core.policy.policies import Phase, Policies, Verify
-from ashep.core.policy.settings import LandingSettings, Settings
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import Capacity, wanted
 from ashep.core.reconcile.evolve import evolve

@@ -18,7 +18,8 @@ from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
-from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources.notices import targets
 from ashep.core.state.world import World

@@ -10,7 +10,8 @@ from ashep.core.delivery.pull_text import body
 from ashep.core.facts.commands import OpenPullRequest
 from ashep.core.facts.delivery import LandingRefused, PullRequestOpened, PullRequestSeen, Verification, WorkLanded
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import ForgeSettings, Settings
+from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import calling_nobody, clean

@@ -7,16 +7,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
+from ashep.bmad.keys import NotMerged
+from ashep.bmad.keys import merge as merge_keys
 from ashep.bmad.places import SPRINT
 from ashep.bmad.rounds import wishes, written
 from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
 from ashep.core.facts.delivery import Amendment, Ground, StoryLeft
+from ashep.core.policy.globs import Globs
+from ashep.core.policy.landing import LandingSettings
 from ashep.errors import AshepError
 from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
 from ashep.ports.trees import Amended, Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
 
 Files = dict[str, str]
 """Content by path."""
+
+_KEYED = Globs(LandingSettings().merge_by_key, exact=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,9 @@ class MemoryWorkspaces:
         for path in sorted({*old, *mine, *theirs}):
             before, ours, other = old.get(path), mine.get(path), theirs.get(path)
             if ours != before and other != before and ours != other:
+                if (content := _by_key(path, before, other, ours)) is not None:
+                    merged[path] = content
+                    continue
                 conflicts.append(path)
             if (content := ours if ours != before else other) is not None:
                 merged[path] = content
@@ -348,6 +357,17 @@ def _beside(story: str) -> str:
 
 def _data(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
+
+
+def _by_key(path: str, *versions: str | None) -> str | None:
+    """Merge what came before, the base's and the branch's by key; None: it is none of these files, or in conflict."""
+    if None in versions or not _KEYED.has(path):
+        return None
+    old, base, branch = ((one or "").encode() for one in versions)
+    try:
+        return merge_keys(old, base, branch).decode()
+    except NotMerged:
+        return None
 
 
 def _hash(*words: str) -> str:
