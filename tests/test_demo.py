@@ -14,12 +14,17 @@ import anyio.lowlevel
 import pytest
 
 from ashep.adapters import programs
+from ashep.bmad.rounds import written
+from ashep.bmad.story import read
+from ashep.cli.running.working import demo as command
 from ashep.config.checks.block import read_criteria
 from ashep.demo.model import Ask, Reply
 from ashep.demo.run import demo
 from ashep.demo.stage import Stage, run_of, script
-from ashep.demo.story import FILES, ISSUES, RUNS, Told, part
-from ashep.errors import ProgramMissing
+from ashep.demo.stories import LACKS, LIED, MEAN, MEDIAN, README, SPRINT, SPRINT_FILE, STORIES
+from ashep.demo.stories import RUNS as RUNS_OF_STORIES
+from ashep.demo.story import FILES, ISSUES, RUNS, Part, Told, part
+from ashep.errors import ProgramMissing, UsageError
 from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
 from tests.docs_pages import Command, differs, steps
 from tests.places import living_in, sweep
@@ -95,13 +100,41 @@ def test_two_kinds_of_agents_in_one_life_which_is_killed(
     assert not living_in(tmp_path), "a process was left behind"
 
 
+@pytest.mark.real  # some 40 s where nothing else is at work
+@pytest.mark.timeout(1000)
+def test_stories_are_worked_on_by_the_real_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Killed in its midst five times it does the same: tests/killed/test_stories_killed.py."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        assert demo(piece=STORIES) == 0, capsys.readouterr().out
+    except BaseException:
+        sweep(tmp_path)
+        raise
+    stories_as_shown(capsys.readouterr().out)
+    assert not list(tmp_path.iterdir())
+    assert not living_in(tmp_path), "a process was left behind"
+
+
+def shown_by(page: str, line: str, text: str, since: str = "") -> None:
+    """It prints what a page shows below a command, from these words on."""
+    there = (Path(__file__).parent.parent / page).read_text()
+    blocks = (step.shown for step in steps(there) if isinstance(step, Command) and step.line == line)
+    (shown,) = (block for block in blocks if block)
+    assert not (wrong := differs(shown[shown.index(since) :], text[text.index(since) :])), wrong
+    assert "FAILED" not in text
+
+
+def stories_as_shown(text: str, since: str = "") -> None:
+    """It prints what the guide shows, and proves what there is to prove."""
+    shown_by("docs/guides/stories.md", "ashep demo --stories", text, since)
+    assert f"prompts that the model saw: {RUNS_OF_STORIES}, for {RUNS_OF_STORIES} runs" in text
+
+
 def as_shown(text: str) -> None:
     """It prints what README.md shows, and proves what there is to prove."""
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
-    blocks = (step.shown for step in steps(readme) if isinstance(step, Command) and step.line == "make demo")
-    (shown,) = (block for block in blocks if block)
-    assert not (wrong := differs(shown, text)), wrong
-    assert "FAILED" not in text
+    shown_by("README.md", "make demo", text)
     assert "closed in bd: 3 of 3" in text
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
     assert "ok     3 issues were worked on at once, in 3 places beside the user's own work tree" in text
@@ -153,6 +186,15 @@ def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
     assert not (tmp_path / "demo").exists(), "nothing was begun"
 
 
+def test_stories_are_refused_where_they_make_no_sense() -> None:
+    with pytest.raises(UsageError, match=r"--stories goes with the real tools.*files in git"):
+        command(stories=True, simulated=True)
+    with pytest.raises(UsageError, match=r"--stories goes with the real tools"):
+        command(stories=True, ui=True)
+    with pytest.raises(UsageError, match=r"--stories goes without --agents"):
+        command(stories=True, agents="mixed")
+
+
 def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEADS_ACTOR", "somebody")
     monkeypatch.setenv("OPENCODE_SERVER_PASSWORD", "secret")
@@ -184,6 +226,58 @@ def test_every_edit_of_the_story_fits_whoever_lands_first(order: tuple[str, str]
     exec(both["calc.py"], space)
     assert (space["mean"]([1, 2, 3]), space["median"]([9, 1, 2, 3])) == (2, 2.5)
     assert both["test_calc.py"].count("def test_") == 3
+
+
+@pytest.mark.parametrize("order", [(MEAN, MEDIAN), (MEDIAN, MEAN)], ids=["mean", "median"])
+def test_every_edit_of_the_stories_fits_whoever_lands_first(order: tuple[str, str]) -> None:
+    files = rounds(dict(STORIES.files), order[0])
+    last = rounds(dict(STORIES.files), order[1])
+    both = played({**last, "calc.py": files["calc.py"], "test_calc.py": files["test_calc.py"]}, order[1], "developer.3")
+    space: dict[str, Any] = {}
+    exec(both["calc.py"], space)
+    assert (space["mean"]([1, 2, 3]), space["median"]([9, 1, 2, 3])) == (2, 2.5)
+    assert both["test_calc.py"].count("def test_") == 3
+
+
+def test_of_a_story_that_is_said_to_be_done_the_second_round_is() -> None:
+    lied = played(dict(STORIES.files), README, "developer.1")
+    assert {path for path in lied if lied[path] != STORIES.files[path]} == {README, SPRINT_FILE}
+    assert "python3 test_calc.py" in rounds(dict(STORIES.files), README)["README.md"]
+
+
+def rounds(files: dict[str, str], path: str) -> dict[str, str]:
+    """The files once a story is done, of which ashep writes the status, and what remains."""
+    sprint, visit, status = SPRINT.encode(), 0, ""
+    while status != "done":
+        visit += 1
+        for role in ("developer", "reviewer"):
+            files = played(files, path, f"{role}.{visit}")
+        said = part_of(path, f"arbiter.{visit}")
+        status, remains = ("done", "") if said.verdict == "pass" else ("in-progress", said.summary)
+        made = written(path, files[path].encode(), sprint, status, remains, f"t/arbiter.{visit}.1")
+        assert (made.status, made.lacking, visit < 3) == (status, "", True)
+        files[path] = (made.story or b"").decode()
+        sprint = made.sprint or b""
+    assert read(path, files[path].encode()).state == "complete"
+    assert f"- [x] {({MEAN: LACKS, README: LIED}).get(path, '')}" in files[path]
+    assert sprint.decode().count(": done") == sprint.decode().count("epic-1: in-progress") == 1
+    return files
+
+
+def part_of(path: str, run: str) -> Part:
+    return STORIES.part(f"t/{run}.1", f"the file `{path}`, {MERGE if run == 'developer.3' else ''}")
+
+
+def played(files: dict[str, str], path: str, run: str) -> dict[str, str]:
+    """The files after a role's edits; reviewers' of other files are put back."""
+    made = dict(files)
+    for edit in part_of(path, run).edits:
+        if "reviewer" in run and edit.path != path:
+            continue
+        there = made[edit.path].count(edit.old)
+        assert there == 1 or (edit.every and there), (path, run, edit)
+        made[edit.path] = made[edit.path].replace(edit.old, edit.new)
+    return made
 
 
 def test_the_third_issue_falls_short_of_its_check_at_first() -> None:

@@ -39,6 +39,7 @@ LEFT_OUT = {
 
 ELSEWHERE = {
     "docs/guides/page.md": "tests/service/test_entrance.py",
+    "docs/guides/stories.md": "tests/test_demo.py",
     "docs/guides/verification-service.md": "tests/test_docs_verification_service.py",
 }
 """Pages whose commands a test of their own carries out."""

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import anyio
 import httpx
 
-from ashep.demo.stage import run_of
+from ashep.demo.stage import Stage, run_of
+from ashep.demo.story import CALC
 from ashep.errors import AshepError
 
 LOG = "model.jsonl"
@@ -40,12 +41,14 @@ class Kept:
     failed_before: bool = False
     """Whether the program's test failed before anybody worked on it."""
     agents: Agents = "opencode"
+    piece: str = CALC.name
+    """What is played."""
     killed: str = ""
     """The run in whose midst the daemon was killed, of a demonstration in which it is."""
 
     @staticmethod
-    def of(folder: Path, agents: Agents = "opencode") -> "Kept":
-        """Read what an earlier demonstration left there, or begin a new one with these agents.
+    def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "Kept":
+        """Read what an earlier demonstration left there, or begin a new one of this piece with these agents.
 
         Raises `AshepError` where the folder holds something else.
         """
@@ -56,7 +59,7 @@ class Kept:
                 raise AshepError(f"{folder} is not empty, and holds no demonstration to go on with") from None
             folder.mkdir(parents=True, exist_ok=True)
             with socket.create_server(("127.0.0.1", 0)) as listener:
-                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents)
+                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents, piece=piece)
             kept.write(folder)
         return kept
 
@@ -76,15 +79,16 @@ def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> 
 
 
 @asynccontextmanager
-async def model(folder: Path, url: str, environ: Mapping[str, str]) -> AsyncGenerator[None]:
+async def model(stage: Stage, url: str) -> AsyncGenerator[None]:
     """The scripted model at this address: the one that listens there, or a new one; in the end it is gone."""
+    folder = stage.folder
     if await _pid(url) is None:
         port = url.rpartition(":")[2]
         python = (sys.executable, "-P", "-m", "ashep.demo")
-        words = (*python, "--port", port, "--log", str(folder / LOG), "--script", "demo")
+        words = (*python, "--port", port, "--log", str(folder / LOG), "--script", stage.piece.name)
         with (folder / "model.err").open("wb") as errors:
             await anyio.open_process(
-                words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                words, env=stage.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
                 start_new_session=True,
             )  # fmt: skip
         with anyio.move_on_after(_START):

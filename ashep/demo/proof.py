@@ -13,7 +13,7 @@ from ashep.demo import mixed
 from ashep.demo.edits import Edits, in_force
 from ashep.demo.kept import Asked, Kept, asked, journal
 from ashep.demo.stage import CALL, Stage, ashep
-from ashep.demo.story import BASE, ISSUES, merge_asked
+from ashep.demo.story import BASE, ISSUES, SHOWN, merge_asked
 from ashep.errors import AshepError
 
 Proof = tuple[str, bool]
@@ -43,12 +43,12 @@ async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof
     found = [
         (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
         (f"the program's tests failed before and {'pass' if after else 'fail'} now on {BASE}", after and not before),
-        await _at_once(stage, seen),
+        await at_once(stage, seen, len(ISSUES)),
         _falls_short(seen),
-        _conflict(seen),
+        conflict(seen),
         await _merged(stage),
         await _evidence(stage, why),
-        (f"prompts that the model saw: {_turns(seen)}, for {len(seen)} runs", _turns(seen) == len(seen)),
+        once(seen),
         (f"commits of runs on {BASE}: {', '.join(sorted(log))}", len(log) == WRITES and set(log) <= set(seen)),
     ]
     if kept.agents == "mixed":
@@ -59,27 +59,26 @@ async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof
             (f"an unsound edit of the policy was refused: {clean(edits.refused)}", bool(edits.refused)),
             ("a sound edit came into force, while runs went on", edits.mended and adopted),
         ]
-    return [*found, await _said(stage, "replay"), await _said(stage, "audit")]
+    return [*found, await said(stage, "replay"), await said(stage, "audit")]
 
 
-SHOWN = ISSUES[1].id
-"""The issue whose story is shown."""
+def once(seen: Mapping[str, Asked]) -> Proof:
+    """No turn began twice."""
+    turns = sum(one.turns for one in seen.values())
+    return f"prompts that the model saw: {turns}, for {len(seen)} runs", turns == len(seen)
 
 
-def _turns(seen: Mapping[str, Asked]) -> int:
-    return sum(one.turns for one in seen.values())
-
-
-async def _at_once(stage: Stage, seen: Mapping[str, Asked]) -> Proof:
-    """The model was asked for every issue before it was asked for the last time for any."""
+async def at_once(stage: Stage, seen: Mapping[str, Asked], count: int) -> Proof:
+    """The model was asked for each of so many issues before it was asked for the last time for any."""
+    issues = {run.partition("/")[0] for run in seen}
     spans = [
-        [one for run, one in seen.items() if run.startswith(f"{issue.id}/") and _visit(run) == "1"] for issue in ISSUES
+        [one for run, one in seen.items() if run.startswith(f"{issue}/") and _visit(run) == "1"] for issue in issues
     ]
     begun = max((min(one.first for one in span) for span in spans if span), default=0)
     ended = min((max(one.last for one in span) for span in spans if span), default=0)
     trees = json.loads(await stage.ashep("trees", "list", "--json"))["trees"]
     words = f"{len(spans)} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
-    return words, all(spans) and begun < ended and len(trees) == len(ISSUES)
+    return words, all(spans) and begun < ended and len(trees) == len(spans) == count
 
 
 def _visit(run: str) -> str:
@@ -93,7 +92,8 @@ def _falls_short(seen: Mapping[str, Asked]) -> Proof:
     return f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1
 
 
-def _conflict(seen: Mapping[str, Asked]) -> Proof:
+def conflict(seen: Mapping[str, Asked]) -> Proof:
+    """Somebody was told of a conflict, once."""
     told = [run for run, one in seen.items() if merge_asked(one.prompt) and "<<<<<<<" in one.prompt]
     return f"two issues were in conflict, as {_and(told)} was told, which resolved it", len(told) == 1
 
@@ -127,8 +127,8 @@ async def _evidence(stage: Stage, why: str) -> Proof:
     return words, holds and tree[:12] in why
 
 
-async def _said(stage: Stage, word: str) -> Proof:
+async def said(stage: Stage, *words: str) -> Proof:
     """The last line of one of ashep's own checks, and whether it ended well."""
-    done = await programs.run(ashep(word), cwd=stage.project, env=stage.environ, timeout=CALL)
+    done = await programs.run(ashep(*words), cwd=stage.project, env=stage.environ, timeout=CALL)
     lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")
-    return f"ashep {word}: {lines[-1]}", done.returncode == 0
+    return f"ashep {' '.join(words)}: {lines[-1]}", done.returncode == 0

@@ -3,6 +3,7 @@
 A real `ashep work` with the real bd and a real OpenCode server; only the model is scripted, and the person.
 """
 
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,13 +28,14 @@ from ashep.core.text import clean
 from ashep.demo.edits import Edits, edit, restore
 from ashep.demo.kept import Agents, Kept, model, write_environment
 from ashep.demo.mixed import configure, end_turns, kill
-from ashep.demo.proof import SHOWN, proofs, told
+from ashep.demo.proof import proofs, told
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import PERSON, Stage, ashep
-from ashep.demo.story import ISSUES
+from ashep.demo.stories import STORIES, proofs_of_stories
+from ashep.demo.story import CALC, ISSUES, Piece
 from ashep.errors import AshepError, ours
 
-BOUND = 300.0
+BOUND = 900.0
 """Seconds after which the demonstration gives up and says what it has seen."""
 
 LOOK = 1.5
@@ -52,6 +54,7 @@ def demo(
     *,
     simulated: bool = False,
     agents: Agents = "opencode",
+    piece: Piece = CALC,
     keep: bool = False,
     place: Path | None = None,
     say: Say = print,
@@ -59,7 +62,8 @@ def demo(
 ) -> int:
     """Show it and give the exit code: 0 where every proof holds.
 
-    `agents`: with `mixed` two kinds of them work, and the daemon is killed; one that goes on has what it began with.
+    `agents`: with `mixed` two kinds of them work, and the daemon is killed. `piece`: what is played with the real
+    tools. One that goes on has what it began with.
     `enter`: of the simulated one, is told the link of the page; it then goes on until a signal.
     `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
     """
@@ -70,7 +74,7 @@ def demo(
             from ashep.demo.page import look_in
 
             return look_in(folder, say, enter)
-        return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, say)
+        return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, piece, say)
     except TimeoutError:
         say(f"the demonstration was not over after {BOUND:.0f} s and was ended")
         return AshepError.exit_code
@@ -83,9 +87,10 @@ def demo(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _real(folder: Path, agents: Agents, say: Say) -> int:
-    stage, codes = Stage.at(folder, claude=agents == "mixed"), list[int]()
-    kept = await to_thread.run_sync(Kept.of, folder, agents)
+async def _real(folder: Path, agents: Agents, piece: Piece, say: Say) -> int:
+    stage, codes = Stage.at(folder, piece, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(Kept.of, folder, agents, piece.name)
+    stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
         stage = Stage.at(folder, claude=True).asking(kept.url)
     with anyio.fail_after(BOUND):
@@ -106,7 +111,7 @@ async def _ended_by_signal(scope: anyio.CancelScope, codes: list[int]) -> None:
 
 
 async def _show(stage: Stage, kept: Kept, say: Say) -> int:
-    async with model(stage.folder, kept.url, stage.environ):
+    async with model(stage, kept.url):
         if kept.built:
             say(f"a demonstration was begun in {stage.folder}; it goes on")
             await stage.ashep("stop", check=False)
@@ -120,15 +125,17 @@ async def _show(stage: Stage, kept: Kept, say: Say) -> int:
                 await to_thread.run_sync(kept.write, stage.folder)
             await _watch(stage, await begin(), Console(), edits)
         shown = ""
-        for words in (("status", "--all"), ("why", SHOWN)):
+        for words in stage.piece.shows:
             say(f"\n$ ashep {' '.join(words)}")
             shown = (await stage.ashep(*words, check=False)).rstrip()
             say(shown)
+        if stage.piece is STORIES:
+            return told(await proofs_of_stories(stage, kept), say)
         return told(await proofs(stage, kept, edits, shown), say)
 
 
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
-    say("a project with a bug, three issues in bd, a scripted model (about 10 seconds) …")
+    say(f"{stage.piece.begins}, a scripted model (about 10 seconds) …")
     for begun in ("home", "calc"):  # of one that was killed while it was built
         await to_thread.run_sync(lambda name: shutil.rmtree(stage.folder / name, ignore_errors=True), begun)
     if why := await stage.build(kept.url):
@@ -138,14 +145,15 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
     kept = replace(kept, built=True, failed_before=not await stage.test())
     write_environment(stage.folder, stage.environ, stage.bd.parent)
     kept.write(stage.folder)
-    say(f"{stage.project}: its test {'fails' if kept.failed_before else 'passes'}; `ashep work` begins")
+    works = shlex.join(("ashep", *stage.piece.works))
+    say(f"{stage.project}: its test {'fails' if kept.failed_before else 'passes'}; `{works}` begins")
     return kept
 
 
 @asynccontextmanager
 async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
     """Give what begins a daemon, as a user does; in the end nothing of any is left, nor of the agents they started."""
-    argv, begun = ashep("work"), list[Process]()
+    argv, begun = ashep(*stage.piece.works), list[Process]()
     # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
     options: dict[str, Any] = {
         "cwd": stage.project,
@@ -199,7 +207,10 @@ def _phase(issue: dict[str, Any]) -> str:
 
 
 async def _watch(stage: Stage, process: Process, console: Console, edits: Edits) -> None:
-    """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile."""
+    """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile.
+
+    A piece that ends by itself has nobody beside it.
+    """
     picture = _Picture()
     live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
     async with anyio.create_task_group() as group:
@@ -207,17 +218,19 @@ async def _watch(stage: Stage, process: Process, console: Console, edits: Edits)
             live.start()
         try:
             group.start_soon(_follow, process, picture, None if live else console)
-            while not picture.issues or any(issue["status"] != "closed" for issue in picture.issues):
+            while stage.piece.ends or not picture.issues or any(one["status"] != "closed" for one in picture.issues):
                 picture.issues = await stage.issues()
                 closed = {str(issue["id"]) for issue in picture.issues if issue["status"] == "closed"}
                 for issue in picture.issues:
                     if _AFTER.get(str(issue["id"]), "") in ("", *closed):
                         await _answer(stage, issue, picture, None if live else console)
-                if not edits.begun and closed:
+                if not edits.begun and closed and not stage.piece.ends:
                     await edit(stage, edits, lambda line: _line(line, picture, None if live else console))
                 await anyio.sleep(LOOK)
+                if process.returncode == 0 and stage.piece.ends:
+                    break
                 if process.returncode is not None:
-                    raise AshepError("`ashep work` has ended:\n" + "\n".join(picture.lines))
+                    raise AshepError(f"`ashep {shlex.join(stage.piece.works)}` has ended:\n" + "\n".join(picture.lines))
         finally:
             if live is not None:
                 live.stop()

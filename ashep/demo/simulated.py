@@ -21,9 +21,9 @@ from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import Means
 from ashep.demo.kept import journal
-from ashep.demo.proof import SHOWN, told
+from ashep.demo.proof import told
 from ashep.demo.stage import ashep
-from ashep.demo.story import BASE, FILES, ISSUES, RUNS, TEST_PROGRAM, merge_asked, part
+from ashep.demo.story import BASE, FILES, ISSUES, RUNS, SHOWN, TEST_PROGRAM, merge_asked, part
 from ashep.ports.tracker import IssueText
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted

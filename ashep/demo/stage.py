@@ -12,7 +12,7 @@ from typing import Any
 from ashep.adapters import programs
 from ashep.adapters.bubblewrap import Bubblewrap, try_out
 from ashep.demo.model import MODELS_FILE, Ask, Call, Reply, claude_environment, opencode_config, settle
-from ashep.demo.story import BASE, FILES, ISSUES, TEST_PROGRAM, merge_asked, part
+from ashep.demo.story import BASE, CALC, TEST_PROGRAM, Piece, merge_asked
 from ashep.errors import AshepError, ProgramMissing
 
 PERSON = "pat"
@@ -31,9 +31,10 @@ class Stage:
     folder: Path
     bd: Path
     environ: Mapping[str, str]
+    piece: Piece = CALC
 
     @staticmethod
-    def at(folder: Path, *, claude: bool = False) -> "Stage":
+    def at(folder: Path, piece: Piece = CALC, *, claude: bool = False) -> "Stage":
         """Find the programs, Claude Code among them where it is to work; raises `ProgramMissing`."""
         found = {name: programs.find(name) for name in ("git", "bd", "opencode")}
         bd = found["bd"]
@@ -45,7 +46,7 @@ class Stage:
             )
         if claude and programs.find("claude") is None:
             raise ProgramMissing("Claude Code cannot be found: `make claude` gets it. `ashep demo` goes without")
-        return Stage(folder, bd, _environment(folder / "home"))
+        return Stage(folder, bd, _environment(folder / "home"), piece)
 
     def asking(self, model: str) -> "Stage":
         """The same, in which Claude Code asks the scripted model at this address."""
@@ -64,17 +65,18 @@ class Stage:
         for made in (self.folder / "home" / "tmp", self.project):
             made.mkdir(parents=True)
         settle(config, opencode_config(model))
-        for name, text in FILES.items():
+        for name, text in self.piece.files.items():
+            (self.project / name).parent.mkdir(parents=True, exist_ok=True)
             (self.project / name).write_text(text)
         begin = (("init", "-q", "-b", BASE, "."), ("add", "."), ("commit", "-qm", "A small program with a bug"))
         for words in begin:
             await self.run("git", *words)
         await self.person(*_INIT)
-        for issue in ISSUES:
+        for issue in self.piece.issues:
             flags = [f"--id={issue.id}", f"--type={issue.type}", f"--title={issue.title}"]
             flags += [f"--description={issue.description}", f"--acceptance={issue.acceptance()}"]
             await self.person("create", *flags, "--silent")
-        await self.ashep("init")
+        await self.ashep(*self.piece.init)
         if isinstance(found := await try_out(), Bubblewrap):
             return ""
         with (self.project / ".agent-shepherd" / "config.yaml").open("a") as config_file:
@@ -152,23 +154,26 @@ def run_of(prompt: str) -> str | None:
     return found[1] if found else None
 
 
-def script(ask: Ask) -> Reply:
+def script(ask: Ask, piece: Piece = CALC) -> Reply:
     """Play a run's part through OpenCode's tools: read, edit, test, commit; then report."""
     run = run_of(ask.prompt)
     if run is None:
         return Reply("I was not told which run this is.")
-    role, onto = part(run, ask.prompt), merge_asked(ask.prompt)
+    role, onto = piece.part(run, ask.prompt), merge_asked(ask.prompt)
     calls = [_merge(onto)] if onto and role.edits else []
     if calls and not ask.results:
         return Reply(calls=(calls[0],))
-    edits = [edit for edit in role.edits if not calls or edit.path in ask.results[0].split()]
+    unmerged = ask.results[0].split() if calls else []
+    edits = [edit for edit in role.edits if not calls or edit.path in unmerged]
     for edit in edits:
         calls.append(Call("read", {"filePath": edit.path}))
-        calls.append(Call("edit", {"filePath": edit.path, "oldString": edit.old, "newString": edit.new}))
+        every = {"replaceAll": True} if edit.every else {}
+        calls.append(Call("edit", {"filePath": edit.path, "oldString": edit.old, "newString": edit.new, **every}))
     if edits:
         calls.append(Call("bash", {"command": f"python3 {TEST_PROGRAM}", "description": "Run the tests"}))
     if edits and role.commits:
-        paths = " ".join(dict.fromkeys(edit.path for edit in edits))
+        others = (path for path in unmerged if path in piece.files)  # of these the other side's stay
+        paths = " ".join(dict.fromkeys([*(edit.path for edit in edits), *others]))
         commit = f"git add {paths} && git commit -q -m '{role.summary}' -m 'Ashep-Run: {run}'"
         calls.append(Call("bash", {"command": commit, "description": "Commit the work"}))
     if not edits:

@@ -9,7 +9,7 @@ plays it in memory (`ashep.demo.simulated`).
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -106,6 +106,8 @@ class Edit:
     path: str
     old: str
     new: str
+    every: bool = False
+    """Not the first alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +218,31 @@ def part(run: str, prompt: str = "") -> Part:
         edits = _PARTS[f"{issue}/implement.1.1"].edits
         return Part(f"{onto} is merged, and what both wanted holds", edits=edits)
     return _PARTS.get(run) or _OTHERS.get(phase) or Part(f"nothing is written for {run}")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is played: a project, what a person wants there, and what agents do about it."""
+
+    name: str
+    """Also of the model's script."""
+    begins: str
+    """What there is in the beginning, in words."""
+    files: Mapping[str, str]
+    issues: tuple[Told, ...]
+    part: Callable[[str, str], Part]
+    """What the agent of a run does, by its id and its prompt."""
+    shows: tuple[tuple[str, ...], ...]
+    """What is asked of ashep in the end; the last answer is looked at in the proof."""
+    init: tuple[str, ...] = ("init",)
+    works: tuple[str, ...] = ("work",)
+    ends: bool = False
+    """Whether what works ends by itself; else a person stays beside it until every issue is closed."""
+
+
+SHOWN = ISSUES[1].id
+"""The issue whose story is shown."""
+
+CALC = Piece(
+    "demo", "a project with a bug, three issues in bd", FILES, ISSUES, part, (("status", "--all"), ("why", SHOWN))
+)

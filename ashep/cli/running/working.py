@@ -127,6 +127,7 @@ def _terminate(pid: int) -> None:
         "ashep demo --simulated",
         "ashep demo --ui --open",
         "ashep demo --agents mixed",
+        "ashep demo --stories",
         "ashep demo --in /tmp/demo",
     )
 )
@@ -136,6 +137,9 @@ def demo(
         Literal["opencode", "mixed"],
         typer.Option("--agents", help="mixed: Claude Code implements, OpenCode judges, `ashep work` is killed."),
     ] = "opencode",
+    stories: Annotated[
+        bool, typer.Option("--stories", help="Stories of the BMAD method in place of issues: `ashep story run --all`.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
     place: Annotated[
         Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
@@ -145,6 +149,8 @@ def demo(
 ) -> None:
     """Watch issues being walked through a policy, offline, with a scripted model."""
     from ashep.demo.run import demo as run
+    from ashep.demo.stories import STORIES
+    from ashep.demo.story import CALC
 
     def show(link: str) -> None:
         screen.progress(link)
@@ -157,6 +163,10 @@ def demo(
         raise UsageError("--in goes with the real tools, not with --simulated or --ui")
     if simulated and agents != "opencode":
         raise UsageError("--agents goes with the real tools, not with --simulated or --ui")
-    raise typer.Exit(
-        run(simulated=simulated, agents=agents, keep=keep, place=place, say=screen.progress, enter=show if ui else None)
-    )
+    if stories and simulated:
+        raise UsageError("--stories goes with the real tools, not with --simulated or --ui: stories are files in git")
+    if stories and agents != "opencode":
+        raise UsageError("--stories goes without --agents: its roles are OpenCode's")
+    piece, enter = STORIES if stories else CALC, show if ui else None
+    say = screen.progress
+    raise typer.Exit(run(simulated=simulated, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter))
