@@ -19,6 +19,7 @@ from ashep.adapters.git.work_tree import GitTree
 from ashep.bmad.mirror import NOTE, Changed, Filed, Kept, Made, Names, Plan, Told, Words, of_epic, plan
 from ashep.bmad.sprint import Planned
 from ashep.connect import READER, annotations_of
+from ashep.core.delivery.stories import can_be_named
 from ashep.core.policy.settings import Labels, Settings
 from ashep.errors import AshepError, TrackerRefused, UsageError
 from ashep.ports.tracker import Annotations, Dependency, Fresh, Rewritten, Seen
@@ -164,6 +165,7 @@ def _filed(found: Found, git: Literal["new", "changed"] | None, planned: Planned
         planned is not None and planned.spec_checkpoint,
         planned is not None and planned.done_checkpoint,
         git,
+        can_be_named(found.path),
         finished=story.state == "complete" and said_done,
     )
 

@@ -50,6 +50,8 @@ class Filed:
     done_checkpoint: bool = False
     git: Literal["new", "changed"] | None = None
     """What git has of the file: nothing, or something else; None: all."""
+    can_be_named: bool = True
+    """Its path can stand in a label, by which its issue names it."""
     finished: bool = False
     """It was done before anybody asked: it gets no issue by itself."""
 
@@ -251,6 +253,8 @@ class _Planning:
         return not why
 
     def _not_worked_on(self, one: Filed, *, begun: bool) -> str:
+        if not one.can_be_named:
+            return "its path cannot stand in a label: letters, digits, blanks and . @ + ( ) - only; rename it"
         if one.git == "new":
             return f"git has not got it, and no agent would see it: `git add -f {one.path}`, and commit it"
         if begun:

@@ -238,3 +238,9 @@ def test_writing_twice_is_writing_once_and_being_killed_doubles_nothing(
     assert len(paths) == len({*paths}), "one issue a story"
     epics = [one.note["epic"] for one in done if "epic" in one.note]
     assert len(epics) == len({*epics})
+
+
+def test_a_story_whose_path_no_label_can_hold_is_told_and_gets_no_issue() -> None:
+    made = plan([filed("docs/stories/1-3-a,b.md", can_be_named=False)], [], NAMES)
+    assert not made.made
+    assert [(one.refuses, "rename it" in one.says) for one in made.told] == [(True, True)]

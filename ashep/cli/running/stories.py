@@ -81,6 +81,9 @@ def run(
     """
     if [bool(names), epic is not None, everything].count(True) != 1:
         raise UsageError("say which stories: their ids, --epic N, or --all")
+    if load(configured(project_of(context))).settings.worker.workspace == "shared":
+        lacking = "stories are worked on in work trees of their own: set worker.workspace: place in config.yaml"
+        raise UsageError(lacking)
     done = _synced(context, names or [], epic)
     state = configured(project_of(context)) / "state"
     refused = {one.path: one.says for one in done.told if one.refuses}
