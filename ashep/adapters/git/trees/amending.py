@@ -53,7 +53,8 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
         if mode is not None and new is not None and new != old:
             files[path] = mode[0], await _write(git, new)
-    what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'as it is'}"
+    put = ", what it may not change put back" if beyond else ""
+    what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'no status'}{put}"
     return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), _left(made))
 
 
