@@ -101,13 +101,14 @@ def sealed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
         [CommentWanted(fact.issue, f"refused.{world.seq}", f"{fact.run} is over, and:\n{told}")] if told else []
     )
     left = fact.story
-    if left is None or flow.run is None or flow.run.id != fact.run or not flow.active:
+    run = flow.run
+    if left is None or run is None or run.id != fact.run or not run.ended or not flow.active:
         return facts
     facts += _put_off(world, flow, fact)
     if left.lacking:
         return [*facts, *park(flow, "story_unwritten", f"its story cannot be marked: {left.lacking}")]
     if left.blocked and flow.stage == "work" and flow.phase is not None:
-        why = f"{flow.run.phase} stopped: {left.blocked}"
+        why = f"{run.phase} stopped: {left.blocked}"
         return [*facts, *ask(world, flow, flow.phase, why[:2000], why, human=None)]
     return facts
 
