@@ -100,7 +100,7 @@ def test_two_kinds_of_agents_in_one_life_which_is_killed(
     assert not living_in(tmp_path), "a process was left behind"
 
 
-@pytest.mark.full  # 77 s on two cores with little else at work; `make test` sees `story run` in tests/bmad/test_running.py
+@pytest.mark.full  # 77 s on two idle cores; `make test` sees `story run` in tests/bmad/test_running.py
 @pytest.mark.real
 @pytest.mark.timeout(1000)
 def test_stories_are_worked_on_by_the_real_tools(

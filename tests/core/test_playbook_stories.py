@@ -90,13 +90,30 @@ def test_what_was_put_back_is_told_and_changes_nothing_else() -> None:
     assert book.flow().phase == "arbiter"
 
 
-def test_what_a_person_changed_in_a_reviewers_session_stays() -> None:
+def test_what_a_person_changed_in_a_session_stays_whatever_its_role_may_change() -> None:
+    for roles in range(3):
+        book = loop()
+        for verdict in ("", "approve")[:roles]:
+            over(book, verdict)
+        book >> book.turn("running", people=("msg_ann",)) << ...
+        command = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
+        assert command.amend is not None
+        assert (command.amend.story, command.amend.status, command.amend.may) == (STORY, "", None)
+
+
+def test_an_arbiter_without_a_verdict_completes_nothing() -> None:
     book = loop()
     over(book)
-    book >> book.turn("running", people=("msg_ann",)) << ...
-    command = next(one for one in book.made.jobs if isinstance(one, c.SealTree))
-    assert command.amend is not None
-    assert (command.amend.story, command.amend.may) == (STORY, None)
+    over(book, "approve")
+    for _ in range(12):
+        if book.flow().stage != "work":
+            break
+        (book >> book.reports()).answered()
+        if book.flow().stage == "work" and book.run().ended:  # the next attempt comes later
+            (book >> book.later(600)).answered()
+    assert (book.flow().stage, book.flow().code) == ("parked", "attempts")
+    assert "done" not in {one.amend.status for one in book.bodies(c.SealTree) if one.amend is not None}
+    assert not book.bodies(c.IntegrateWork)
 
 
 def test_a_story_that_cannot_be_marked_lands_nowhere_and_a_person_hears_why() -> None:
