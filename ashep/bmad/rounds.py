@@ -106,13 +106,14 @@ def _left_for_later(story: Story) -> Iterator[str]:
 
 def _with_put_off(path: str, data: bytes) -> bytes:
     """Whoever completes a story with findings that are open leaves them for later."""
+    text = Text.of(data)
+    lines = list(text.lines)
     for box in read(path, data).unresolved:
-        text = Text.of(with_box(data, box.line, done=True))
         line = text.line(box.line)
         ending = text.lines[box.line - 1][len(line) :]
-        lines = (*text.lines[: box.line - 1], f"{line.rstrip()}{_PUT_OFF}{ending}", *text.lines[box.line :])
-        data = Text(lines, text.bom).bytes
-    return data
+        checked = with_box(line.encode(), 1, done=True).decode()
+        lines[box.line - 1] = f"{checked.rstrip()}{_PUT_OFF}{ending}"
+    return Text(tuple(lines), text.bom).bytes
 
 
 def _with_points(data: bytes, remains: str, by: str) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import get_args
 
 import anyio
+import anyio.to_thread
 
 from ashep.adapters.git.objects import changes, commits, holds, tip, write_commit
 from ashep.adapters.git.program import LONG, SHA, TRAILER, Git
@@ -44,12 +45,13 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
     was = await _content(git, before)
     if sprint:
         files[sprint] = before
-        said = wishes(was, await _content(git, await _entry(git, head, sprint)))
+        said = await anyio.to_thread.run_sync(wishes, was, await _content(git, await _entry(git, head, sprint)))
         if any(one.path == sprint for one in changed) and said:
             refused.append(not_taken(os.fsdecode(sprint), said))
     entry = files[story] if story in files else await _entry(git, onto, story)
     told = await _content(git, entry)
-    made = written(wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run)
+    how = (wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run)
+    made = await anyio.to_thread.run_sync(written, *how)  # an agent wrote it: it may take seconds to read
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
         if mode is not None and new is not None and new != old:
             files[path] = mode[0], await _write(git, new)
