@@ -1,4 +1,4 @@
-"""The daemon's own figures while twelve tabs look at it, against one beside it that works at the same and is not looked at.
+"""The daemon's own figures while twelve tabs look at it, against one that works beside it and is not looked at.
 
 Both at once: drawing twelve tabs takes what the machine has, and a daemon that waits longer for the same work looks at
 its world more often. Against one that had the machine to itself that would be laid to the tabs' charge.

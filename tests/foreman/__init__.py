@@ -1,0 +1,1 @@
+"""The foreman: its parts, and the whole of it over the real `claude`."""
