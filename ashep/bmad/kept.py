@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ashep.bmad.pieces import Piece, bare
 from ashep.bmad.story import Problem, Story, front_lines, outline, read
-from ashep.bmad.text import Unreadable
+from ashep.bmad.text import Text, Unreadable
 
 MOST = 100
 """Problems that are told."""
@@ -66,6 +66,40 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[P
     if {*keys} <= {*order} and [one.key for one in tasks] != order:
         told.append(Problem(1, "tasks have another order"))
     return tuple(islice((*told, *_lost("what it said", records, records_now)), MOST))
+
+
+def with_criteria(path: str, story: bytes, known: Sequence[bytes]) -> bytes:
+    """Give a story that has the criteria of none of the known ones those of the first, and else as it is.
+
+    Where they cannot be put back in one place, it is that one whole. Raises `Unreadable`.
+    """
+    wanted = [_criteria(path, one) for one in known]
+    if not wanted or not wanted[0] or _criteria(path, story) in wanted:
+        return story
+    kept, place, source = Text.of(story), _place(story), _place(known[0])
+    if place is None or source is None:
+        return known[0]
+    said = Text.of(known[0]).lines[source.start : source.stop]
+    mended = Text((*kept.lines[: place.start], *said, *kept.lines[place.stop :]), kept.bom).bytes
+    return mended if _criteria(path, mended) == wanted[0] else known[0]
+
+
+def _criteria(path: str, data: bytes) -> list[str]:
+    """Give the words of its criteria; whether one is checked off counts for nothing."""
+    return [re.sub(r"^\[[ xX]\]\s+", "", one.text) for one in _units(path, data)[0]]
+
+
+def _place(data: bytes) -> range | None:
+    """Find the lines of the criteria, heading included; None: there are none, or in more than one place."""
+    found, after = list[range](), False
+    for piece, section in outline(data):
+        mine = section.startswith("criteri")
+        if mine and not after:
+            found.append(range(piece.line - 1, len(Text.of(data).lines)))
+        elif after and not mine:
+            found[-1] = range(found[-1].start, piece.line - 1)
+        after = mine
+    return found[0] if len(found) == 1 else None
 
 
 def _other(was: Story, now: Story) -> Iterator[Problem]:

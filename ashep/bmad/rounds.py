@@ -1,9 +1,10 @@
 """A round of a story: what follows from a verdict in its file and in the sprint status, whoever wrote what there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ashep.bmad.kept import with_criteria
 from ashep.bmad.pieces import bare
 from ashep.bmad.sprint import read_sprint, with_key
 from ashep.bmad.story import Story, read, with_box, with_status
@@ -39,19 +40,31 @@ class Round:
     """Why whoever worked on it stopped."""
     put_off: tuple[str, ...] = ()
     """What its reviews left for later, where it is done."""
+    mended: bool = False
+    """Whether its criteria were put back."""
 
 
 def written(
-    path: str, story: bytes | None, sprint: bytes | None, status: Status | None, remains: str = "", by: str = ""
+    path: str,
+    story: bytes | None,
+    sprint: bytes | None,
+    status: Status | None,
+    remains: str = "",
+    by: str = "",
+    known: Sequence[bytes] = (),
 ) -> Round:
     """Write a status, what remains to be done, and where it is `done` the sprint status, too.
 
     `sprint`: the sprint status as it was before anybody worked on the story; `by`: who says what remains: of two points
-    of one name the first stands. Doing it again changes nothing.
+    of one name the first stands; `known`: the story as others wrote it: what is to be fulfilled is theirs to say. Doing
+    it again changes nothing.
     """
     if story is None:
         return Round(None, sprint, lacking=f"{path} is not there any more" if status else "")
     try:
+        given = story
+        story = with_criteria(path, story, known)
+        mended = story != given
         before = read(path, story)
         blocked = _blocked(before) if status in (None, "review") else ""
         new = story if blocked or not remains else _with_points(story, remains, by)
@@ -61,7 +74,7 @@ def written(
         done = status == "done"
         sprint = completed(sprint, after) if done and sprint is not None else sprint
         put_off = tuple(_left_for_later(after)) if done else ()
-        return Round(new, sprint, (after.status and after.status.word) or "", after.state, "", blocked, put_off)
+        return Round(new, sprint, (after.status and after.status.word) or "", after.state, "", blocked, put_off, mended)
     except (NotWritable, Unreadable) as error:
         said = f"{error}" if path in f"{error}" else f"{path}: {error}"
         return Round(story, sprint, lacking=said if status else "")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ashep.bmad.kept import nothing_lost
+from ashep.bmad.kept import nothing_lost, with_criteria
 from ashep.bmad.story import read
 from ashep.cli import main
-from tests.bmad.forms import ENDS, STATUSES, TITLES, WORDS, Form
+from tests.bmad.forms import CRITERIA, ENDS, STATUSES, TITLES, WORDS, Form
 from tests.bmad.test_laws import NAME, forms
 
 RECORDS = """\
@@ -157,6 +157,49 @@ def test_another_order_is_told_since_tasks_name_criteria_by_number() -> None:
     first, second = "  - [ ] Subtask 1.1\n", "- [ ] Task 2\n"
     moved = text.replace(second, "").replace(first, second + first)
     assert "tasks have another order" in [one.said for one in nothing_lost(text.encode(), moved.encode(), NAME)]
+
+
+EASIER: dict[str, Formed] = {
+    "another word": lambda said: re.sub(r"\w+(?=\W*$)", "zzz", said),
+    "one less": lambda said: said.rstrip("\n")[: said.rstrip("\n").rindex("\n") + 1],
+    "one more": lambda said: f"{said}\nThe second one need not hold.\n",
+    "none": lambda _: "",
+    "below a heading": lambda said: f"### AC-1: nothing\n\n```\n{said}```\n",
+}
+
+
+@settings(max_examples=60)
+@given(forms, st.sampled_from([*EASIER]), st.sampled_from(ENDS), st.booleans())
+def test_other_criteria_are_put_back_and_nothing_else(form: Form, how: str, end: str, bom: bool) -> None:
+    before, work = whole(form), ("- a.py\n", "- a.py\n- b.py\n")
+    said = CRITERIA[form.criteria]
+    assert before.count(said) == 1
+    after = before.replace(said, EASIER[how](said)).replace(*work)
+    mended = with_criteria(NAME, as_bytes(after, end, bom), [as_bytes(before, form.end, form.bom)])
+    as_it_was = mended.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    assert as_it_was == before.replace(*work)
+    assert with_criteria(NAME, mended, [as_bytes(before, form.end, form.bom)]) == mended
+
+
+@settings(max_examples=30)
+@given(forms, st.sets(st.sampled_from([*FORMS])))
+def test_criteria_in_another_form_stay_as_they_were_written(form: Form, chosen: set[str]) -> None:
+    before = whole(form).encode()
+    after = whole(form)
+    for name in sorted(chosen):
+        after = FORMS[name](after)
+    assert with_criteria(NAME, after.encode(), [before]) == after.encode()
+
+
+def test_criteria_that_are_in_two_places_come_back_with_the_whole_file() -> None:
+    before = whole(Form()).encode()
+    after = before + b"\n## Acceptance Criteria\n\n1. nothing\n"
+    assert with_criteria(NAME, after, [before]) == before
+    gone = re.sub(rb"(?s)## Acceptance Criteria.*?(?=\n## )", b"", before)
+    assert (gone != before, with_criteria(NAME, gone, [before])) == (True, before)
+    checked = before.replace(b"1. ", b"1. [x] ")
+    assert with_criteria(NAME, checked, [before]) == checked, "whether one is checked off is no matter"
+    assert with_criteria(NAME, after, [b"# Without any\n"]) == after
 
 
 def test_the_command_ends_with_one_where_something_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -333,6 +333,28 @@ async def test_the_status_is_what_the_verdict_says_and_the_sprint_status_is_ours
     assert (await world.spaces.seal(ONE, "t-1/arbiter.2.1", "Nothing")).head == done.head
 
 
+async def test_what_a_story_is_to_fulfil_is_not_for_its_agents_to_say(
+    plain: MemoryWorkspacesWorld | GitWorkspacesWorld,
+) -> None:
+    since = await planned(plain)
+    easier = TEXT.replace("they add up", "some of them add up").replace("[ ]", "[x]")
+    plain.edit(ONE, STORY, easier)
+    head = (await plain.spaces.seal(ONE, "t-1/developer.1.1", "Work")).head
+    wanted = Amendment(since, since, story=STORY, status="review")
+    amended = await plain.spaces.amend(ONE, "t-1/developer.1.1", head, wanted)
+    said = f"what {STORY} is to fulfil is not for it to say: its acceptance criteria were put back"
+    assert (amended.refused, amended.story) == ((said,), StoryLeft("review", "ready-for-review"))
+    assert plain.read(ONE)[STORY] == TEXT.replace("[ ]", "[x]").replace("ready-for-dev", "review")
+    plain.edit(ONE, STORY, easier)
+    head = (await plain.spaces.seal(ONE, "t-1/developer.1.2", "Again")).head
+    theirs = Amendment(amended.head, since, story=STORY, status="review", person=True)
+    taken = await plain.spaces.amend(ONE, "t-1/developer.1.2", head, theirs)
+    later = Amendment(taken.head, since, story=STORY, status="review")
+    assert taken == await plain.spaces.amend(ONE, "t-1/reviewer.1.1", taken.head, later), "a person's words stay"
+    assert taken.refused == ()
+    assert "some of them" in plain.read(ONE)[STORY]
+
+
 async def test_a_story_that_is_gone_or_says_no_status_is_told(
     plain: MemoryWorkspacesWorld | GitWorkspacesWorld,
 ) -> None:
@@ -352,14 +374,16 @@ async def test_a_story_that_is_gone_or_says_no_status_is_told(
 
 async def test_what_others_landed_meanwhile_is_not_put_back(plain: MemoryWorkspacesWorld | GitWorkspacesWorld) -> None:
     since = await planned(plain)
-    theirs = LISTED.replace("1-3-more: backlog", "1-3-more: done")
+    theirs, asked = LISTED.replace("1-3-more: backlog", "1-3-more: done"), TEXT.replace("they add up", "all add up")
     if isinstance(plain, MemoryWorkspacesWorld):
         plain.spaces.base = since
         plain.person_commits(SPRINT, theirs)
+        plain.person_commits(STORY, asked)
         head = plain.spaces.take_in(ONE)
     else:
         plain.git("merge", "-q", "--ff-only", since)
         plain.person_commits(SPRINT, theirs)
+        plain.person_commits(STORY, asked)
         await plain.spaces.prepare(ONE, None, 0)
         plain.git("-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "--no-ff", "main", at=ONE)
         plain.edit(ONE, SPRINT, theirs.replace("1-2-lists: ready-for-dev", "1-2-lists: review"))
@@ -367,6 +391,7 @@ async def test_what_others_landed_meanwhile_is_not_put_back(plain: MemoryWorkspa
     wanted = Amendment(since, since, "main", story=STORY, status="done")
     amended = await plain.spaces.amend(ONE, "t-1/arbiter.1.1", head, wanted)
     assert amended.story == StoryLeft("done", "complete")
+    assert "1. all add up\n" in plain.read(ONE)[STORY]
     assert "  1-3-more: done\n" in plain.read(ONE)[SPRINT]
     assert "  1-2-lists: done\n" in plain.read(ONE)[SPRINT]
 

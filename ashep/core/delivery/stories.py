@@ -61,7 +61,8 @@ def amendment(world: World, flow: Flow, run: Run) -> Amendment | None:
     since = run.before.head if run.before is not None and run.before.head else own.head
     person = bool(run.people) or run.tree_wanted == "again" or flow.takeover is not None
     may = None if person else phase.may_change  # what a person changed in its session stays
-    return Amendment(since, own.fits, world.settings.landing.base or own.onto or "", may, story, status, remains)
+    base = world.settings.landing.base or own.onto or ""
+    return Amendment(since, own.fits, base, may, story, status, remains, person)
 
 
 def beyond_leave(wanted: Amendment, paths: Iterable[str], prefix: str = "") -> list[str]:
@@ -81,6 +82,11 @@ def put_back(paths: Iterable[str]) -> str:
 def not_taken(path: str, wishes: Iterable[str]) -> str:
     """Say that an edit of a sprint status was put back."""
     return f"ashep alone writes {clean(path)}; not taken is {_named(wishes)}"
+
+
+def mended(story: str) -> str:
+    """Say that the criteria of a story were put back."""
+    return f"what {story} is to fulfil is not for it to say: its acceptance criteria were put back"
 
 
 def _named(names: Iterable[str]) -> str:

@@ -84,6 +84,8 @@ class Amendment:
     """What it is to say as its status; empty: what it says."""
     remains: str = ""
     """What is to be done still: points for it, a line each."""
+    person: bool = False
+    """A person worked in it, and may have said anew what is to be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)

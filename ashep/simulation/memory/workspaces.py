@@ -11,7 +11,7 @@ from ashep.bmad.keys import NotMerged
 from ashep.bmad.keys import merge as merge_keys
 from ashep.bmad.places import SPRINT
 from ashep.bmad.rounds import wishes, written
-from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
+from ashep.core.delivery.stories import beyond_leave, mended, not_taken, put_back
 from ashep.core.facts.delivery import Amendment, Ground, StoryLeft
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.landing import LandingSettings
@@ -195,7 +195,8 @@ class MemoryWorkspaces:
         """Put back what a run may not change, and write into its story; a sprint status is looked for beside it."""
         since, now = self.files(wanted.since), self.files(head)
         known, later = self.fork(head, wanted.fits or wanted.since), self.fork(head, self.base)
-        fork = self.files(later if wanted.onto and self.holds(later, known) else known)
+        forked = later if wanted.onto and self.holds(later, known) else known
+        fork = self.files(forked)
         refused = list[str]()
         changed = [path for path in sorted({*since, *now}) if since.get(path) != now.get(path)]
         sprint = next((one for one in (_beside(wanted.story), SPRINT) if wanted.story and one in fork), "")
@@ -209,7 +210,12 @@ class MemoryWorkspaces:
             if sprint in changed and (said := wishes(_data(before), _data(after))):
                 refused.append(not_taken(sprint, said))
             status: Any = wanted.status or None
-            made = written(wanted.story, _data(now.get(wanted.story)), _data(before), status, wanted.remains, run)
+            found = (since, fork) if self.holds(wanted.since, forked) else (fork, since)
+            others = [text.encode() for one in found if not wanted.person and (text := one.get(wanted.story))]
+            story = _data(now.get(wanted.story))
+            made = written(wanted.story, story, _data(before), status, wanted.remains, run, others)
+            if made.mended:
+                refused.append(mended(wanted.story))
             for path, data in ((wanted.story, made.story), (sprint, made.sprint)):
                 if data is not None:
                     now[path] = data.decode()

@@ -18,7 +18,7 @@ from ashep.bmad.places import SPRINT, USUAL
 from ashep.bmad.rounds import LONGEST, MOST_PUT_OFF, Round, wishes, written
 from ashep.bmad.text import LARGEST
 from ashep.bmad.words import Status
-from ashep.core.delivery.stories import beyond_leave, not_taken, put_back
+from ashep.core.delivery.stories import beyond_leave, mended, not_taken, put_back
 from ashep.core.facts.delivery import Amendment, StoryLeft
 from ashep.core.text import clean
 from ashep.ports.trees import Amended
@@ -50,8 +50,11 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
             refused.append(not_taken(os.fsdecode(sprint), said))
     entry = files[story] if story in files else await _entry(git, onto, story)
     told = await _content(git, entry)
-    how = (wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run)
+    known = await _known(git, fork, wanted, story)
+    how = (wanted.story, told, was, _STATUSES.get(wanted.status), wanted.remains, run, known)
     made = await anyio.to_thread.run_sync(written, *how)  # an agent wrote it: it may take seconds to read
+    if made.mended:
+        refused.append(mended(wanted.story))
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
         if mode is not None and new is not None and new != old:
             files[path] = mode[0], await _write(git, new)
@@ -73,6 +76,15 @@ async def _fork(git: Git, head: str, wanted: Amendment) -> str:
     base = await tip(git, wanted.onto) if wanted.onto else None
     later = await _common(git, head, base) if base is not None else None
     return later if later is not None and await holds(git, later, known) else known
+
+
+async def _known(git: Git, fork: str, wanted: Amendment, story: bytes) -> list[bytes]:
+    """Give the story as its run found it, and as the base has it: first what came later."""
+    if wanted.person:
+        return []
+    merged = not await holds(git, wanted.since, fork)  # it has taken in what others landed meanwhile
+    found = [await _content(git, await _entry(git, one, story)) for one in (wanted.since, fork)]
+    return [one for one in (found[::-1] if merged else found) if one is not None]
 
 
 async def _common(git: Git, one: str, other: str) -> str | None:
