@@ -77,15 +77,15 @@ async def test_it_is_made_shorter_in_the_midst_of_a_turn_which_goes_on(
 ) -> None:
     if window:
         (world.config / "settings.json").write_text(json.dumps({"env": {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": window}}))
-    grows, session = Grows(world, Reply(SUMMARY, delay=2, tokens=(1000, 50))), await opened(world)
+    grows, session = Grows(world, Reply(SUMMARY, delay=4, tokens=(1000, 50))), await opened(world)
     sent = await sent_in(world, session)
     await shortening(grows)
     life, now = await world.runner.life(session), datetime.now(UTC)
-    assert (life.tool, life.quiet < timedelta(seconds=2), life.tool_for) == ("compaction", True, timedelta())
+    assert (life.tool, life.quiet < timedelta(seconds=4), life.tool_for) == ("compaction", True, timedelta())
     due = due_after(Watch(stall_after=timedelta(seconds=5), tool_timeout=timedelta(minutes=9)), life, now)
     assert due == now + timedelta(minutes=9), "it is no silence"
     await anyio.sleep(0.5)
-    assert timedelta(seconds=0.4) < (await world.runner.life(session)).tool_for < timedelta(seconds=2)
+    assert timedelta(seconds=0.4) < (await world.runner.life(session)).tool_for < timedelta(seconds=4)
     turn = await settled(world, session, sent.message_id)
     assert (turn.state, turn.text, turn.error, turn.people) == ("finished", "END", None, ())
     assert (turn.tokens, turn.cost) == (5000 + LONG + 1000 + 2000 + 75, pytest.approx(TURN + SHORT + AFTER))
