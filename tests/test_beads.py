@@ -169,7 +169,7 @@ async def test_another_bd_in_its_place_is_noticed_and_asked_for_its_version_once
 
 async def test_no_database_is_unmistakable(fake: Fake) -> None:
     fake.says("where", '{"error":"no_beads_directory","message":"No active beads workspace found."}', rc=1)
-    with pytest.raises(TrackerMissing):
+    with pytest.raises(TrackerMissing, match="run `bd init`"):
         await fake.tracker().check()
     fake.says("list", err=NO_DATABASE, rc=1)
     with pytest.raises(TrackerMissing):

@@ -310,7 +310,8 @@ def _failure(subcommand: str, finished: programs.Finished) -> AshepError:
             return NothingWritten(f"bd {subcommand}: {said}")
         for pattern, error in _MEANINGS:
             if pattern.match(message):
-                return error(f"bd {subcommand}: {said}")
+                hint = "; this project has no Beads database: run `bd init`" if error is TrackerMissing else ""
+                return error(f"bd {subcommand}: {said}{hint}")
     return TrackerUnavailable(f"bd {subcommand} ended with exit code {finished.returncode}: {said}")
 
 
