@@ -11,7 +11,6 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ashep.core.policy.agents import Sandbox
-from ashep.core.policy.bmad import Bmad
 from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import GlobList
 from ashep.core.policy.kinds import KINDS, OPENCODE, SANDBOXED
@@ -460,6 +459,17 @@ class VerificationSettings(Document):
     """Which repositories `ashep serve` may be asked for: paths (a relative one begins at the project's folder) and
     addresses that git fetches from, each as a request names it. Without any, the project itself alone; with some, these
     alone: `.` is the project. No password belongs in an address."""
+
+
+class Bmad(Document):
+    """Stories of the BMAD method (docs/guides/stories.md)."""
+
+    enabled: bool = False
+    """Whether `ashep work` keeps an issue of each story, as `ashep story sync` does: when it begins, and when a story
+    has changed."""
+    contexts: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)] = ()
+    """Files that the arbiter reads beside the story, as `docs/architecture.md`; a path begins at the project's
+    folder."""
 
 
 class Settings(Document):
