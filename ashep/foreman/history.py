@@ -5,7 +5,7 @@
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ashep.core.text import clean
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed
-from ashep.foreman.entries import Entry
+from ashep.foreman.entries import Entry, Kind
 from ashep.journal import paths
 from ashep.journal.lock import Lock, holder
 from ashep.redaction import Redaction
@@ -136,11 +136,11 @@ class History:
 
     def entries(self) -> Sequence[Entry]:
         """Give what was said since the last `cleared`, old first: what a new session may be told of."""
-        return self._since("cleared")
+        return since(self._all(), "cleared")
 
     def recent(self) -> Sequence[Entry]:
         """Give what was said since the last `topic` or `cleared`, old first."""
-        return self._since("cleared", "topic")
+        return since(self._all(), "cleared", "topic")
 
     def clear(self, at: datetime, session: str) -> None:
         """Let no session be told any more of what was said; it is still kept, and shown by `--history`."""
@@ -180,10 +180,8 @@ class History:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _since(self, *kinds: str) -> tuple[Entry, ...]:
-        entries = [entry for file in self._files for entry in file]
-        begin = next((at for at in range(len(entries), 0, -1) if entries[at - 1].kind in kinds), 0)
-        return tuple(entries[begin:])
+    def _all(self) -> list[Entry]:
+        return [entry for file in self._files for entry in file]
 
     def _safe(self, entry: Entry) -> Entry:
         """Give an entry as it may be written down."""
@@ -263,6 +261,12 @@ class History:
             _put(self.folder / RECENT, _ENTRIES.dump_json(chosen, indent=1) + b"\n")
 
 
+def since(entries: Sequence[Entry], *kinds: Kind) -> Sequence[Entry]:
+    """Give what was said behind the last entry of such kinds."""
+    begin = next((at for at in range(len(entries), 0, -1) if entries[at - 1].kind in kinds), 0)
+    return entries[begin:]
+
+
 def derived(*words: str) -> str:
     """Give an id of what an entry is: the same words give the same."""
     return sha256("\n".join(words).encode(errors="surrogatepass")).hexdigest()[:32]
@@ -323,7 +327,7 @@ def _put(path: Path, data: bytes) -> Path:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _told(folder: Path) -> Generator[None]:
     """Say of an error of the system's what it is about."""
     try:
         yield

@@ -4,13 +4,36 @@ The last things said stand there whole, those before as prompts and answers that
 counted; all of it within a budget. Pure: the same history gives the same text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 
+from jinja2 import BaseLoader, Environment, TemplateNotFound, TemplateSyntaxError
+
+from ashep.errors import ConfigError
 from ashep.foreman.entries import Entry
+from ashep.foreman.history import since
 from ashep.foreman.settings import Memory
+from ashep.prompt.bounded import Language
+from ashep.prompt.fences import Fences, Foreign, on_lines, tidy
 
 SHIPPED = "ashep/foreman/rules.md.j2"
 """The template that ships, as errors name it."""
+
+_TOKEN = 4  # characters
+_SHORT = 240  # characters of a prompt or an answer in the middle tier
+_LABEL = "history"
+_AROUND = 2 * len(f"[BEGIN {_LABEL} 0123456789abcdef]\n\n")  # the fence
+_COUNTED = len("[… 1,000,000,000 entries omitted …]\n\n")
+_WORDS = {
+    "prompt": "prompt of the person",
+    "answer": "answer",
+    "plan": "plan, accepted by the person",
+    "asked": "asked of a subagent",
+    "result": "result of a subagent",
+    "restart": "the session was begun anew",
+    "topic": "a new topic began",
+    "cleared": "cleared",
+}
 
 
 def system_prompt(
@@ -19,8 +42,110 @@ def system_prompt(
     """Write what is appended to a session's system prompt.
 
     `entries`: all that it may be told of, old first (`History.entries()`); of what was said before the last `topic`
-    only the number is told. `template`: the text of the rules (`reading.template_of`). `resume`: words of the
-    wrapper's own on where to go on, printed as they are. `collapsed`: everything becomes a number.
+    only the number is told. `template`: the text of the rules (`Place.template`). `resume`: words of the wrapper's own
+    on where to go on, printed as they are. `collapsed`: everything becomes a number.
     Raises `ConfigError` where the template cannot be used.
     """
-    raise NotImplementedError
+    told = tidy(_told(entries, memory, collapsed)).strip("\n")
+    fences = Fences("", sha256(told.encode(errors="surrogatepass")).hexdigest())  # nobody can know it from within
+    file = memory.rules or SHIPPED
+    values = {"history": Foreign(told, len(told)), "resume": resume}
+    try:
+        language = Language(_Alone(template, file), fences)
+        text = language.get_template(file).render(values)
+        if told and not fences.made:  # what was said is not lost by a template that has no place for it
+            text = language.from_string('{{ history | fence("history") }}\n\n').render(values) + text
+    except Exception as error:  # whatever a template can raise, its author is to be told
+        raise _wrong(error, file) from error
+    return on_lines(text).strip("\n") + "\n"
+
+
+def check(template: str, memory: Memory) -> None:
+    """Try a template out, with a history and without; raises `ConfigError` with its file and line."""
+    system_prompt((), memory, template)
+    system_prompt((), memory, template, "Go on.", collapsed=True)
+
+
+def _told(entries: Sequence[Entry], memory: Memory, collapsed: bool) -> str:
+    """Give the three tiers, in no more than the budget."""
+    recent = () if collapsed else since(entries, "topic")
+    left = memory.tokens * _TOKEN - _AROUND - _COUNTED
+    whole, left = _whole(recent, memory.full, left)
+    middle = [one for one in recent[: len(recent) - len(whole)] if one.kind in ("prompt", "answer")]
+    short, _ = _fitting(middle, _shortened, left)
+    omitted = len(entries) - len(whole) - len(short)
+    counted = [f"[… {omitted:,} {'entry' if omitted == 1 else 'entries'} omitted …]\n"] if omitted or collapsed else []
+    return "\n".join([*counted, *short, *([""] if short else []), *whole])
+
+
+def _whole(recent: Sequence[Entry], least: int, left: int) -> tuple[list[str], int]:
+    """Give the last entries as they are; what they leave of the budget is shared with those before."""
+    everything, rest = _fitting(recent, _full, left)
+    if len(everything) == len(recent):
+        return everything, rest
+    last, left = _fitting(recent[-least:], _full, left)
+    if not last:
+        room = left - len(_full(recent[-1].model_copy(update={"text": ""}))) - _COUNTED
+        return [_full(recent[-1], room)], 0
+    if len(last) < least:
+        return last, left
+    more, rest = _fitting(recent[: -len(last)], _full, left // 2)
+    return [*more, *last], left - left // 2 + rest
+
+
+def _fitting(entries: Sequence[Entry], how: Callable[[Entry], str], left: int) -> tuple[list[str], int]:
+    """Give as many of the last entries as fit, and what they leave."""
+    chosen = list[str]()
+    for entry in reversed(entries):
+        text = how(entry)
+        if len(text) >= left:
+            break
+        left -= len(text) + 1
+        chosen.append(text)
+    return chosen[::-1], left
+
+
+def _head(entry: Entry) -> str:
+    agent = f" {entry.agent[:80]}" if entry.agent else ""
+    return f"{_WORDS[entry.kind]}{agent}"
+
+
+def _full(entry: Entry, longest: int | None = None) -> str:
+    """Give an entry whole; its text is indented, so that no line of it looks like the head of another entry."""
+    body = "\n".join(f"  {line}" for line in tidy(entry.text).strip("\n").split("\n"))
+    if longest is not None and len(body) > longest:
+        body = f"{body[:longest]}\n[… cut here]"
+    return f"{_head(entry)} ({entry.at:%Y-%m-%d %H:%M} UTC):\n{body}\n"
+
+
+def _shortened(entry: Entry) -> str:
+    """Give an entry on one line."""
+    text = " ".join(tidy(entry.text[: 4 * _SHORT]).split())
+    return f"{_head(entry)}: {text if len(text) <= _SHORT else text[: _SHORT - 1] + '…'}"
+
+
+class _Alone(BaseLoader):
+    """The one template that there is."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._text, self._file = text, file
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        """Give it; names lead nowhere else."""
+        if template != self._file:
+            raise TemplateNotFound(template)
+        return self._text, self._file, lambda: True
+
+
+def _wrong(error: Exception, file: str) -> ConfigError:
+    """Say what a template's error is, and where."""
+    if isinstance(error, TemplateSyntaxError):
+        return ConfigError(error.message or "cannot be understood", file=file, line=error.lineno)
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == file else line
+        trace = trace.tb_next
+    said = f"there is no template {error}" if isinstance(error, TemplateNotFound) else str(error)[:300]
+    if isinstance(error, RecursionError):
+        said = "includes or extends itself"
+    return ConfigError(said or type(error).__name__, file=file, line=line)
