@@ -66,6 +66,11 @@ def check(template: str, memory: Memory) -> None:
     system_prompt((), memory, template, "Go on.", collapsed=True)
 
 
+def counted(number: int) -> str:
+    """Say how many entries."""
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
+
+
 def _told(entries: Sequence[Entry], memory: Memory, collapsed: bool) -> str:
     """Give the three tiers, in no more than the budget."""
     recent = () if collapsed else since(entries, "topic")
@@ -74,8 +79,8 @@ def _told(entries: Sequence[Entry], memory: Memory, collapsed: bool) -> str:
     middle = [one for one in recent[: len(recent) - len(whole)] if one.kind in ("prompt", "answer")]
     short, _ = _fitting(middle, _shortened, left)
     omitted = len(entries) - len(whole) - len(short)
-    counted = [f"[… {omitted:,} {'entry' if omitted == 1 else 'entries'} omitted …]\n"] if omitted or collapsed else []
-    return "\n".join([*counted, *short, *([""] if short else []), *whole])
+    counts = [f"[… {counted(omitted)} omitted …]\n"] if omitted or collapsed else []
+    return "\n".join([*counts, *short, *([""] if short else []), *whole])
 
 
 def _whole(recent: Sequence[Entry], least: int, left: int) -> tuple[list[str], int]:

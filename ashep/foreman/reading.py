@@ -41,7 +41,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("result", "tool_result", "subagent_result", "subagent-stop"), "result"),
 }
 """What kinds of entries are called elsewhere."""
-_WORKER = re.compile(r"[^./\s][^/]{0,63}(?<!\s)")
+_WORKER = re.compile(r"[^./\s][^/\t\n]{0,63}(?<!\s)")
 _SAYS = 30.0  # seconds for a program to say its version
 
 
@@ -157,9 +157,10 @@ def clear(place: Place, now: datetime) -> str:
     if not place.folder.is_dir():
         return f"{place.worker} has no history"
     with History.open(place.folder, Redaction(), place.settings.memory.keep) as kept:
-        if count := len(kept.entries()):
-            kept.clear(now, "")
-    return f"{count} entries are told to no session any more; `ashep foreman --history` shows them until they are old"
+        if (count := len(kept.entries())) == 0:
+            return "there was nothing to be cleared"
+        kept.clear(now, "")
+    return f"no session is told any more of {memory.counted(count)}; `ashep foreman --history` shows them still"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +350,7 @@ def _folder(folder: Path) -> list[Line]:
     if not os.access(folder, os.W_OK | os.X_OK):
         lines.append(Line("error", "history", f"{folder} cannot be written", f"chmod 700 {folder}"))
     busy = f"; process {who.pid} has it" if (who := holder(folder)) else ""
-    return [Line("ok", "history", f"{len(kept.entries)} entries in {folder}{busy}"), *lines]
+    return [Line("ok", "history", f"{memory.counted(len(kept.entries))} in {folder}{busy}"), *lines]
 
 
 def _port() -> Line:

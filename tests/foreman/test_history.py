@@ -38,7 +38,7 @@ def ids(folder: Path) -> list[str]:
     return [one.id for one in read(folder).entries]
 
 
-def test_what_was_said_is_there_in_its_order_and_for_this_user_alone(tmp_path: Path):
+def test_what_was_said_is_there_in_its_order_and_for_this_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "worker"
     with opened(folder) as history:
         assert all(history.append(entry(number)) for number in range(5))
@@ -48,12 +48,13 @@ def test_what_was_said_is_there_in_its_order_and_for_this_user_alone(tmp_path: P
     with opened(folder) as history:
         assert not history.append(entry(3))
         assert [one.text for one in history.entries()] == [f"said {number}" for number in range(5)]
-    assert path == folder / PROMPT and path.read_text() == "# Rules\n"
+    assert path == folder / PROMPT
+    assert path.read_text() == "# Rules\n"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
 
 
-def test_a_new_topic_ends_what_is_recent_and_clearing_ends_what_is_told(tmp_path: Path):
+def test_a_new_topic_ends_what_is_recent_and_clearing_ends_what_is_told(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         history.append(entry(1))
         history.append(entry(2, "topic"))
@@ -72,7 +73,7 @@ def test_a_new_topic_ends_what_is_recent_and_clearing_ends_what_is_told(tmp_path
     assert [one.kind for one in read(tmp_path).entries] == ["prompt", "topic", "prompt", "cleared", "prompt"]
 
 
-def test_secrets_and_what_acts_on_a_screen_are_not_written_and_a_text_has_a_bound(tmp_path: Path):
+def test_secrets_and_what_acts_on_a_screen_are_not_written_and_a_text_has_a_bound(tmp_path: Path) -> None:
     with opened(tmp_path, PLENTY, "hunter2-hunter2") as history:
         history.append(entry(1, text="\x1b[31mthe key is hunter2-\u200bhunter2\x07\ud800\nand so on"))
         history.append(entry(2, text="x" * (LONGEST + 7)))
@@ -85,7 +86,9 @@ def test_secrets_and_what_acts_on_a_screen_are_not_written_and_a_text_has_a_boun
 
 @settings(max_examples=60)
 @given(st.data())
-def test_whatever_of_the_bytes_is_there_opens_as_a_beginning_and_the_next_is_not_glued_to_it(data: st.DataObject):
+def test_any_beginning_of_its_bytes_opens_and_the_next_line_is_not_glued_to_it(
+    data: st.DataObject,
+) -> None:
     texts = data.draw(st.lists(st.text(max_size=12), min_size=1, max_size=4))
     folder = places.made()
     file = folder / FILES[-1]
@@ -108,7 +111,7 @@ def test_whatever_of_the_bytes_is_there_opens_as_a_beginning_and_the_next_is_not
     shutil.rmtree(folder)
 
 
-def test_a_damaged_line_is_told_and_left_out_and_stays_where_it_is(tmp_path: Path):
+def test_a_damaged_line_is_told_and_left_out_and_stays_where_it_is(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         for number in range(3):
             history.append(entry(number))
@@ -124,13 +127,14 @@ def test_a_damaged_line_is_told_and_left_out_and_stays_where_it_is(tmp_path: Pat
     assert file.read_bytes().startswith(b"".join(lines))
 
 
-def test_three_files_are_kept_and_a_rotation_that_was_cut_short_loses_nothing(tmp_path: Path):
+def test_three_files_are_kept_and_a_rotation_that_was_cut_short_loses_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, keep=1000) as history:
         for number in range(60):
             history.append(entry(number))
         told = [one.id for one in history.entries()]
     assert told == [f"id-{number}" for number in range(60 - len(told), 60)]
-    assert ids(tmp_path) == told and len(told) > 15
+    assert ids(tmp_path) == told
+    assert len(told) > 15
     assert sorted(file.name for file in tmp_path.glob("*.jsonl")) == sorted(FILES)
     assert all(file.stat().st_size <= 1000 for file in tmp_path.glob("*.jsonl"))
     oldest, older, newest = (tmp_path / name for name in FILES)
@@ -145,7 +149,7 @@ def test_three_files_are_kept_and_a_rotation_that_was_cut_short_loses_nothing(tm
         assert [one.id for one in history.entries()] == [*rest, "id-60"]
 
 
-def test_a_disk_that_takes_half_a_line_leaves_all_as_it_was(tmp_path: Path):
+def test_a_disk_that_takes_half_a_line_leaves_all_as_it_was(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with opened(tmp_path) as history:
         history.append(entry(1))
@@ -162,7 +166,7 @@ def test_a_disk_that_takes_half_a_line_leaves_all_as_it_was(tmp_path: Path):
     assert ids(tmp_path) == ["id-1", "id-2"]
 
 
-def test_a_second_wrapper_is_told_the_process_of_the_first_and_readers_are_not_kept_out(tmp_path: Path):
+def test_a_second_wrapper_is_told_the_process_of_the_first_and_readers_are_not_kept_out(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         history.append(entry(1))
         with pytest.raises(WorkerBusy, match=f"process {os.getpid()}") as caught:
@@ -172,7 +176,7 @@ def test_a_second_wrapper_is_told_the_process_of_the_first_and_readers_are_not_k
     opened(tmp_path).close()
 
 
-def test_what_takes_the_file_or_the_folder_away_costs_no_answered_line(tmp_path: Path):
+def test_what_takes_the_file_or_the_folder_away_costs_no_answered_line(tmp_path: Path) -> None:
     folder = tmp_path / "worker"
     with opened(folder) as history:
         history.append(entry(1))
@@ -188,7 +192,7 @@ def test_what_takes_the_file_or_the_folder_away_costs_no_answered_line(tmp_path:
     assert ids(tmp_path / "moved") == ["id-1", "id-2"]
 
 
-def test_older_entries_come_first_each_once(tmp_path: Path):
+def test_older_entries_come_first_each_once(tmp_path: Path) -> None:
     with opened(tmp_path, keep=700) as history:
         for number in range(9):
             history.append(entry(number))
@@ -201,7 +205,7 @@ def test_older_entries_come_first_each_once(tmp_path: Path):
         assert history.append(entry(9))
 
 
-def test_what_cannot_be_read_or_made_is_said(tmp_path: Path):
+def test_what_cannot_be_read_or_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DiskFailed, match="cannot be kept"):
         opened(tmp_path / "file" / "worker")
@@ -226,8 +230,8 @@ for _ in sys.stdin:
             entries = history.entries()
             number = int(entries[-1].id) + 1 if entries else 0
             for number in range(number, number + 40):
-                text = f"said {number} " * (1 + number % 7)
-                assert history.append(Entry(id=str(number), at=datetime.now(UTC), session="s", kind="prompt", text=text))
+                text, now = f"said {number} " * (1 + number % 7), datetime.now(UTC)
+                assert history.append(Entry(id=str(number), at=now, session="s", kind="prompt", text=text))
                 os.write(1, b"%d\\n" % number)
             signal.pause()  # it is slow to be killed
     os.write(1, b"pid %d\\n" % child)
@@ -236,13 +240,14 @@ for _ in sys.stdin:
 """
 
 
-def test_a_writer_that_is_killed_loses_no_answered_line_and_doubles_none(tmp_path: Path):
+def test_a_writer_that_is_killed_loses_no_answered_line_and_doubles_none(tmp_path: Path) -> None:
     seed = random.Random(23)
     answered, moments = -1, 20
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
-        assert writer.stdin is not None and writer.stdout is not None
+        assert writer.stdin is not None
+        assert writer.stdout is not None
         for _ in range(moments):
             writer.stdin.write("\n")
             writer.stdin.flush()
