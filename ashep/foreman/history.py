@@ -225,9 +225,9 @@ class History:
         oldest, older, newest = (self.folder / name for name in FILES)
         if older.exists():
             older.replace(oldest)
-            self._files[:2] = [self._files[1], []]
+            self._files = [self._files[1], [], self._files[2]]
         newest.replace(older)
-        self._files[1:] = [self._files[2], []]
+        self._files = [self._files[0], self._files[2], []]
         self._ids = {entry.id for file in self._files for entry in file}
         self._open_file()
 

@@ -2,27 +2,30 @@
 
 The last things said stand there whole, those before as prompts and answers that are shortened, and what is older is
 counted; all of it within a budget. Pure: the same history gives the same text.
+
+The template is the person's own, and `ashep.prompt`, whose templates come from projects, is not asked: importing it
+takes longer than all else of a start.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 
-from jinja2 import BaseLoader, Environment, TemplateNotFound, TemplateSyntaxError
+from jinja2 import FunctionLoader, StrictUndefined, Template, TemplateNotFound, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ashep.core.text import clean
 from ashep.errors import ConfigError
 from ashep.foreman.entries import Entry
 from ashep.foreman.history import since
 from ashep.foreman.settings import Memory
-from ashep.prompt.bounded import Language
-from ashep.prompt.fences import Fences, Foreign, on_lines, tidy
 
 SHIPPED = "ashep/foreman/rules.md.j2"
 """The template that ships, as errors name it."""
 
 _TOKEN = 4  # characters
 _SHORT = 240  # characters of a prompt or an answer in the middle tier
-_LABEL = "history"
-_AROUND = 2 * len(f"[BEGIN {_LABEL} 0123456789abcdef]\n\n")  # the fence
+_AROUND = 2 * len("[BEGIN history 0123456789abcdef]\n")  # the fence
 _COUNTED = len("[… 1,000,000,000 entries omitted …]\n\n")
 _WORDS = {
     "prompt": "prompt of the person",
@@ -46,18 +49,15 @@ def system_prompt(
     on where to go on, printed as they are. `collapsed`: everything becomes a number.
     Raises `ConfigError` where the template cannot be used.
     """
-    told = tidy(_told(entries, memory, collapsed)).strip("\n")
-    fences = Fences("", sha256(told.encode(errors="surrogatepass")).hexdigest())  # nobody can know it from within
-    file = memory.rules or SHIPPED
-    values = {"history": Foreign(told, len(told)), "resume": resume}
+    told, file = _told(entries, memory, collapsed), memory.rules or SHIPPED
+    fenced = _fenced(told) if told else ""
     try:
-        language = Language(_Alone(template, file), fences)
-        text = language.get_template(file).render(values)
-        if told and not fences.made:  # what was said is not lost by a template that has no place for it
-            text = language.from_string('{{ history | fence("history") }}\n\n').render(values) + text
+        text = _compiled(template, file).render(history=fenced, resume=resume).strip("\n")
     except Exception as error:  # whatever a template can raise, its author is to be told
         raise _wrong(error, file) from error
-    return on_lines(text).strip("\n") + "\n"
+    if fenced not in text:  # what was said is not lost by a template that has no place for it
+        text = f"{fenced}\n\n{text}"
+    return f"{text}\n"
 
 
 def check(template: str, memory: Memory) -> None:
@@ -80,7 +80,7 @@ def _told(entries: Sequence[Entry], memory: Memory, collapsed: bool) -> str:
     short, _ = _fitting(middle, _shortened, left)
     omitted = len(entries) - len(whole) - len(short)
     counts = [f"[… {counted(omitted)} omitted …]\n"] if omitted or collapsed else []
-    return "\n".join([*counts, *short, *([""] if short else []), *whole])
+    return "\n".join([*counts, *short, *([""] if short else []), *whole]).strip("\n")
 
 
 def _whole(recent: Sequence[Entry], least: int, left: int) -> tuple[list[str], int]:
@@ -117,7 +117,7 @@ def _head(entry: Entry) -> str:
 
 def _full(entry: Entry, longest: int | None = None) -> str:
     """Give an entry whole; its text is indented, so that no line of it looks like the head of another entry."""
-    body = "\n".join(f"  {line}" for line in tidy(entry.text).strip("\n").split("\n"))
+    body = "\n".join(f"  {line}" for line in _tidy(entry.text).split("\n"))
     if longest is not None and len(body) > longest:
         body = f"{body[:longest]}\n[… cut here]"
     return f"{_head(entry)} ({entry.at:%Y-%m-%d %H:%M} UTC):\n{body}\n"
@@ -125,21 +125,28 @@ def _full(entry: Entry, longest: int | None = None) -> str:
 
 def _shortened(entry: Entry) -> str:
     """Give an entry on one line."""
-    text = " ".join(tidy(entry.text[: 4 * _SHORT]).split())
+    text = " ".join(clean(entry.text[: 4 * _SHORT]).split())
     return f"{_head(entry)}: {text if len(text) <= _SHORT else text[: _SHORT - 1] + '…'}"
 
 
-class _Alone(BaseLoader):
-    """The one template that there is."""
+def _tidy(text: str) -> str:
+    """Give a text with no line ends but newlines."""
+    return clean(text.replace("\u2028", "\n").replace("\u2029", "\n")).strip("\n")
 
-    def __init__(self, text: str, file: str) -> None:
-        self._text, self._file = text, file
 
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        """Give it; names lead nowhere else."""
-        if template != self._file:
-            raise TemplateNotFound(template)
-        return self._text, self._file, lambda: True
+def _fenced(told: str) -> str:
+    """Put it between two lines that nothing in it can have written: their token is made of all of it."""
+    token = sha256(told.encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"[BEGIN history {token}]\n{told}\n[END history {token}]"
+
+
+@lru_cache(maxsize=4)
+def _compiled(template: str, file: str) -> Template:
+    loader = FunctionLoader(lambda name: (template, file, lambda: True) if name == file else None)
+    language = ImmutableSandboxedEnvironment(
+        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return language.get_template(file)
 
 
 def _wrong(error: Exception, file: str) -> ConfigError:

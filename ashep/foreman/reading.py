@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import anyio.to_thread
 from pydantic import JsonValue
 
-from ashep.actions.security import Line
 from ashep.adapters import programs
-from ashep.config import read as read_settings
 from ashep.core.policy.language import name_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, UsageError
@@ -26,7 +25,6 @@ from ashep.foreman.entries import Entry, Kind
 from ashep.foreman.history import History, derived, read, since
 from ashep.foreman.settings import ForemanSettings, settings_file, worker_folder
 from ashep.journal.lock import holder
-from ashep.prompt.bounded import LONGEST
 from ashep.redaction import Redaction
 from ashep.views.times import local, stamp
 
@@ -42,6 +40,7 @@ _KINDS: dict[str, Kind] = {
 }
 """What kinds of entries are called elsewhere."""
 _WORKER = re.compile(r"[^./\s][^/\t\n]{0,63}(?<!\s)")
+_LARGEST = 512 * 1024  # bytes of settings, and of a template
 _SAYS = 30.0  # seconds for a program to say its version
 
 
@@ -84,7 +83,11 @@ def load_settings(environ: Mapping[str, str], home: Path) -> ForemanSettings:
     """
     file = settings_file(environ, home)
     text = _text(file) if os.path.lexists(file) else ""
-    settings = read_settings(ForemanSettings, text, file) if text.strip() else ForemanSettings()
+    if not text.strip():
+        return ForemanSettings()
+    from ashep.config import read as read_settings  # a fifth of all that is imported, and many have no settings
+
+    settings = read_settings(ForemanSettings, text, file)
     if (rules := settings.memory.rules) is None:
         return settings
     path = str(home / rules[2:] if rules.startswith("~/") else file.parent / rules)
@@ -97,7 +100,7 @@ def _text(file: Path) -> str:
         if not file.is_file():
             raise ConfigError("is not there, or is no file", file=file)
         with file.open("rb") as content:
-            return content.read(8 * LONGEST).decode("utf-8-sig")
+            return content.read(_LARGEST).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
     except UnicodeDecodeError as error:
@@ -263,10 +266,20 @@ def _when(record: _Record) -> datetime | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the doctor found, as `ashep install` says it; that room imports half of the house."""
+
+    level: Literal["ok", "warning", "error"]
+    check: str
+    what: str
+    remedy: str = ""
+
+
 async def doctor(worker: str, environ: Mapping[str, str], home: Path) -> Sequence[Line]:
     """Say of everything that is needed whether it is there, and what to do (`--doctor`).
 
-    As `ashep install` says it: with a line of level `error` the exit code is 1.
+    With a line of level `error` the exit code is 1.
     """
     here = await anyio.to_thread.run_sync(_here, worker, environ, home)
     return [*await _claude(environ, home), *here]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ashep.foreman
+from ashep.core.text import clean
 from ashep.errors import ConfigError
 from ashep.foreman import memory
 from ashep.foreman.entries import Entry, Kind
@@ -74,7 +75,7 @@ def test_whatever_was_said_the_newest_is_there_and_entries_are_whole_and_the_bud
     assert whole
     for number, block in zip(whole, blocks[-len(whole) :], strict=True):
         lines = [line.removeprefix("  ") for line in block.split("\n")[1:]]
-        text = memory.tidy(entries[number].text).strip("\n")
+        text = clean(entries[number].text.replace("\u2028", "\n")).strip("\n")
         if "[… cut here]" in block:
             assert number == len(entries) - 1 == numbers[0]
             assert len(told[0]) > tokens * 3
@@ -109,9 +110,9 @@ def test_three_tiers_stand_in_their_order_above_where_to_go_on_and_the_rules() -
     assert "\nasked of a subagent Explore (" in prompt
     assert omitted(prompt) > 40
     assert len(shown(prompt)) > 20
-    short = next(line for line in prompt.splitlines() if line.startswith("prompt of the person: <"))
-    assert short.endswith("…")
-    assert len(short) < 300
+    short = re.findall(r"^(?:prompt of the person|answer): <.*", prompt, re.MULTILINE)
+    assert all(line.endswith("…") and len(line) < 300 for line in short)
+    assert len(short) > prompt.count(" (2026-11-26 09:00 UTC):") > 4  # what the last four leave is shared
 
 
 def test_without_a_history_there_are_the_rules_alone() -> None:
@@ -146,8 +147,7 @@ def test_no_text_looks_like_the_rules_or_like_another_entry() -> None:
     [
         ("rules\n{% if %}\n", 2, "Expected an expression"),
         ("rules\n\n{{ histroy }}", 3, "'histroy' is undefined"),
-        ("{{ history }}", 1, "print it with the filter fence"),
-        ("{{ resume.upper() }}", 1, "know no Call"),
+        ("{{ ''.__class__.mro() }}", 1, "unsafe"),
         ("{% include 'other' %}", 1, "there is no template other"),
         ("{% include 'mine.md.j2' %}", 1, "includes or extends itself"),
     ],
@@ -159,9 +159,9 @@ def test_a_template_that_cannot_be_used_is_said_with_its_line(template: str, lin
 
 
 def test_a_template_of_ones_own_places_all_of_it_and_one_without_a_place_loses_nothing() -> None:
-    own = "{{ resume }}!\n{{ history | fence }}\nbe brief"
+    own = "{{ resume }}!\n{{ history }}\nbe brief"
     prompt = system_prompt([entry(1)], Memory(), own, resume="go on")
-    assert re.fullmatch(r"go on!\n\[BEGIN text \w+\]\nprompt .*\n  <1>\n\[END text \w+\]\nbe brief\n", prompt)
+    assert re.fullmatch(r"go on!\n\[BEGIN history \w+\]\nprompt .*\n  <1>\n\[END history \w+\]\nbe brief\n", prompt)
     prompt = system_prompt([entry(1)], Memory(), "be brief")
     assert section(prompt).start() == 0
     assert prompt.endswith("]\n\nbe brief\n")

@@ -67,7 +67,7 @@ def test_without_settings_there_are_the_defaults_and_a_template_is_found_from_th
     (tmp_path / ".config" / "ashep" / "mine.md.j2").write_text("\n{{ nothing }}\n")
     with pytest.raises(ConfigError, match=r"\.config/ashep/mine\.md\.j2:2: 'nothing' is undefined"):
         place(tmp_path, "memory: {rules: mine.md.j2}\n")
-    (tmp_path / "mine.md.j2").write_text("be brief\n{{ history | fence }}")
+    (tmp_path / "mine.md.j2").write_text("be brief\n{{ history }}")
     assert reading.printed_prompt(place(tmp_path, "memory: {rules: ~/mine.md.j2}\n")) == "be brief\n"
 
 
