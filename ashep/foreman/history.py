@@ -50,23 +50,13 @@ class WorkerBusy(AshepError):
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """A line that is no entry."""
-
-    file: Path
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: this line is no entry; it is left out, and stays in the file"
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """All that was read of a folder."""
 
     files: tuple[tuple[Entry, ...], ...]
     """Of each file, old first, each entry once, also those that were cleared."""
-    damaged: tuple[Damage, ...]
+    damaged: tuple[str, ...]
+    """What is to be said of lines that are no entries, each with its file and number."""
     torn: int
     """Bytes of the last line where it is none: it is being written, or who wrote it was killed."""
 
@@ -283,11 +273,15 @@ def read(folder: Path) -> Kept:
             parts[name] = [], 0
         except OSError as error:
             raise AshepError(f"{folder / name} cannot be read: {error.strerror}") from error
-    damaged, seen = list[Damage](), set[str]()
+    damaged, seen = list[str](), set[str]()
     files = list[tuple[Entry, ...]]()
     for name in FILES:
         lines, _ = parts[name]
-        damaged += (Damage(folder / name, number) for number, line in enumerate(lines, 1) if line is None)
+        damaged += (
+            f"{folder / name}:{number}: this line is no entry; it is left out, and stays in the file"
+            for number, line in enumerate(lines, 1)
+            if line is None
+        )
         once = {line.id: line for line in reversed(lines) if line is not None and line.id not in seen}
         seen |= once.keys()
         files.append(tuple(reversed(once.values())))

@@ -147,9 +147,7 @@ class Told:
 def history(place: Place, word: str | None = None) -> Told:
     """Give all that is kept, old first; with a word what holds it, in whatever case (`--history --search WORD`)."""
     kept, wanted = read(place.folder), (word or "").casefold()
-    return Told(
-        tuple(entry for entry in kept.entries if wanted in entry.text.casefold()), tuple(map(str, kept.damaged))
-    )
+    return Told(tuple(entry for entry in kept.entries if wanted in entry.text.casefold()), kept.damaged)
 
 
 def clear(place: Place, now: datetime) -> str:
@@ -217,12 +215,12 @@ def _records(raw: str) -> Iterator[tuple[int, _Record]]:
     """Give the records of a file with their lines, whether it is lines of JSON or one list; nobody wrote down which."""
     try:
         whole: JsonValue = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         for number, line in enumerate(raw.split("\n"), 1):
             if line.strip():
                 try:
                     yield number, _record(json.loads(line))
-                except ValueError:
+                except (ValueError, RecursionError):
                     yield number, {}
         return
     if isinstance(whole, dict):
@@ -328,25 +326,18 @@ def _settings(worker: str, environ: Mapping[str, str], home: Path) -> list[Line]
         place = place_of(worker, environ, home)
     except ConfigError as error:
         return [Line("error", "settings", str(error), "docs/guides/foreman.md says what may stand there")]
-    path, model, search = place.settings_path, place.settings.model, place.settings.search
+    path, model = place.settings_path, place.settings.model
     lines = [Line("ok", "settings", str(path) if path.exists() else f"the defaults: there is no {path}")]
     if model is None:
         lines.append(Line("ok", "model", "none is set: no prompt is asked about, and no page is read for an answer"))
     elif model.key is not None and not environ.get(model.key):
-        lines.append(
-            Line("warning", "model", f"{model.key} is not set, which holds its key", "set it, or correct `model.key`")
-        )
+        lines.append(Line("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
     elif model.kind != "claude" and model.url is None:
         lines.append(Line("warning", "model", f"{model.kind} takes an endpoint", "set `model.url`"))
     else:
         lines.append(Line("ok", "model", f"{model.model} ({model.kind})"))
-    if search is not None:
-        lines.append(Line("ok", "search", search.provider))
-    elif environ.get("SEARCH_API_URL") or environ.get("SEARCH_API_KEY"):
-        lines.append(Line("ok", "search", "as the environment says"))
-    else:
-        lines.append(Line("ok", "search", "none is set: there is no web-search"))
-    return lines
+    told = "as the environment says" if environ.get("SEARCH_API_URL") or environ.get("SEARCH_API_KEY") else "not set"
+    return [*lines, Line("ok", "search", place.settings.search.provider if place.settings.search else told)]
 
 
 def _folder(folder: Path) -> list[Line]:
@@ -357,7 +348,7 @@ def _folder(folder: Path) -> list[Line]:
         return [Line("ok", "history", f"nothing yet: {folder}")]
     except (AshepError, OSError) as error:
         return [Line("error", "history", str(error), "give it back to you: `chown`, `chmod -R u+rwX`")]
-    lines = [Line("warning", "history", str(one), "mend it, or delete it") for one in kept.damaged]
+    lines = [Line("warning", "history", one, "mend it, or delete it") for one in kept.damaged]
     if mode & 0o077:
         lines.append(Line("warning", "history", f"{folder} may be read by others", f"chmod 700 {folder}"))
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -125,14 +125,14 @@ def test_the_older_history_is_taken_over_once_and_what_cannot_be_read_is_told(tm
         {"plan": "1. dig", "time": 1735787047.5},
         {"type": "user", "content": "the key hunter2-hunter2", "at": "yesterday"},
     ]
-    text = "\n".join([*map(json.dumps, lines), '{"type": "user", "content": "torn'])
+    text = "\n".join([*map(json.dumps, lines), '{"type": "user", "content": "torn', "[" * 100_000])
     (older / "history.jsonl").write_text(text)
     recent = [{"role": "user", "content": "go on"}, {"role": "user", "content": "new"}]
     (older / "recent-history.json").write_text(json.dumps({"version": 1, "messages": recent}))
     kept(here, ("prompt", "ours"))
     taken = reading.take_over(here, Redaction(("hunter2-hunter2",)))
     assert (taken.found, taken.new) == (7, 7)
-    assert [one.split(":")[1] for one in taken.unread] == ["3", "6", "9"]
+    assert [one.split(":")[1] for one in taken.unread] == ["3", "6", "9", "10"]
     entries = read(here.folder).entries
     assert [(one.kind, one.text) for one in entries] == [
         ("prompt", "Plan the garden"),
@@ -174,7 +174,7 @@ def test_the_doctor_says_of_each_thing_whether_it_is_there(tmp_path: Path, monke
     assert found["claude"] == ("error", "it is not there")
     assert found["history"][0] == found["settings"][0] == found["port"][0] == "ok"
     assert "none is set" in found["model"][1]
-    assert "none is set" in found["search"][1]
+    assert found["search"] == ("ok", "not set")
 
     (tools / "claude").write_text(CLAUDE)
     (tools / "claude").chmod(0o755)
@@ -187,7 +187,7 @@ def test_the_doctor_says_of_each_thing_whether_it_is_there(tmp_path: Path, monke
     assert "9.9.9" in found["claude"][1]
     assert found["login"] == ("warning", "nobody is logged in")
     assert found["history"] == ("warning", f"{here.folder} may be read by others")
-    assert found["model"] == ("warning", "SMALL_KEY is not set, which holds its key")
+    assert found["model"] == ("warning", "there is no SMALL_KEY in the environment, which holds its key")
 
     with History.open(here.folder, Redaction(), 1_000_000):
         found = told(tmp_path, ANTHROPIC_API_KEY="k", SMALL_KEY="k", SEARCH_API_KEY="k")
