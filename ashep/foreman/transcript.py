@@ -4,10 +4,13 @@
 a session with one short prompt (facts/claude-code.md 22).
 """
 
-from pathlib import Path
-from typing import NamedTuple
+from __future__ import annotations
 
-from ashep.adapters.claude.lines import Lines, event_of, number, part
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ashep.adapters.claude.lines import Lines
 
 _SAID = frozenset({"user", "assistant"})
 _HELD = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -27,11 +30,14 @@ class Growing:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._lines = Lines(file)
+        self._lines: Lines | None = None
         self._size = Size()
 
     def size(self) -> Size:
         """Take in what was written since, and give the size; nothing where there is no such file."""
+        from ashep.adapters.claude.lines import Lines, event_of, number, part  # half a second: not at the start
+
+        self._lines = self._lines or Lines(self.file)
         for offset, line in self._lines:
             size = Size() if offset == 0 else self._size
             event = event_of(line) if b'"user"' in line or b'"assistant"' in line else None
