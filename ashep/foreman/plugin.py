@@ -14,6 +14,8 @@ from ashep.core.text import clean
 NAME = "foreman"
 """Of the plugin: Claude Code calls what is in it `foreman:…`."""
 
+_AUTHOR = {"name": "Agent Shepherd contributors"}
+
 AGENT = "mini-goal-worker"
 CLEAR = "clear-worker-history"
 HAND_OVER = "hand-over"
@@ -83,7 +85,7 @@ def write_plugin(folder: Path, url: str, secret: str, worker: str, topic_timeout
         hooks.setdefault(event, []).append(calls(event, "subagent-stop", "Agent|Task"))
     about = f"Memory of {' '.join(clean(worker).split())}, hand-over and web tools, from ashep foreman"
     files = {
-        ".claude-plugin/plugin.json": {"name": NAME, "version": "1.0.0", "description": about},
+        ".claude-plugin/plugin.json": {"name": NAME, "version": "1.0.0", "description": about, "author": _AUTHOR},
         "hooks/hooks.json": {"hooks": hooks},
         ".mcp.json": {"mcpServers": {"web": {"type": "http", "url": f"{url}/mcp", "headers": headers}}},
         f"agents/{AGENT}.md": _AGENT,

@@ -41,8 +41,8 @@ _OWN = ("<task-notification>", "[Request interrupted", "Continue from where you 
 _COMMAND = re.compile(r"/[\w.:-]+(\s|\Z)")
 """A slash command; a path has more slashes."""
 
-_ATTACHED = re.compile(r"\[(Image|Pasted text) #\d+")
-"""A prompt that has more to it than its text: a new session would not get that."""
+_ATTACHED = re.compile(r"\[Image #\d+")
+"""A prompt that has more to it than its text (pasted text stands in it): a new session would not get that."""
 
 _AGENT = frozenset({"Agent", "Task"})
 
