@@ -1,7 +1,7 @@
 """The endpoints, over the real routes: who may, what is kept before it is answered, and that nothing of ours stops."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -26,8 +26,11 @@ TOLD = {"Authorization": f"Bearer {SECRET}"}
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def ticking(numbers: Iterator[int] = count()) -> datetime:
-    return AT + timedelta(seconds=next(numbers))
+SECONDS = count()
+
+
+def ticking() -> datetime:
+    return AT + timedelta(seconds=next(SECONDS))
 
 
 class Room:
@@ -135,7 +138,7 @@ async def test_a_day_is_kept_and_what_is_told_twice_stands_once(tmp_path: Path) 
 async def test_who_may_not_or_says_nothing_is_told_so_and_nothing_is_kept(
     tmp_path: Path, headers: dict[str, str], body: bytes, status: int
 ) -> None:
-    given = {name: value.encode("latin-1") for name, value in headers.items()}
+    given = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     async with room(tmp_path) as here:
         for path in ("/hook/user-prompt-submit", "/hook/session-start", "/tool/web-search"):
             answer = await here.client.post(path, content=body, headers=given)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ashep.foreman.transcript import Growing, Size, size_of
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 SEEN = Seen("s-1", AT)
+ABLE = Seen("s-1", AT, topics=True)
 PROMPT: dict[str, object] = {"session_id": "s-1", "prompt_id": "p-1", "prompt": "mend the roof"}
 AGENT: dict[str, object] = {
     "session_id": "s-1", "tool_name": "Agent", "tool_use_id": "t-1",
@@ -98,7 +100,7 @@ def test_only_what_a_person_wrote_to_the_model_counts(prompt: str, counts: bool)
 def test_what_is_kept_of_a_hook(
     event: str, payload: Mapping[str, object], seen: Mapping[str, object], expected: list[tuple[str, str, str, str]]
 ) -> None:
-    decision = decide(event, payload, Seen("s-1", AT, **seen))  # pyright: ignore[reportArgumentType] - of the table
+    decision = decide(event, payload, replace(SEEN, **seen))
     assert kept(decision) == expected
     assert (decision.answer, decision.relaunch) == ({}, None)
 
@@ -142,16 +144,15 @@ def test_when_a_session_is_too_long(size: tuple[int, int], long: bool) -> None:
 
 
 def test_a_prompt_that_begins_a_new_topic_is_kept_and_handed_to_a_new_session() -> None:
-    able = {"topics": True}
-    assert decide("UserPromptSubmit", PROMPT, Seen("s-1", AT, **able)) == Decision(ask_topic=True)
-    decision = decide("UserPromptSubmit", PROMPT, Seen("s-1", AT, **able, topic=True))
+    assert decide("UserPromptSubmit", PROMPT, ABLE) == Decision(ask_topic=True)
+    decision = decide("UserPromptSubmit", PROMPT, replace(ABLE, topic=True))
     assert decision.answer["decision"] == "block"
     assert kept(decision) == [("topic", "a new topic", "", ""), ("prompt", "mend the roof", "", "")]
     assert decision.relaunch is not None
     assert (decision.relaunch.why, decision.relaunch.prompt) == ("topic", "mend the roof")
     # the new session tells of it, too, and it stands there once
     again = decide("UserPromptSubmit", {**PROMPT, "session_id": "s-2", "prompt": "mend the roof\n"},
-                   Seen("s-2", AT, **able, first=True, sent="mend the roof"))  # fmt: skip
+                   replace(ABLE, session="s-2", first=True, sent="mend the roof"))  # fmt: skip
     assert again == Decision(prompted=True)
 
 
@@ -167,8 +168,7 @@ def test_a_prompt_that_begins_a_new_topic_is_kept_and_handed_to_a_new_session() 
     ],
 )
 def test_where_nobody_is_asked_for_a_new_topic(prompt: str, seen: Mapping[str, bool]) -> None:
-    known = {"topics": True, **seen}
-    decision = decide("UserPromptSubmit", {**PROMPT, "prompt": prompt}, Seen("s-1", AT, **known))
+    decision = decide("UserPromptSubmit", {**PROMPT, "prompt": prompt}, replace(ABLE, **seen))
     assert kept(decision) == [("prompt", prompt, "", "")]
     assert (decision.answer, decision.ask_topic) == ({}, False)
 
