@@ -51,43 +51,24 @@ _EVENTS = {
 _ONCE = frozenset({"host", "origin", "sec-fetch-site", HEADER.lower()})
 
 
-class Kept(Protocol):
-    """The history, as far as a hook needs it (`ashep.foreman.history.History`)."""
-
-    def append(self, entry: Entry) -> bool:
-        """Keep an entry, durably; False: its id is there."""
-        ...
-
-    def entries(self) -> Sequence[Entry]:
-        """Give what was said since it was cleared."""
-        ...
-
-    def recent(self) -> Sequence[Entry]:
-        """Give what was said since the last topic, or since it was cleared."""
-        ...
-
-    def clear(self, at: datetime, session: str) -> object:
-        """Let no session be told any more of what was said."""
-        ...
+class _History(Protocol):
+    def append(self, entry: Entry) -> bool: ...
+    def entries(self) -> Sequence[Entry]: ...
+    def recent(self) -> Sequence[Entry]: ...
+    def clear(self, at: datetime, session: str) -> object: ...
 
 
-class Web(Protocol):
-    """The web tools (`ashep.foreman.tools.WebTools`)."""
-
-    async def search(self, query: str) -> str:
-        """Give what was found."""
-        ...
-
-    async def fetch(self, url: str, question: str = "") -> str:
-        """Give a page, or what it says to a question."""
-        ...
+class _Web(Protocol):
+    async def search(self, query: str) -> str: ...
+    async def fetch(self, url: str, question: str = "") -> str: ...
 
 
 @dataclass
 class Desk:
     """What one wrapper has, and what its hooks write in."""
 
-    history: Kept
+    history: _History
+    """`ashep.foreman.history.History`."""
     redaction: Redaction
     settings: ForemanSettings
     secret: str
@@ -101,8 +82,8 @@ class Desk:
     """None: there is no small model."""
     hand_over: Callable[[str], Awaitable[str]] | None = None
     """What `/hand-over ARGUMENTS` answers."""
-    web: Web | None = None
-    """For `/tool/…`."""
+    web: _Web | None = None
+    """`ashep.foreman.tools.WebTools`."""
     morning: str = ""
     """What the person's first prompt carries; it may be set while the session runs, and is given once."""
     session: str = ""
@@ -112,6 +93,7 @@ class Desk:
     _ending: bool = False
     _worked: bool = True
     _starts: int = 0
+    _prompt: str = ""
     _transcript: Growing | None = None
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -126,19 +108,23 @@ class Desk:
 
     async def hear(self, event: str, payload: Payload) -> Mapping[str, object]:
         """Take in what a hook tells, and give what it is answered; then what was said is kept."""
-        self._follow(payload)
+        session = text(payload, "session_id")
+        if session and session != self.session and not text(payload, "agent_id"):
+            self._first = self._first or bool(self.session)  # nothing else says that there was a `/clear`
+            self.session = session
         starts = self._starts
         async with self._turn:
             decision = decide(event, payload, await to_thread.run_sync(self._look, event, payload))
             if not decision.command and not decision.ask_topic:
-                return await self._carry_out(decision)
+                return await self._carry_out(decision, payload)
         if decision.command:
             return blocked(await self._obey(decision))
         topic = await self._asks(text(payload, "prompt"))
         async with self._turn:
             seen = await to_thread.run_sync(self._look, event, payload)
             # a session that was begun anew while we asked knows nothing of this prompt
-            return await self._carry_out(decide(event, payload, replace(seen, topic=topic and starts == self._starts)))
+            decision = decide(event, payload, replace(seen, topic=topic and starts == self._starts))
+            return await self._carry_out(decision, payload)
 
     async def clear(self) -> int:
         """Clear the history, and say how many entries no session is told of any more."""
@@ -147,17 +133,10 @@ class Desk:
             await to_thread.run_sync(self.history.clear, self.now(), self.session)
         return count
 
-    def _follow(self, payload: Payload) -> None:
-        """Take the main agent's session from whatever it tells: nothing else says that there was a `/clear`."""
-        session = text(payload, "session_id")
-        if session and session != self.session and not text(payload, "agent_id"):
-            self._first = self._first or bool(self.session)
-            self.session = session
-
     def _look(self, event: str, payload: Payload) -> Seen:
         """Give what is known, with what stands on the disk about this."""
         seen = Seen(
-            self.session, self.now(), self._first, self._sent, self._ending,
+            self.session, self.now(), self._first, self._sent, self._prompt, self._ending,
             topics=self.settings.topics and self.is_new_topic is not None,
         )  # fmt: skip
         if event == "SubagentStop":
@@ -187,13 +166,14 @@ class Desk:
             self.wrong("asking for a new topic", error)
         return False
 
-    async def _carry_out(self, decision: Decision) -> Mapping[str, object]:
+    async def _carry_out(self, decision: Decision, payload: Payload) -> Mapping[str, object]:
         """Keep, tell of a relaunch, answer. Where it cannot be kept, nothing is stopped for its sake."""
         for entry in decision.entries:
             await to_thread.run_sync(self.history.append, entry)
         if decision.prompted:
             self._first, self._sent = False, ""
         self._worked = self._worked or decision.worked
+        self._prompt = text(payload, "prompt_id") or self._prompt
         if decision.relaunch is not None:
             self.relaunches.send_nowait(decision.relaunch)
             self._ending = True
@@ -231,14 +211,14 @@ def routes(desk: Desk) -> list[Route]:
 
         return _route(desk, path, heard)
 
-    async def search(payload: Payload) -> Mapping[str, object]:
-        return {"result": await desk.web.search(text(payload, "query"))} if desk.web else _NO_WEB
+    async def search(told: Payload) -> Mapping[str, object]:
+        return {"result": await desk.web.search(text(told, "query"))} if desk.web else _NO_WEB
 
-    async def fetch(payload: Payload) -> Mapping[str, object]:
-        asked = text(payload, "question") or text(payload, "prompt")
-        return {"result": await desk.web.fetch(text(payload, "url"), asked)} if desk.web else _NO_WEB
+    async def fetch(told: Payload) -> Mapping[str, object]:
+        page = text(told, "url"), text(told, "question") or text(told, "prompt")
+        return {"result": await desk.web.fetch(*page)} if desk.web else _NO_WEB
 
-    async def clear(payload: Payload) -> Mapping[str, object]:
+    async def clear(_: Payload) -> Mapping[str, object]:
         return {"cleared": await desk.clear()}
 
     others = {"/tool/web-search": search, "/tool/web-fetch": fetch, "/clear-history": clear}
@@ -254,7 +234,7 @@ def _route(desk: Desk, path: str, answer: Callable[[Payload], Awaitable[Mapping[
             return refused
         try:
             payload = await _body(request)
-        except (ValueError, RecursionError):
+        except ValueError:
             return _told(400, "expected an object in JSON")
         if payload is None:
             return _told(413, f"more than {MAX_BODY} bytes")
@@ -286,7 +266,15 @@ async def _body(request: Request) -> Payload | None:
         data += chunk
         if len(data) > MAX_BODY:
             return None
-    found = json.loads(data or b"{}")
+    return _object(bytes(data or b"{}"))
+
+
+def _object(data: bytes) -> Payload:
+    """Read an object in JSON. Raises `ValueError` where it is none."""
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
     if not isinstance(found, dict):
         raise ValueError("no object")
     return cast("Payload", found)
@@ -302,10 +290,9 @@ _NO_WEB: Mapping[str, object] = {"error": "there are no web tools"}
 def _about(file: Path) -> Payload:
     """Read what Claude Code notes of a subagent beside its transcript: the call that it was asked by, say [72]."""
     try:
-        found = json.loads(_read(file))
-    except (ValueError, RecursionError):
+        return _object(_read(file))
+    except ValueError:
         return {}
-    return cast("Payload", found) if isinstance(found, dict) else {}
 
 
 def _read(file: Path) -> bytes:

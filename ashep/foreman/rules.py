@@ -45,6 +45,7 @@ _ATTACHED = re.compile(r"\[Image #\d+")
 """A prompt that has more to it than its text (pasted text stands in it): a new session would not get that."""
 
 _AGENT = frozenset({"Agent", "Task"})
+_MANY = frozenset({"prompt", "answer", "result"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class Seen:
     """No prompt has come since the session was begun (anew)."""
     sent: str = ""
     """The prompt that the wrapper began the session with, if none has come yet."""
+    prompt: str = ""
+    """The id of the last prompt that was told of: what a person says while Claude works at one comes with the same."""
     ending: bool = False
     """A relaunch is under way."""
     long: str = ""
@@ -117,7 +120,7 @@ def decide(event: str, payload: Payload, seen: Seen) -> Decision:
     if event == "UserPromptExpansion":
         return _commanded(payload)
     if event == "Stop":
-        return _kept("answer", text(payload, "last_assistant_message"), payload, seen, _prompt_id(payload))
+        return _kept("answer", text(payload, "last_assistant_message"), payload, seen, text(payload, "prompt_id"))
     tool = text(payload, "tool_name")
     if event == "PreToolUse" and tool in _AGENT:
         return _asked(payload, seen)
@@ -161,25 +164,29 @@ def _prompted(payload: Payload, seen: Seen) -> Decision:
         return Decision(prompted=True)  # a person's is kept since it was blocked, and "continue" is nobody's
     if not is_persons(prompt):
         return Decision()
-    kept = _kept("prompt", prompt, payload, seen, _prompt_id(payload)).entries
+    kept = _kept("prompt", prompt, payload, seen, text(payload, "prompt_id")).entries
     small = len(prompt.encode(errors="replace")) <= LONGEST and _ATTACHED.search(prompt) is None
-    if not seen.topics or seen.first or seen.ending or not small or seen.topic is False:
+    during = (
+        bool(seen.prompt) and text(payload, "prompt_id") == seen.prompt
+    )  # what is said to a turn does not end it [73]
+    if not seen.topics or seen.first or seen.ending or during or not small or seen.topic is False:
         return Decision(entries=kept, prompted=True, worked=True)
     if seen.topic is None:
         return Decision(ask_topic=True)
-    turned = _kept("topic", "a new topic", payload, seen, _prompt_id(payload) or prompt).entries
+    turned = _kept("topic", "a new topic", payload, seen, text(payload, "prompt_id") or prompt).entries
     line = "a new topic: the session is begun anew, with your prompt"
     return Decision(blocked(line), (*turned, *kept), Relaunch("topic", prompt, line))
 
 
 def _commanded(payload: Payload) -> Decision:
     name = text(payload, "command_name")
-    arguments = text(payload, "command_args") or text(payload, "arguments")
     if name == f"{NAME}:{CLEAR}":
         return Decision(command="clear")
-    if name == f"{NAME}:{HAND_OVER}":
-        return Decision(command="hand-over", arguments=arguments)
-    return Decision()
+    return (
+        Decision(command="hand-over", arguments=text(payload, "command_args"))
+        if name == f"{NAME}:{HAND_OVER}"
+        else Decision()
+    )
 
 
 def _asked(payload: Payload, seen: Seen) -> Decision:
@@ -203,46 +210,37 @@ def _asked(payload: Payload, seen: Seen) -> Decision:
 def _stopped(payload: Payload, seen: Seen) -> Decision:
     if seen.nested:
         return Decision()
-    agent = text(payload, "agent_id")
+    one, of = text(payload, "agent_id"), text(payload, "agent_type")
     found = text(payload, "last_assistant_message")
-    return _kept(
-        "result", found, payload, seen, agent, found, agent=text(payload, "agent_type"), call=seen.call or agent
-    )
+    return _kept("result", found, payload, seen, one, agent=of, call=seen.call or one)
 
 
 def _returned(payload: Payload, seen: Seen) -> Decision:
     """What a call of a subagent gave, where its end told nothing: one that failed, say."""
     answer, call = part(payload, "tool_response"), text(payload, "tool_use_id")
     blocks = answer.get("content")
-    said = [
-        text(cast("Payload", one), "text")
-        for one in (cast("list[object]", blocks) if isinstance(blocks, list) else [])
-        if isinstance(one, Mapping)
-    ]
+    listed = cast("list[object]", blocks) if isinstance(blocks, list) else []
+    said = [text(cast("Payload", one), "text") for one in listed if isinstance(one, Mapping)]
     found = "\n".join(filter(None, said)) or text(payload, "error")
     if seen.told or text(answer, "status") == "async_launched":
         return Decision()
     agent = text(part(payload, "tool_input"), "subagent_type") or text(answer, "agentType")
-    return _kept("result", found, payload, seen, call, found, agent=agent, call=call)
+    return _kept("result", found, payload, seen, call, agent=agent, call=call)
 
 
-def _kept(kind: Kind, words: str, payload: Payload, seen: Seen, *of: str, agent: str = "", call: str = "") -> Decision:
-    """Keep what was said; told twice, it has the same id. Without what tells it from others its words do."""
+def _kept(kind: Kind, words: str, payload: Payload, seen: Seen, of: str, agent: str = "", call: str = "") -> Decision:
+    """Keep what was said; told twice, it has the same id: of what it belongs to, and of its words, since a prompt may
+    have several answers, a turn several prompts, and a subagent that is spoken to again several results.
+    """
     words = clean(words)
     if not words.strip():
         return Decision()
     session = text(payload, "session_id") or seen.session
-    known = of if any(of) else (words,)
-    # one prompt may have several answers: those of its subagents make Claude go on
-    name = "\n".join((session, kind, *known, *((words,) if kind == "answer" else ())))
+    name = "\n".join((session, kind, of, words if not of or kind in _MANY else ""))
     identity = sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
     names = {"session": clean(session), "agent": clean(agent), "call": clean(call)}
     entry = Entry(id=identity, at=seen.now, kind=kind, text=words, **names)
     return Decision(entries=(entry,))
-
-
-def _prompt_id(payload: Payload) -> str:
-    return text(payload, "prompt_id")
 
 
 def blocked(reason: str) -> Mapping[str, object]:

@@ -176,6 +176,7 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
     async with room(tmp_path, ForemanSettings(topic_timeout=0.01), is_new_topic=topic) as here:
         assert await here.prompt("mend the roof") == await here.prompt("and the gutter", "p-2") == {}
         assert await here.prompt("a slow one", "p-3") == {}  # a second after its time it is let go
+        assert await here.prompt("and the boat, too", "p-3") == {}  # said to the turn that runs
         answer = await here.prompt("paint the boat", "p-4")
         assert answer["decision"] == "block"
         relaunch = here.relaunches.receive_nowait()
@@ -187,7 +188,8 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
         assert asked[-1][0] == ["paint the boat"]
         assert await here.kept() == [
             ("prompt", "mend the roof"), ("prompt", "and the gutter"), ("prompt", "a slow one"),
-            ("topic", "a new topic"), ("prompt", "paint the boat"), ("prompt", "which colour?"),
+            ("prompt", "and the boat, too"), ("topic", "a new topic"), ("prompt", "paint the boat"),
+            ("prompt", "which colour?"),
         ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,10 +113,13 @@ def test_what_is_told_twice_has_one_id_and_what_is_said_twice_has_two() -> None:
 
     assert name("UserPromptSubmit", PROMPT) == name("UserPromptSubmit", PROMPT)
     answers = [{**PROMPT, "prompt_id": one, "last_assistant_message": said} for one in "ab" for said in ("yes", "no")]
-    told = [name("UserPromptSubmit", {**PROMPT, **one}) for one in ({}, {"prompt_id": "p-2"}, {"session_id": "s-2"})]
+    told = [
+        name("UserPromptSubmit", {**PROMPT, **one})
+        for one in ({}, {"prompt_id": "p-2"}, {"session_id": "s-2"}, {"prompt": "and the gutter"})
+    ]
     told += [name("Stop", one) for one in answers] + [name("PreToolUse", AGENT)]
     told += [name("SubagentStop", {**STOPPED, "last_assistant_message": said}) for said in ("it leaks", "it is dry")]
-    assert len(set(told)) == len(told) == 10
+    assert len(set(told)) == len(told) == 11
     unnumbered = {"session_id": "s-1", "prompt": "one"}
     assert name("UserPromptSubmit", unnumbered) != name("UserPromptSubmit", {**unnumbered, "prompt": "two"})
 
@@ -162,12 +166,13 @@ def test_a_prompt_that_begins_a_new_topic_is_kept_and_handed_to_a_new_session() 
         ("mend the roof", {"topic": False}),
         ("mend the roof", {"first": True}),
         ("mend the roof", {"ending": True}),
+        ("mend the roof", {"prompt": "p-1"}),
         ("mend the roof", {"topics": False}),
         ("see [Image #1]", {}),
         ("x" * (LONGEST + 1), {}),
     ],
 )
-def test_where_nobody_is_asked_for_a_new_topic(prompt: str, seen: Mapping[str, bool]) -> None:
+def test_where_nobody_is_asked_for_a_new_topic(prompt: str, seen: Mapping[str, Any]) -> None:
     decision = decide("UserPromptSubmit", {**PROMPT, "prompt": prompt}, replace(ABLE, **seen))
     assert kept(decision) == [("prompt", prompt, "", "")]
     assert (decision.answer, decision.ask_topic) == ({}, False)
