@@ -16,6 +16,7 @@ from typing import Protocol, cast
 import anyio
 from anyio import to_thread
 from anyio.streams.memory import MemoryObjectSendStream
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -229,15 +230,8 @@ def _route(desk: Desk, path: str, answer: Callable[[Payload], Awaitable[Mapping[
     """Make an endpoint: who asks is judged by the head of the request, before anything else of it is looked at."""
 
     async def endpoint(request: Request) -> Response:
-        refused = _refused(desk, request)
-        if refused is not None:
-            return refused
-        try:
-            payload = await _body(request)
-        except ValueError:
-            return _told(400, "expected an object in JSON")
-        if payload is None:
-            return _told(413, f"more than {MAX_BODY} bytes")
+        _judge(desk, request)
+        payload = await _body(request)
         try:
             return JSONResponse(await answer(payload))
         except Exception as error:
@@ -247,26 +241,27 @@ def _route(desk: Desk, path: str, answer: Callable[[Payload], Awaitable[Mapping[
     return Route(path, endpoint, methods=["POST"])
 
 
-def _refused(desk: Desk, request: Request) -> Response | None:
+def _judge(desk: Desk, request: Request) -> None:
     twice = [name for name, count in Counter(request.headers.keys()).items() if count > 1 and name in _ONCE]
     if twice:
-        return _told(400, f"{min(twice)} is given twice")
-    if (why := refusal(request.method, dict(request.headers))) is not None:
-        return _told(why.status, why.why)
-    given = request.headers.get(HEADER, "")
-    if not hmac.compare_digest(given.encode(), bearer(desk.secret).encode()):
-        return _told(401, "not with this secret")
-    return None
+        raise HTTPException(400, f"{min(twice)} is given twice")
+    if (refused := refusal(request.method, dict(request.headers))) is not None:
+        raise HTTPException(refused.status, refused.why)
+    if not hmac.compare_digest(request.headers.get(HEADER, "").encode(), bearer(desk.secret).encode()):
+        raise HTTPException(401, "not with this secret")
 
 
-async def _body(request: Request) -> Payload | None:
-    """Read a payload. None: it is too long. Raises `ValueError` where it is no object in JSON."""
+async def _body(request: Request) -> Payload:
+    """Read a payload, as far as it is one that may be read."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
         if len(data) > MAX_BODY:
-            return None
-    return _object(bytes(data or b"{}"))
+            raise HTTPException(413, f"more than {MAX_BODY} bytes", {"connection": "close"})
+    try:
+        return _object(bytes(data or b"{}"))
+    except ValueError:
+        raise HTTPException(400, "expected an object in JSON") from None
 
 
 def _object(data: bytes) -> Payload:
@@ -278,10 +273,6 @@ def _object(data: bytes) -> Payload:
     if not isinstance(found, dict):
         raise ValueError("no object")
     return cast("Payload", found)
-
-
-def _told(status: int, why: str) -> Response:
-    return JSONResponse({"error": why}, status, {"connection": "close"})
 
 
 _NO_WEB: Mapping[str, object] = {"error": "there are no web tools"}
