@@ -37,7 +37,7 @@ LARGEST = 5 * 1024 * 1024
 """Bytes of a page that are read."""
 TIMEOUT = 30.0
 """Seconds for all of it, redirects and robots.txt included."""
-CONVERTING = 20.0
+CONVERTING = 30.0
 """Seconds to make markdown of it."""
 REDIRECTS = 5
 EXTRA = "web-fetch reads pages with an extra: pip install 'ashep[foreman]'"
@@ -46,14 +46,10 @@ CLOUDFLARE = "https://api.cloudflare.com/client/v4"
 _ROBOTS = 500 * 1024  # bytes of one that are read, as its standard has it
 _SITES = 256  # whose robots.txt is remembered
 _ADDRESSES = 3  # of a name that are tried
-_NEVER = tuple(
-    map(
-        ip_network,
-        # what carries an IPv4 address in an IPv6 one, where a gateway may take it out again: compatible and mapped,
-        # translated (NAT64), Teredo, 6to4; and site-local
-        "::/96 ::ffff:0:0/96 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 2001::/32 2002::/16 fec0::/10".split(),
-    )
-)
+# what carries an IPv4 address in an IPv6 one, where a gateway may take it out again: compatible, mapped, translated
+# (NAT64), Teredo, 6to4; and site-local
+_COMPATIBLE = ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")
+_NEVER = tuple(map(ip_network, (*_COMPATIBLE, "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10")))
 _TEXTS = ("json", "xml", "yaml", "javascript", "ecmascript", "toml", "markdown", "x-sh", "sql", "x-ndjson", "jsonl")
 _ENCODINGS = ("", "identity", "gzip", "deflate")  # one of them: two in one are a bomb in a bomb
 _ACCEPTED = "text/html, text/markdown, text/*;q=0.9, application/json;q=0.8, */*;q=0.1"

@@ -6,6 +6,7 @@ Standard input: `charset` (or an empty line), then the page. Standard output: ma
 import codecs
 import re
 import resource
+import signal
 import sys
 from html.parser import HTMLParser
 
@@ -13,6 +14,8 @@ MISSING = 3
 MOST = 400_000
 """Characters that are written; a page of lists in lists would be made megabytes of spaces."""
 _MEMORY = 2 * 1024**3
+_EACH = 5  # seconds of processor for each way
+_LONG = 700_000  # characters; lxml takes minutes, in which no signal is heard, to find the main text of megabytes
 _SHORT = 200  # characters; a page of which so little is left was not understood
 _META = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
 _SLOW = ("idna", "punycode")  # no page is written so, and they take a time that grows with the square of it
@@ -62,6 +65,8 @@ def words(page: str) -> str:
 
 
 def _main_text(page: str) -> str:
+    if len(page) > _LONG:
+        return ""
     from trafilatura import extract  # pyright: ignore[reportUnknownVariableType] - partly typed
 
     return extract(page, output_format="markdown", include_links=True, include_tables=True, favor_recall=True) or ""
@@ -70,29 +75,37 @@ def _main_text(page: str) -> str:
 def _whole(page: str) -> str:
     from markdownify import markdownify  # pyright: ignore[reportMissingTypeStubs] - it ships none
 
-    return re.sub(r"\n{3,}", "\n\n", markdownify(page, strip=["script", "style"])).strip()
+    return re.sub(r"\n{3,}", "\n\n", markdownify(page, heading_style="ATX")).strip()
 
 
 def markdown(page: str) -> str | None:
-    """Give the page as markdown, by the first way that understands it; None where no library is installed."""
+    """Give the page as markdown, by the first way that understands it in its time; None where no library is there."""
     best, installed = "", False
     for way in (_main_text, _whole, words):
         if way is words and not installed:
             return None
         try:
+            signal.setitimer(signal.ITIMER_PROF, _EACH, 1)  # again and again: a library may swallow one
             best = max(best, way(page).strip(), key=len)
             installed = True
         except ImportError:
             continue
-        except (RecursionError, MemoryError, ValueError, AssertionError):  # of tags within tags, or of none
+        except Exception:  # whatever the libraries make of tags within tags; and their time was up
             installed = True
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         if len(best) >= _SHORT:
             break
     return best
 
 
+def _late(*_: object) -> None:
+    raise TimeoutError
+
+
 def main() -> int:
     """Read, convert, write."""
+    signal.signal(signal.SIGPROF, _late)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     charset, _, content = sys.stdin.buffer.read().partition(b"\n")
     found = markdown(decoded(content, charset.decode(errors="replace").strip()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import httpx
 
 from ashep.adapters import programs
@@ -17,7 +18,6 @@ from ashep.errors import AshepError, UsageError
 from ashep.foreman.entries import Entry
 from ashep.foreman.settings import SmallModel
 from ashep.guard import is_loopback
-from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import MARK
 
 LARGEST = 4 * 1024 * 1024
@@ -89,14 +89,15 @@ class Small:
         return text_of(at(answer, "content"))
 
     async def _claude(self, text: str, timeout: float, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-        program = programs.find("claude")
+        program = await anyio.to_thread.run_sync(programs.find, "claude")
         if program is None:
             raise UsageError("claude is not on PATH")
         # --bare is quickest, and knows no login; without it nothing of the person's or the folder's may join in
         alone = ["--bare"] if any(map(self._environ.get, _ELSEWHERE)) else ["--setting-sources", ""]
         argv = [
             program, "-p", *alone, "--strict-mcp-config", "--no-session-persistence", "--tools", "",
-            "--model", self._settings.model, "--output-format", "json",
+            "--system-prompt", "You answer questions about texts.", "--model", self._settings.model,
+            "--output-format", "json",
             *(("--json-schema", json.dumps(schema)) if schema else ()),
         ]  # fmt: skip
         env = {name: value for name, value in self._environ.items() if name != "CLAUDECODE"}
@@ -119,13 +120,19 @@ async def is_new_topic(small: Small | None, recent: Sequence[Entry], prompt: str
     said = [one for one in recent if one.kind in ("prompt", "answer", "plan")][-_LAST:]
     if small is None or not said:
         return False
+    with anyio.move_on_after(timeout):
+        question = await anyio.to_thread.run_sync(_about_topic, said, prompt)
+        return await small.yes(question, timeout) is True
+    return False
+
+
+def _about_topic(said: Sequence[Entry], prompt: str) -> str:
+    from ashep.prompt.fences import Fences, Foreign, on_lines  # with half of the core: a third of a second, once
+
     fences = Fences(said[-1].id, "topic")
     before = "\n".join(f"{one.kind}: {one.text[:_EACH]}" for one in said)
     parts = (Foreign(before, _LAST * (_EACH + 10)), "said before"), (Foreign(prompt, _PROMPT), "new message")
-    question = _TOPIC + on_lines("\n\n".join(fences.fence(*part).text for part in parts))
-    with anyio.move_on_after(timeout):
-        return await small.yes(question, timeout) is True
-    return False
+    return _TOPIC + on_lines("\n\n".join(fences.fence(*part).text for part in parts))
 
 
 async def ask(
