@@ -53,6 +53,7 @@ _NEVER = tuple(map(ip_network, (*_COMPATIBLE, "64:ff9b::/96", "64:ff9b:1::/48", 
 _TEXTS = ("json", "xml", "yaml", "javascript", "ecmascript", "toml", "markdown", "x-sh", "sql", "x-ndjson", "jsonl")
 _ENCODINGS = ("", "identity", "gzip", "deflate")  # one of them: two in one are a bomb in a bomb
 _ACCEPTED = "text/html, text/markdown, text/*;q=0.9, application/json;q=0.8, */*;q=0.1"
+_KIND = re.compile(r"[\w.+-]{1,40}/[\w.+-]{1,80}")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 
 
@@ -140,7 +141,7 @@ class Fetcher:
             self._robots[site] = parser
         rules = self._robots[site]
         if rules is None or not await anyio.to_thread.run_sync(rules.can_fetch, AGENT, str(url)):
-            raise AshepError(f"{site}/robots.txt does not allow {url.path[:200]} to programs")
+            raise AshepError(f"{site}/robots.txt does not allow {url.raw_path[:100].decode()} to programs")
 
     # --- one request ----------------------------------------------------------------------------------------------
 
@@ -156,15 +157,15 @@ class Fetcher:
         raise AshepError(f"{url.host} leads on and on: more than {REDIRECTS} redirects")
 
     async def _one(self, url: httpx.URL, most: int, *, page: bool) -> _Got | httpx.URL:
-        failed = ""
+        name, failed = url.raw_host.decode(), ""
         for address in (await self._judged(url))[:_ADDRESSES]:
             try:
                 return await self._asked(url, address, most, page=page)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failed = str(error)
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-                raise AshepError(f"{url.host}: {clean(str(error))[:300] or type(error).__name__}") from error
-        raise AshepError(f"{url.host} cannot be reached: {clean(failed)[:300] or 'no connection'}")
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # whose words may be the server's
+                raise AshepError(f"{name} does not speak HTTP as it should: {type(error).__name__}") from error
+        raise AshepError(f"{name} cannot be reached: {clean(failed)[:300] or 'no connection'}")
 
     async def _judged(self, url: httpx.URL) -> list[str]:
         """Give the addresses of a name, all of which may be asked."""
@@ -227,7 +228,8 @@ def _kind(got: httpx.Response, url: httpx.URL, *, page: bool) -> tuple[str, str]
         raise AshepError(f"{url.host} answers in an encoding that nobody asked for")
     if page and kind and not kind.startswith("text/") and not any(one in kind for one in _TEXTS):
         failed = f" (status {got.status_code})" if got.status_code >= 400 else ""
-        raise AshepError(f"{url} is {kind[:100]}{failed}; web-fetch reads HTML, text, JSON, XML and markdown")
+        named = kind if _KIND.fullmatch(kind) else "of no known type"
+        raise AshepError(f"what is there is {named}{failed}; web-fetch reads HTML, text, JSON, XML and markdown")
     return kind, charset[1] if charset else ""
 
 
@@ -235,7 +237,7 @@ async def _text(got: _Got) -> str:
     """Give a page's text."""
     begins = got.content[:1024].lstrip().lower()
     if b"\0" in begins and "16" not in got.charset and not begins.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise AshepError(f"{got.url} is no text")
+        raise AshepError("what is there is no text")
     if "html" not in got.kind and (got.kind or not begins.startswith((b"<!doctype html", b"<html"))):
         return await anyio.to_thread.run_sync(markdown.decoded, got.content, got.charset)
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ}
@@ -244,9 +246,9 @@ async def _text(got: _Got) -> str:
     try:
         done = await programs.run(argv, cwd=Path("/"), env=kept, timeout=CONVERTING, stdin=given)
     except AshepError as error:
-        raise AshepError(f"{got.url} cannot be read: {error}") from error
+        raise AshepError(f"the page cannot be read: {error}") from error
     if done.returncode == markdown.MISSING:
         raise UsageError(EXTRA)
     if done.returncode:
-        raise AshepError(f"{got.url} cannot be read: what makes text of it failed ({done.returncode})")
+        raise AshepError(f"the page cannot be read: what makes text of it failed ({done.returncode})")
     return done.stdout.decode(errors="replace")

@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sys
-from html.parser import HTMLParser
 
 MISSING = 3
 MOST = 400_000
@@ -37,33 +36,6 @@ def decoded(content: bytes, charset: str) -> str:
         return content.decode("utf-8", errors="replace")
 
 
-class _Words(HTMLParser):
-    """The text of a page, whatever its tags."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found, self._hidden = list[str](), ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("script", "style"):
-            self._hidden = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._hidden:
-            self._hidden = ""
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden and data.strip():
-            self.found.append(data.strip())
-
-
-def words(page: str) -> str:
-    """Give what a page says, without form."""
-    parser = _Words()
-    parser.feed(page)
-    return "\n".join(parser.found)
-
-
 def _main_text(page: str) -> str:
     if len(page) > _LONG:
         return ""
@@ -78,12 +50,16 @@ def _whole(page: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", markdownify(page, heading_style="ATX")).strip()
 
 
+def _words(page: str) -> str:
+    from bs4 import BeautifulSoup  # of markdownify's; it walks through tags in tags without recursion
+
+    return BeautifulSoup(page, "html.parser").get_text("\n", strip=True)
+
+
 def markdown(page: str) -> str | None:
     """Give the page as markdown, by the first way that understands it in its time; None where no library is there."""
     best, installed = "", False
-    for way in (_main_text, _whole, words):
-        if way is words and not installed:
-            return None
+    for way in (_main_text, _whole, _words):
         try:
             signal.setitimer(signal.ITIMER_PROF, _EACH, 1)  # again and again: a library may swallow one
             best = max(best, way(page).strip(), key=len)
@@ -96,7 +72,7 @@ def markdown(page: str) -> str | None:
             signal.setitimer(signal.ITIMER_PROF, 0)
         if len(best) >= _SHORT:
             break
-    return best
+    return best if installed else None
 
 
 def _late(*_: object) -> None:

@@ -14,9 +14,11 @@ In the wrapper::
 
 import hmac
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -38,6 +40,8 @@ ASKED = 100_000
 """Characters of a page that the small model reads."""
 FOUND = 30_000
 """Characters of a search's results."""
+AT_ONCE = 4
+"""Pages: each is made markdown of by a process."""
 STARTING = 30.0
 """Seconds that a request waits for the server to stand."""
 
@@ -78,6 +82,7 @@ class WebTools:
         self._settings, self._environ, self._folder = settings, environ, folder
         self._redaction, self._fetcher = redaction or Redaction(), fetcher
         self._fences: Fences | None = None
+        self._few = anyio.Semaphore(AT_ONCE)
 
     async def search(self, query: str) -> str:
         """Give what a search found, fenced; or a sentence that says why there is nothing. Raises nothing."""
@@ -106,7 +111,8 @@ class WebTools:
             if self._fetcher is None:
                 environ = await anyio.to_thread.run_sync(variables, self._environ, self._folder)
                 self._fetcher = Fetcher(environ)
-            page = await self._fetcher.page(url)
+            async with self._few:
+                page = await self._fetcher.page(url)
         except AshepError as error:
             return f"Nothing was fetched: {error}"
         if not page.text.strip():
@@ -114,11 +120,11 @@ class WebTools:
         if question.strip() and self._settings.model is not None:
             try:
                 answer = await self._asked(page, question)
-                return self._with(page, self._data("What a small model answers about a page", page.url, answer, SHOWN))
+                return self._with(page, self._page(page, answer, "What a small model answers about a page"))
             except AshepError as error:
                 failed = f"The small model did not answer ({error}); the page itself follows.\n"
-                return failed + self._with(page, self._data("A page", page.url, page.text, SHOWN))
-        return self._with(page, self._data("A page", page.url, page.text, SHOWN))
+                return failed + self._with(page, self._page(page, page.text))
+        return self._with(page, self._page(page, page.text))
 
     async def _asked(self, page: "Page", question: str) -> str:
         from ashep.foreman.small_model import Small
@@ -130,15 +136,18 @@ class WebTools:
 
     def warm(self) -> None:
         """Import what the tools need, in a thread, while nobody waits for it."""
-        import ashep.foreman.fetch
-        import ashep.foreman.search  # noqa: F401 - for later
-
+        for name in ("fetch", "search"):
+            import_module(f"ashep.foreman.{name}")
         self._fenced("", 1, "nothing")
 
     def _tells_nothing(self, text: str) -> None:
         """Refuse what would carry a secret out: a page may have told an agent to."""
         if self._redaction.text(text) != text:
             raise AshepError("it holds a secret of yours, which would be told to others")
+
+    def _page(self, page: "Page", text: str, what: str = "A page") -> str:
+        """Fence it with its address: where redirects end is the page's word, too."""
+        return self._data(what, urlsplit(page.url).hostname or "", f"{page.url}\n\n{text}", SHOWN)
 
     def _data(self, what: str, where: str, text: str, most: int) -> str:
         """Put foreign text into a fence, and say what it is."""
@@ -156,7 +165,7 @@ class WebTools:
 
 
 def _one_line(text: str) -> str:
-    """Give words of others that stand outside of a fence: short, and on one line."""
+    """Give what stands outside of a fence on one line, and short."""
     return " ".join(text.split())[:400]
 
 
