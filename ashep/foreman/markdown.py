@@ -8,6 +8,7 @@ import re
 import resource
 import signal
 import sys
+from contextlib import suppress
 
 MISSING = 3
 MOST = 400_000
@@ -82,7 +83,8 @@ def _late(*_: object) -> None:
 def main() -> int:
     """Read, convert, write."""
     signal.signal(signal.SIGPROF, _late)
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    with suppress(ValueError, OSError):  # a system that has no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     charset, _, content = sys.stdin.buffer.read().partition(b"\n")
     found = markdown(decoded(content, charset.decode(errors="replace").strip()))
     if found is None:

@@ -23,7 +23,9 @@ GROUPS = ("SEARCH_API_KEY", "SEARCH_API_URL", "SEARCH_MODEL"), ("CF_ACCOUNT_ID",
 """Variables that belong together: each group is taken whole from one place, or a project's `.env` could send a key of
 the person's to an address of its own."""
 
-_LINE = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^#\n]*?))\s*(?:#.*)?""")
+_LINE = re.compile(
+    r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:"([^"]*)"\s*(?:#.*)?|'([^']*)'\s*(?:#.*)?|([^#]*)(?:#.*)?)"""
+)
 _LARGEST_ENV = 256 * 1024
 _MARKS = re.compile(r"</?(?:strong|b|em)>")
 _EACH = 1500  # characters of one result
