@@ -43,6 +43,7 @@ REDIRECTS = 5
 EXTRA = "web-fetch reads pages with an extra: pip install 'ashep[foreman]'"
 CLOUDFLARE = "https://api.cloudflare.com/client/v4"
 
+_CLOUDFLARE = ("CF_ACCOUNT_ID", "CF_BROWSER_TOKEN")
 _ROBOTS = 500 * 1024  # bytes of one that are read, as its standard has it
 _SITES = 256  # whose robots.txt is remembered
 _ADDRESSES = 3  # of a name that are tried
@@ -101,11 +102,11 @@ class Fetcher:
         try:
             with anyio.fail_after(timeout):
                 first = _read(url)
-                if account := self._environ.get("CF_ACCOUNT_ID"):
+                if all(map(self._environ.get, _CLOUDFLARE)):
                     await self._judged(first)  # nobody else is told of addresses in here, either
                     await self._may(first)
                     try:
-                        return Page(str(first), await self._rendered(str(first), account, timeout / 2))
+                        return Page(str(first), await self._rendered(str(first), timeout / 2))
                     except AshepError as error:
                         notes.append(f"It was not rendered by a browser: {error}")
                 got = await self._get(first, LARGEST, page=True)
@@ -117,9 +118,10 @@ class Fetcher:
             notes.append(f"Only its first {LARGEST // 1024**2} MiB were read.")
         return Page(str(got.url), await _text(got), tuple(notes))
 
-    async def _rendered(self, url: str, account: str, timeout: float) -> str:
+    async def _rendered(self, url: str, timeout: float) -> str:
         """Let Cloudflare's browser read it, scripts and all."""
-        headers = {"Authorization": f"Bearer {self._environ.get('CF_BROWSER_TOKEN', '')}"}
+        account, token = map(self._environ.__getitem__, _CLOUDFLARE)
+        headers = {"Authorization": f"Bearer {token}"}
         at_ = f"{self._cloudflare}/accounts/{quote(account, safe='')}/browser-rendering/markdown"
         answer = await ask("POST", at_, timeout, headers=headers, body={"url": url})
         text = at(answer, "result")

@@ -202,6 +202,30 @@ assert markdown.markdown("<p>a page</p>") is None
     assert "pip install 'ashep[foreman]'" in done.stdout
 
 
+def test_the_server_writes_nothing_on_the_persons_terminal(tmp_path: Path) -> None:
+    script = """
+import anyio, pathlib, sys
+from ashep.foreman.settings import ForemanSettings
+from ashep.foreman.tools import McpApp, WebTools
+async def main():
+    app = McpApp(WebTools(ForemanSettings(), {}, pathlib.Path("/"), "s"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(app.run)
+        async def receive(): return {"type": "http.request", "body": b"no json", "more_body": False}
+        async def send(message): said.append(message)
+        said, headers = [], [(b"authorization", b"Bearer s"), (b"host", b"127.0.0.1:1")]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": headers}
+        await app(scope, receive, send)
+        assert 400 <= said[0]["status"] < 500, said
+        group.cancel_scope.cancel()
+anyio.run(main)
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.fixture
 def claude() -> str:
     found = programs.find("claude")
