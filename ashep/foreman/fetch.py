@@ -214,9 +214,9 @@ def _read(address: str) -> httpx.URL:
     try:
         url = httpx.URL(address.strip())
     except (httpx.InvalidURL, ValueError) as error:
-        raise UsageError(f"{address[:200]!r} is no address: {error}") from error
+        raise UsageError(f"{address[:80]!r} is no address: {error}") from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(f"{address[:200]!r} is no address of the web: it begins with https:// or http://, and a name")
+        raise UsageError(f"{address[:80]!r} is no address of the web: it begins with https:// or http://, and a name")
     if url.userinfo:
         raise UsageError("an address with a name or a password in it is not fetched")
     return url.copy_with(fragment=None)

@@ -67,22 +67,18 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     return names
 
 
-@pytest.mark.parametrize("address", INSIDE.split())
-def test_an_address_that_is_not_of_the_public_internet(address: str) -> None:
-    assert not is_public(ip_address(address))
-
-
-def test_an_address_that_is() -> None:
+def test_which_addresses_are_of_the_public_internet() -> None:
+    assert [one for one in INSIDE.split() if is_public(ip_address(one))] == []
     assert all(is_public(ip_address(one)) for one in ("8.8.8.8", "2606:4700:4700::1111", "172.32.0.1"))
 
 
-@pytest.mark.parametrize("url", REFUSED.split())
-async def test_this_machine_and_what_only_it_reaches_are_not_asked(url: str, resolver: dict[str, list[str]]) -> None:
+async def test_this_machine_and_what_only_it_reaches_are_not_asked(resolver: dict[str, list[str]]) -> None:
     resolver["inside.test"], resolver["both.test"] = ["10.0.0.7"], ["8.8.8.8 127.0.0.1"]
     site = Site(index=Response("secret"))
     async with serving(site.app) as base:
-        with pytest.raises(AshepError, match=r"public internet|no address|name or a password"):
-            await Fetcher({}).page(url.format(port=base.rpartition(":")[2]))
+        for url in REFUSED.split():
+            with pytest.raises(AshepError, match=r"public internet|no address|name or a password"):
+                await Fetcher({}).page(url.format(port=base.rpartition(":")[2]))
     assert site.asked == []
 
 
