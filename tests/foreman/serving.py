@@ -1,0 +1,33 @@
+"""A server on loopback for one test."""
+
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: Any, **more: Any) -> AsyncIterator[str]:
+    """Serve an ASGI app, and give its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none", **more)
+    server = _Uvicorn(config)
+    with listener:
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.serve, [listener])
+            with anyio.fail_after(30):
+                while not server.started:
+                    await anyio.sleep(0.01)
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
