@@ -153,7 +153,7 @@ def proposed(plan: str) -> tuple[Proposed, ...]:
     headline = next((_plain(one.text) for one in outside if one.kind == "heading" and one.level == 1), "")
     name = _title(re.sub("^plan ?[:–—-] ?", "", headline, flags=re.I))
     if not steps:
-        title = name or _title(pieces[0].text if pieces else plan)
+        title = name or _title(pieces[0].text if pieces else plan) or "A plan"
         return (Proposed(_id(digest, 0), title, plan, _bullets(_criteria(pieces)), ()),)
     after = _after(steps, pieces, outside)
     ends = set(range(len(steps))).difference(*after)
@@ -166,7 +166,8 @@ def proposed(plan: str) -> tuple[Proposed, ...]:
         of = f"Step {place + 1} of {len(steps)} of the plan{f' “{name}”' if name else ''}."
         words = f"{head}\n{rest}".strip("\n") or step.title
         words = "\n\n".join(filter(None, (words, "---", of, context)))
-        made.append(Proposed(_id(digest, place), _title(step.title), words, _bullets(criteria), after[place]))
+        title = _title(step.title) or f"Step {place + 1}"
+        made.append(Proposed(_id(digest, place), title, words, _bullets(criteria), after[place]))
     return tuple(made)
 
 
@@ -365,7 +366,7 @@ async def hand_over(project: Path, steps: Sequence[Proposed], environ: Mapping[s
     ids = tuple(f"{prefix}-{one.id}" for one in steps)
     new = list[str]()
     for place in TopologicalSorter({place: one.after for place, one in enumerate(steps)}).static_order():
-        one, note = steps[place], {"step": place + 1, "of": len(steps), "id": steps[place].id}
+        one, note = steps[place], {"step": place + 1, "id": steps[place].id}
         if there.get(ids[place]) == note:
             continue
         edges = tuple(Dependency(ids[other], "blocks") for other in one.after)

@@ -176,7 +176,7 @@ def test_what_a_plan_says_to_a_machine_is_no_check() -> None:
 
 @given(
     st.lists(
-        st.sampled_from(["# ", "## Step 1: ", "1. ", "   - ", "Acceptance:", "depends on step 2", "", "```", "> ", "xy"]),
+        st.sampled_from(["# ", "## Step 1: ", "1. ", "   - ", "Acceptance:", "after step 2", "", "```", "> ", "xy"]),
         max_size=30,
     ).map("\n".join)
 )  # fmt: skip
@@ -286,23 +286,19 @@ async def test_what_cannot_be_handed_over_is_said(
 async def test_at_the_terminal_it_asks_first(beads: BeadsWorld) -> None:
     told = list[str]()
 
-    async def asked(yes: bool, answer: bool | None) -> int:
+    async def asked(*, yes: bool = False, answer: bool | None = None) -> int:
         confirm = None if answer is None else lambda _: answer
-        told.clear()
-        return await at_the_terminal(
-            beads.project, "1. one\n2. two", os.environ, yes=yes, say=told.append, confirm=confirm
-        )
+        return await at_the_terminal(beads.project, "Do it.", os.environ, yes=yes, say=told.append, confirm=confirm)
 
-    assert await asked(yes=False, answer=None) == 2
+    assert await asked() == 2
     assert told[-1] == "nothing was created: --yes creates them"
-    assert await asked(yes=False, answer=False) == 0
-    assert listed(beads) == {}
-    assert await asked(yes=False, answer=True) == 0
-    assert "2 issues created." in told[-1]
-    assert len(listed(beads)) == 2
-    assert await asked(yes=True, answer=None) == 0
-    assert "2 were there already" in told[-1]
-    assert len(listed(beads)) == 2
+    assert await asked(answer=False) == 0
+    assert told[-1] == "nothing was created"
+    assert await asked(answer=True) == 0
+    assert "1 issue created." in told[-1]
+    assert [row["title"] for row in listed(beads).values()] == ["Do it"]
+    assert await asked(yes=True) == 0
+    assert "nothing was created; 1 was there already." in told[-1]
 
 
 # --- worked on by a daemon ------------------------------------------------------------------------------------------
