@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from ashep.bmad.text import LARGEST, Text, Unreadable
 from ashep.core.text import aligned, clean
-from ashep.errors import AshepError, TrackerMissing, TrackerRefused, UsageError
+from ashep.errors import AshepError, TrackerRefused, UsageError
 from ashep.foreman.entries import Entry
 from ashep.redaction import Redaction
 
@@ -358,11 +358,8 @@ async def hand_over(project: Path, steps: Sequence[Proposed], environ: Mapping[s
 
     settings = settings_in(project / ".agent-shepherd")
     annotations = annotations_of(project, settings, await person(project, settings, environ))
-    try:
-        prefix = await annotations.prefix()
-        there = {row.issue.id: metadata.get(NOTE) for row, metadata in await annotations.marked(NOTE)}
-    except TrackerMissing as error:
-        raise UsageError(f"{error}: `bd init` in {project} makes a database of issues") from error
+    prefix = await annotations.prefix()
+    there = {row.issue.id: metadata.get(NOTE) for row, metadata in await annotations.marked(NOTE)}
     ids = tuple(f"{prefix}-{one.id}" for one in steps)
     new = list[str]()
     for place in TopologicalSorter({place: one.after for place, one in enumerate(steps)}).static_order():

@@ -14,7 +14,9 @@ from ashep.core.text import clean
 BOUND = 1.0
 """Seconds that it may take: a person waits for the first answer."""
 
-_LINES, _LONGEST, _STEPS = 34, 300, 10_000
+_LINES, _LONGEST = 34, 200
+"""Of the report, and characters of each: Claude Code takes 10,000 of a hook's text (facts/claude-code.md 40)."""
+_STEPS = 10_000  # of the database's machine, between two looks at the time
 _NONE = "There is no report of ashep's night: {}."
 
 
