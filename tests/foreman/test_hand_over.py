@@ -318,6 +318,19 @@ README.md says which steps were done.
 """
 
 
+POLICIES = """version: 1
+policies:
+  night:
+    phases:
+      - {name: implement, access: write, capabilities: [implement]}
+      - name: review
+        capabilities: [review]
+        verdicts: [approve, needs_changes]
+        next: {approve: close, needs_changes: implement}
+"""
+"""Nobody is awake to be asked."""
+
+
 def plays(run: str, prompt: str) -> Part:
     """What an agent does: a step's edit fits only where the one before has landed."""
     if "/implement." not in run:
@@ -333,7 +346,7 @@ def plays(run: str, prompt: str) -> Part:
 async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    piece = replace(CALC, issues=(), part=plays, files={**CALC.files, "calc.py": CALC.files["calc.py"]})
+    piece = replace(CALC, issues=(), part=plays)
 
     def answers(ask: Ask) -> Reply:
         return script(ask, piece)
@@ -341,6 +354,7 @@ async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
     async with ModelServer(answers) as model:
         stage = Stage.at(tmp_path, piece)
         await stage.build(model.url)
+        (stage.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         for name, value in stage.environ.items():
             monkeypatch.setenv(name, value)
         handed = await hand_over(stage.project, proposed(FOUR), stage.environ)
