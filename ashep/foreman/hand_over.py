@@ -23,6 +23,9 @@ from ashep.redaction import Redaction
 NOTE = "plan"
 """The key in an issue's metadata: of which plan it is which step."""
 
+TYPED = "/foreman:hand-over"
+"""What a person types: Claude Code completes `/hand-over`, but not where words follow it."""
+
 MOST = 50
 """Steps of a plan: what has more was not meant for one night, or is no list of steps."""
 
@@ -429,7 +432,7 @@ async def command(project: Path, plan: str | None, arguments: str, environ: Mapp
     except AshepError as error:
         return clean(f"Nothing more was handed over: {error}")
     what = "this issue" if len(steps) == 1 else f"these {len(steps)} issues"
-    return f"The last accepted plan would become {what}:\n{shown(steps)}\nTo create them type: /hand-over yes"
+    return f"The last accepted plan would become {what}:\n{shown(steps)}\nTo create them type: {TYPED} yes"
 
 
 async def at_the_terminal(

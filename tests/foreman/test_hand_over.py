@@ -235,7 +235,7 @@ async def test_issues_are_created_once_whatever_was_cut_off(beads: BeadsWorld) -
     steps = proposed(LOGIN)
     said = await command(beads.project, LOGIN, "", os.environ)
     assert "these 4 issues" in said
-    assert said.endswith("type: /hand-over yes")
+    assert said.endswith("type: /foreman:hand-over yes")
     assert listed(beads) == {}
     first = await hand_over(beads.project, steps[:2], os.environ)  # killed behind the second write
     folder = beads.project / ".agent-shepherd"
