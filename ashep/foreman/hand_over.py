@@ -394,7 +394,7 @@ def _untaken(project: Path, steps: Sequence[Proposed], ids: Sequence[str]) -> tu
         return (f"nothing takes them yet: `ashep init` in {project} makes it a project of ashep",)
     found = examine(folder)
     if found.policies is None or found.settings is None:
-        return ("nothing takes them yet: `ashep check` says what is wrong in .agent-shepherd",)
+        return ("nothing takes them yet: `ashep policy check` says what is wrong in .agent-shepherd",)
     prefix, now = found.settings.labels.policy_prefix, RealClock().now()
     held = dict[str, list[str]]()
     for id_, one in zip(ids, steps, strict=True):
@@ -418,7 +418,7 @@ _NONE = "no plan was accepted in this history yet"
 
 
 async def command(project: Path, plan: str | None, arguments: str, environ: Mapping[str, str]) -> str:
-    """Answer `/hand-over [yes]` in a session: what would be created, or what was. Raises no error of ours.
+    """Answer `/foreman:hand-over [yes]` in a session: what would be created, or what was. Raises no error of ours.
 
     `plan`: `plan_of` the history; `project`: `project_of` the session's folder; `arguments`: what the person typed
     behind the command.

@@ -261,6 +261,8 @@ async def test_issues_are_created_once_whatever_was_cut_off(beads: BeadsWorld) -
     said = await command(beads.project, LOGIN, "yes", os.environ)
     assert f"`ashep work` does not take {', '.join(ids)}: no policy claims a task like this" in said
     assert said.endswith("(labels that policies here want: night)")
+    (folder / "policies.yaml").write_text("policies: 1\n")
+    assert "`ashep policy check` says what is wrong" in await command(beads.project, LOGIN, "yes", os.environ)
 
 
 @pytest.mark.real
