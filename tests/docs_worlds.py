@@ -79,6 +79,12 @@ def with_issue(folder: Path) -> Terminal:
 
 
 @contextmanager
+def planned(folder: Path) -> Iterator[Terminal]:
+    """Where a plan becomes issues."""
+    yield with_issue(folder)
+
+
+@contextmanager
 def greeted(folder: Path) -> Iterator[Terminal]:
     """The branch of t-1 holds a documented command and a test."""
     terminal = with_issue(folder)

@@ -32,6 +32,7 @@ from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 from ashep.core.runs.record import RunRecord
 from ashep.core.state import flow, holds, pauses
+from ashep.foreman.settings import ForemanSettings
 from ashep.ports import landing
 from ashep.simulation.chances import Chances
 from ashep.store.database import Store
@@ -307,6 +308,8 @@ def model_of(keys: set[str]) -> type[BaseModel] | None:
         return Policies
     if "agents" in keys and keys <= set(Agents.model_fields):
         return Agents
+    if keys & {"memory", "restart", "morning"}:
+        return ForemanSettings
     if "runs_take" in keys:
         return Chances
     return Settings if keys & set(Settings.model_fields) else None

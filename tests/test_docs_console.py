@@ -54,6 +54,7 @@ WORLDS: dict[str, Place] = {
     "docs/audit.md": worlds.worked_on,
     "docs/extending.md": worlds.empty,
     "docs/guides/criteria.md": worlds.greeted,
+    "docs/guides/foreman.md": worlds.planned,
     "docs/guides/impact.md": worlds.touched,
     "docs/guides/interchange.md": worlds.worked_on,
     "docs/guides/landing.md": worlds.worked_on,

@@ -13,12 +13,14 @@ from pydantic import AfterValidator, BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
 from ashep.config.explain import NOT_YET, extras_of
+from ashep.config.starter import FILES as STARTERS
 from ashep.config.starter import starter
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.language import Bytes, format_duration, parse_dotted, parse_tracker
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 from ashep.core.policy.ui import parse_origin
+from ashep.foreman.settings import ForemanSettings
 
 HEAD = """\
 # Configuration
@@ -37,6 +39,7 @@ file has a mistake, what was good stays in force, and `ashep status` says so.
 | [`policies.yaml`](#policiesyaml) | which phases an issue goes through | yes, or `policies/` |
 | `policies/*.yaml` | more policies, one each or several | no |
 | [`agents.yaml`](#agentsyaml) | which agents there are and what they can do | yes |
+| [`foreman.yaml`](#foremanyaml), a file of yours | how `ashep foreman` remembers, restarts and searches | no |
 
 ## The language
 
@@ -93,6 +96,13 @@ agent of the server that no entry names yet, and leaves your entries as they are
 
 The file as `ashep init` writes it:""",
     ),
+    (
+        "foreman.yaml",
+        ForemanSettings,
+        """\
+One file of yours for all projects, `$XDG_CONFIG_HOME/ashep/foreman.yaml`, for [`ashep foreman`](guides/foreman.md).
+Every key is optional, and it counts from the next start.""",
+    ),
 )
 
 
@@ -100,7 +110,8 @@ def page() -> str:
     """Make the whole page."""
     parts = [HEAD]
     for name, model, words in FILES:
-        parts.append(f"\n## {name}\n\n{words}\n\n```yaml\n# {name}\n{starter(name)}```\n")
+        begun = f"\n\n```yaml\n# {name}\n{starter(name)}```\n" if name in STARTERS else "\n"
+        parts.append(f"\n## {name}\n\n{words}{begun}")
         parts += [_section(title, part) for title, part in _models(model, "")]
     return "".join([*parts, _not_yet()])
 
@@ -204,7 +215,7 @@ def _annotated(bare: Any, metadata: tuple[Any, ...]) -> str:
     kind = _kind(bare)
     bounds = _bounds(metadata)
     if bare is str and any("pattern" in repr(part) for part in metadata):
-        return "name"
+        return "URL" if any("https?:" in repr(part) for part in metadata) else "name"
     return f"{kind}, {bounds}" if bounds and bare in (int, float) else kind
 
 

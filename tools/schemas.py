@@ -28,6 +28,7 @@ TABLE: dict[str, str] = {
     "policies": "ashep.core.policy.policies:Policies",
     "agents": "ashep.core.policy.agents:Agents",
     "run": "ashep.core.runs.record:RunRecord",
+    "foreman": "ashep.foreman.settings:ForemanSettings",
     "outcome": "ashep.core.facts.outcome:Outcome",
 }
 

@@ -45,6 +45,7 @@ class SmallModel(Document):
     url: Url | None = None
     """Of the endpoint, up to where `/chat/completions` or `/v1/messages` follows."""
     model: Annotated[str, Field(min_length=1, max_length=200)] = "haiku"
+    """Its name there."""
     key: Variable | None = None
     """The environment variable that holds its key."""
 
@@ -53,20 +54,26 @@ class Search(Document):
     """Where `web-search` asks."""
 
     provider: Literal["searxng", "brave", "tavily", "exa", "chat"] = "searxng"
+    """Who searches; `chat` is a model that does, asked as OpenAI's are."""
     url: Url | None = None
     """Of the endpoint, where it is not the provider's own; `SEARCH_API_URL` wins."""
     key: Variable = "SEARCH_API_KEY"
+    """The environment variable that holds its key."""
     model: Annotated[str, Field(max_length=200)] = ""
     """For `chat`; `SEARCH_MODEL` wins."""
     results: Annotated[int, Field(ge=1, le=50)] = 8
+    """How many results it gives."""
 
 
 class ForemanSettings(Document):
     """Settings of `ashep foreman` (docs/guides/foreman.md): `$XDG_CONFIG_HOME/ashep/foreman.yaml`."""
 
     version: Literal[1] = 1
+    """The version of the file's language."""
     memory: Memory = Memory()
+    """What a new session is told of what was said before."""
     restart: Restart = Restart()
+    """When a session has grown too long."""
     model: SmallModel | None = None
     """Without one no prompt is asked about, and `web-fetch` answers no question."""
     topics: bool = True
