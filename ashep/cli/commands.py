@@ -49,6 +49,7 @@ COMMANDS = {
         "agents": ("project.registry", "Look at the agent registry."),
         "trees": ("project.trees", "Look at the work trees of issues."),
         "notify": ("running.controlling", "Tell people what is worth it."),
+        "foreman": ("project.foreman", "Claude Code by day, with a memory."),
         "story": ("reading.stories", "Look at stories of the BMAD method."),
     },
     "policy": {
