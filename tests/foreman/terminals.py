@@ -76,6 +76,13 @@ class Typed:
                 self._read()
             assert time.monotonic() < end, f"nothing comes of {key!r}; it said {self.said[-2000:]!r}"
 
+    def reads_until(self, fact: Callable[[], object]) -> None:
+        """Wait for something outside; a program whose words nobody reads may wait for that."""
+        end = time.monotonic() + BOUND
+        while not fact():
+            self._read()
+            assert time.monotonic() < end, f"it does not come true; it said {self.said[-2000:]!r}"
+
     @property
     def cooked(self) -> bool:
         """Whether Ctrl-C is a signal: the shell's way, or that of whoever gave the terminal back."""
