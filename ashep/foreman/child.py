@@ -7,6 +7,7 @@ behind is known by a mark in the environment.
 """
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -21,18 +22,11 @@ import anyio
 
 from ashep.adapters import processes
 from ashep.errors import AshepError, ProgramMissing
+from ashep.foreman import keeper
+from ashep.foreman.keeper import LEFT_ON, PATIENCE
 
 VARIABLE = "ASHEP_FOREMAN"
 """The environment variable that marks what Claude Code of a worker starts; it holds the worker's folder."""
-
-PATIENCE = 5.0
-"""Seconds that a child has to end in after SIGTERM; it takes 0.1 as a rule."""
-
-LEFT_ON = "".join(
-    f"\x1b[{code}"
-    for code in ("?25h", "?1006l", "?1003l", "?1002l", "?1000l", "?1004l", "<u", "?1049l", ">4m", "?2031l", "?2004l")
-)
-"""What Claude Code itself writes as it gives the terminal back, seen at Ctrl-Z: cursor, mouse, focus, keys, screen."""
 
 _SOON = 0.02  # seconds between looks whether a child that was told to has ended
 _LOOK = 1.0  # seconds between looks at a child where no signal tells of it
@@ -46,6 +40,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._before = None
+        self._keeper: subprocess.Popen[bytes] | None = None
         with suppress(termios.error, ValueError, OSError):  # standard input is no terminal, or closed
             self._before = termios.tcgetattr(0)
 
@@ -55,12 +50,31 @@ class Terminal:
         # a handler, and not SIG_IGN, which the child would inherit
         numbers = (signal.SIGINT, signal.SIGQUIT)
         before = {number: signal.signal(number, _nothing) for number in numbers}
+        self._keep()
         try:
             yield
         finally:
             self.restore()
+            self.tell(0)
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _keep(self) -> None:
+        """Start who gives it back where we are killed, and the child with us."""
+        if self._before is None:
+            return
+        *flags, keys = self._before
+        said = json.dumps([*flags, [one.decode("latin-1") if isinstance(one, bytes) else one for one in keys]])
+        argv = [sys.executable, "-I", "-S", str(Path(keeper.__file__)), said, str(os.getpgrp())]
+        with suppress(OSError):  # without one all else goes on
+            self._keeper = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=0, process_group=0)
+
+    def tell(self, child: int) -> None:
+        """Tell the keeper which child there is; 0: none, and nothing is left to be done."""
+        if self._keeper is not None and self._keeper.stdin is not None:
+            with suppress(OSError):  # somebody killed it
+                self._keeper.stdin.write(b"%d\n" % child)
+                self._keeper.stdin.flush()
 
     def restore(self, *, killed: bool = False) -> None:
         """Set the terminal as it was; `killed`: its user could not take back what it had turned on."""
@@ -98,6 +112,7 @@ class Child:
             raise ProgramMissing(f"{argv[0]} cannot be started: {error.strerror}") from error
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise AshepError(f"{argv[0]} cannot be started: {error}") from error
+        terminal.tell(process.pid)
         return cls(process, terminal)
 
     @property
