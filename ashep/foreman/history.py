@@ -44,7 +44,7 @@ class WorkerBusy(AshepError):
     def __init__(self, worker: str, pid: int) -> None:
         super().__init__(
             f"another `ashep foreman` works as {worker}: process {pid}. End it, or be another (--worker NAME); "
-            "/clear-worker-history in its session clears what it keeps"
+            "/foreman:clear-worker-history in its session clears what it keeps"
         )
         self.pid = pid
 

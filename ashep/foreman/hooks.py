@@ -84,7 +84,7 @@ class Desk:
     hand_over: Callable[[str], Awaitable[str]] | None = None
     """What `/hand-over ARGUMENTS` answers."""
     web: _Web | None = None
-    """`ashep.foreman.tools.WebTools`."""
+    """`ashep.foreman.web.tools.WebTools`."""
     morning: str = ""
     """What the person's first prompt carries; it may be set while the session runs, and is given once."""
     session: str = ""

@@ -52,7 +52,7 @@ def opened(pid: int) -> int | None:
 
 
 def give_back(attributes: "list[Any]", group: int) -> None:
-    """Set the terminal as it was. A shell that has it again has done so itself, and has other attributes for its line."""
+    """Set the terminal as it was. A shell that has it again has done so itself, and has others for its line."""
     with suppress(OSError, termios.error):  # it has been closed
         os.write(1, LEFT_ON.encode())
         if os.tcgetpgrp(1) == group:

@@ -87,7 +87,10 @@ def write_plugin(folder: Path, url: str, secret: str, worker: str, topic_timeout
     files = {
         ".claude-plugin/plugin.json": {"name": NAME, "version": "1.0.0", "description": about, "author": _AUTHOR},
         "hooks/hooks.json": {"hooks": hooks},
-        ".mcp.json": {"mcpServers": {"web": {"type": "http", "url": f"{url}/mcp", "headers": headers}}},
+        # else its tools are found by a search for tools alone
+        ".mcp.json": {
+            "mcpServers": {"web": {"type": "http", "url": f"{url}/mcp", "headers": headers, "alwaysLoad": True}}
+        },
         f"agents/{AGENT}.md": _AGENT,
         f"commands/{CLEAR}.md": _command("Forget what was said before this (the history itself is kept)"),
         f"commands/{HAND_OVER}.md": _command(

@@ -153,7 +153,7 @@ def history(place: Place, word: str | None = None) -> Told:
 def clear(place: Place, now: datetime) -> str:
     """Let no session be told any more of what was said (`--clear`); give the line that says so.
 
-    Raises `WorkerBusy` where a wrapper runs, in whose session `/clear-worker-history` does the same.
+    Raises `WorkerBusy` where a wrapper runs, in whose session `/foreman:clear-worker-history` does the same.
     """
     if not place.folder.is_dir():
         return f"{place.worker} has no history"

@@ -114,6 +114,8 @@ class _Sitting:
         with ExitStack() as stack:
             stack.enter_context(_emptied(self._things))
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            # else each answer waits 40 ms for its own head to be acknowledged (docs/facts/claude-code.md 78)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             settings, plugin = self._settings, self._things / "plugin"
             write_plugin(plugin, url, self._secret, self._seat.place.worker, settings.topic_timeout)
@@ -245,8 +247,9 @@ class _Sitting:
         from starlette.routing import Route
 
         from ashep.adapters.clock import RealClock
-        from ashep.foreman import hand_over, small_model, tools
+        from ashep.foreman import hand_over, small_model
         from ashep.foreman.hooks import Desk, routes
+        from ashep.foreman.web import tools
 
         place, settings, directory = self._seat.place, self._settings, self._seat.directory
         web = tools.WebTools(settings, place.environ, directory, self._secret, self._redaction)

@@ -83,7 +83,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 
@@ -137,7 +137,9 @@ async def test_from_a_plan_to_a_new_topic(tmp_path: Path) -> None:
             await says(sitting, "and the gutter")
             await until(lambda: sum(one["text"] == "heard 2" for one in day.history()) == 2, sitting)
             assert len(agent.begun) == 2, "no new topic"
-            assert len(small.asked) == 3, "of two units, all there is, one more, and the gutter all but the first after a start"
+            assert len(small.asked) == 3, (
+                "of two units, all there is, one more, and the gutter all but the first after a start"
+            )
             await says(sitting, "now the garden")
             await until(lambda: len(agent.begun) == 3 and has("answer", "heard 3"), sitting)
             assert agent.begun[2][0] == "now the garden"

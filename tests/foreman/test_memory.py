@@ -103,7 +103,7 @@ def test_three_tiers_stand_in_their_order_above_where_to_go_on_and_the_rules() -
             "\nthe session was begun anew (2026-11-26 09:00 UTC):\n  <89>",
             "[END history",
             "# Where to go on\n\nThe session had grown long: go on.",
-            "`mini-goal-worker`",
+            "`foreman:mini-goal-worker`",
         )
     ]
     assert places == sorted(places)
