@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.bench import (
     commands,
+    foreman,
     idle,
     issues,
     kinds,
@@ -29,7 +30,7 @@ from tests.bench.place import say, tools
 
 NAMES = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "tabs", "playback", "suite",
+    "sandboxes", "kinds", "page", "tabs", "playback", "foreman", "suite",
 )  # fmt: skip
 
 
@@ -84,6 +85,9 @@ def benchmarks(options: argparse.Namespace) -> dict[str, Callable[[], list[Figur
         ),
         "tabs": with_tabs,
         "playback": lambda: playback.measure(facts=20_000 if quick else 1_000_000, moments=5 if quick else 50),
+        "foreman": lambda: foreman.measure(
+            entries=1000 if quick else 10_000, starts=2 if quick else 9, prompts=20 if quick else 300
+        ),
         "verifier": lambda: verifier.measure(rounds=3 if quick else 15),
         "trees": lambda: trees.measure(files=2000, pairs=5 if quick else 15, trees=20 if quick else 200),
         "suite": suite.measure,

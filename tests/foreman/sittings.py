@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,24 +65,24 @@ class Day:
         """What Claude Code and its shells are, of this worker."""
         return processes.holders_of(processes.Mark(VARIABLE, str(self.state)))
 
-    def sits(self, *words: str, **more: str) -> "Sitting":
-        return Sitting(self, words, more)
+    def sits(self, *words: str, argv: Sequence[str] | None = None) -> "Sitting":
+        """Begin; `argv`: another program."""
+        return Sitting(self, argv or (sys.executable, "-m", "ashep", "foreman", "--permission-mode", "default", *words))
 
 
 class Sitting:
     """A start of `ashep foreman` by a shell, as a person's is: the terminal outlives it."""
 
-    def __init__(self, day: Day, words: tuple[str, ...], more: Mapping[str, str]) -> None:
+    def __init__(self, day: Day, argv: Sequence[str]) -> None:
         self.day, self._code = day, day.home / f"code-{len(list(day.home.glob('code-*')))}"
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self._theirs = theirs
         self.before = termios.tcgetattr(theirs)
-        argv = [sys.executable, "-m", "ashep", "foreman", "--permission-mode", "default", *words]
         self._code.write_text("")
         self._shell = subprocess.Popen(
             ["sh", "-c", '"$@"; echo $? > "$CODE"; exec sleep 1000', "sh", *argv], cwd=day.work,
-            env=day.environ | dict(more) | {"CODE": str(self._code)}, stdin=theirs, stdout=theirs, stderr=theirs,
+            env=day.environ | {"CODE": str(self._code)}, stdin=theirs, stdout=theirs, stderr=theirs,
             start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
         self._said = bytearray()

@@ -1,4 +1,4 @@
-"""The wrapper, Claude Code, or both are killed: nothing is left, and no line is lost (in full: `tests.foreman.killed`)."""
+"""The wrapper, Claude Code, or both are killed: nothing is left, no line is lost (in full: `tests.foreman.killed`)."""
 
 from pathlib import Path
 
