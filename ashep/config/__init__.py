@@ -9,21 +9,25 @@ agents.yaml in step with the server, and changes YAML whose comments stay (the o
 puts the schemas, which `tools/schemas.py` makes, beside the files that name them.
 """
 
-from ashep.config.consistency import check
-from ashep.config.editors import put_schemas
-from ashep.config.files import (
-    Configuration,
-    Examined,
-    check_files,
-    examine,
-    load,
-    load_other,
-    read,
-    settings_in,
-    settled,
-)
-from ashep.config.findings import ConfigErrors, FileName, Finding, Source, errors_of
-from ashep.config.starter import write_starter
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ashep.config.consistency import check
+    from ashep.config.editors import put_schemas
+    from ashep.config.files import (
+        Configuration,
+        Examined,
+        check_files,
+        examine,
+        load,
+        load_other,
+        read,
+        settings_in,
+        settled,
+    )
+    from ashep.config.findings import ConfigErrors, FileName, Finding, Source, errors_of
+    from ashep.config.starter import write_starter
 
 __all__ = [
     "ConfigErrors",
@@ -44,3 +48,16 @@ __all__ = [
     "settled",
     "write_starter",
 ]
+
+_PLACES = {
+    "check": "consistency", "put_schemas": "editors", "write_starter": "starter",
+    **dict.fromkeys(("ConfigErrors", "FileName", "Finding", "Source", "errors_of"), "findings"),
+}  # fmt: skip
+"""The modules that names are from; the others are from `files`."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: who only reads YAML (`nodes`) does not wait for the rules of policies."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'files')}"), name)

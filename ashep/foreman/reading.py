@@ -7,6 +7,7 @@ import socket
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from ashep.adapters import programs
+from ashep.config import nodes
 from ashep.core.policy.language import name_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, UsageError
@@ -85,13 +87,29 @@ def load_settings(environ: Mapping[str, str], home: Path) -> ForemanSettings:
     text = _text(file) if os.path.lexists(file) else ""
     if not text.strip():
         return ForemanSettings()
-    from ashep.config import read as read_settings  # a fifth of all that is imported, and many have no settings
+    settings = _right(text, file)
+    if settings is None:  # what is wrong is told by what takes a fifth of a second to import
+        from ashep.config import read as read_settings
 
-    settings = read_settings(ForemanSettings, text, file)
+        settings = read_settings(ForemanSettings, text, file)
     if (rules := settings.memory.rules) is None:
         return settings
     path = str(home / rules[2:] if rules.startswith("~/") else file.parent / rules)
     return settings.model_copy(update={"memory": settings.memory.model_copy(update={"rules": path})})
+
+
+def _right(text: str, file: Path) -> ForemanSettings | None:
+    """Read settings that have nothing wrong; None: somebody is to be told something."""
+    try:
+        root, problems = nodes.read(text, str(file))
+    except nodes.Unreadable:
+        return None
+    version = root.child("version")
+    if problems or root.value is None or not (version is None or type(version.value) is int):
+        return None
+    with suppress(ValidationError):
+        return ForemanSettings.model_validate_json(json.dumps(root.plain()))
+    return None
 
 
 def _text(file: Path) -> str:
