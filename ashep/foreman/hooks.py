@@ -196,9 +196,10 @@ class Desk:
             return "Nothing here can take a plan."
         return clean(self.redaction.text(await self.hand_over(decision.arguments)))
 
-    def wrong(self, what: str, error: BaseException) -> None:
-        """Write a mistake of ours into the log; nobody is stopped by it."""
+    def wrong(self, what: str, error: BaseException) -> str:
+        """Write what went wrong into the log, and give it in words; nobody is stopped by it."""
         self.say(clean(self.redaction.text(f"{what}: {type(error).__name__}: {error}"))[:1000])
+        return clean(self.redaction.text(f"{error}"))[:300] or type(error).__name__
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -235,8 +236,9 @@ def _route(desk: Desk, path: str, answer: Callable[[Payload], Awaitable[Mapping[
         try:
             return JSONResponse(await answer(payload))
         except Exception as error:
-            desk.wrong(path, error)
-            return JSONResponse({})
+            said = desk.wrong(path, error)
+            told = path == "/hook/user-prompt-submit"  # with each prompt, and not with all that comes of it
+            return JSONResponse({"systemMessage": f"ashep foreman does not keep this: {said}"} if told else {})
 
     return Route(path, endpoint, methods=["POST"])
 

@@ -108,7 +108,7 @@ class _Sitting:
         self._next: Relaunch | None = None
         self._told_to_end = 0
         self._restarts = deque[float](maxlen=RESTARTS)
-        self._logged, self._after = 0, list[str]()
+        self._logged, self._last, self._after = 0, "", list[str]()
 
     async def run(self) -> int:
         with ExitStack() as stack:
@@ -131,6 +131,8 @@ class _Sitting:
                     if self._child is not None:
                         await self._child.end()
                     group.cancel_scope.cancel()
+        if self._logged and not self._after:
+            self._after.append(f"{self._last}; all that went wrong stands in {self._seat.place.folder / LOG}")
         for line in self._after:
             self._seat.say(line)
         return code
@@ -293,10 +295,11 @@ class _Sitting:
         """Keep a line about what went wrong; the terminal is Claude Code's."""
         from ashep.adapters.clock import RealClock
 
+        self._last = clean(self._redaction.text(line))
         self._logged += 1
         if self._logged <= _LOGGED:
             with suppress(OSError), (self._seat.place.folder / LOG).open("a" if self._logged > 1 else "w") as log:
-                log.write(f"{RealClock().now():%Y-%m-%d %H:%M:%S} {clean(self._redaction.text(line))}\n")
+                log.write(f"{RealClock().now():%Y-%m-%d %H:%M:%S} {self._last}\n")
 
 
 def _own_text(seat: Seat) -> str:

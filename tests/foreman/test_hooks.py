@@ -158,8 +158,11 @@ async def test_a_mistake_of_ours_stops_nobody(tmp_path: Path) -> None:
         assert await here.prompt("two", "p-2") == {}
         assert await here.kept() == [("prompt", "one"), ("prompt", "two")]
         await to_thread.run_sync(here.desk.history.close)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType] - a History
-        assert await here.prompt("three", "p-3") == {}
-        assert len(here.log) == 3
+        (told,) = (await here.prompt("three", "p-3")).items()
+        assert told[0] == "systemMessage"
+        assert str(told[1]).startswith("ashep foreman does not keep this: ")
+        assert await here.tell("/hook/stop", prompt_id="p-3", last_assistant_message="done") == {}
+        assert len(here.log) == 4
         assert "no model  [redacted]" in here.log[0]
         assert "/hook/user-prompt-submit" in here.log[2]
 
