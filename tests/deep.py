@@ -77,7 +77,7 @@ def _killed() -> Iterator[tuple[str, Part]]:
 
 BENCHMARKS = (
     "commands", "policies", "scale", "issues", "idle", "labels", "landing", "verifier", "trees", "parallel",
-    "sandboxes", "kinds", "page", "tabs", "playback",
+    "sandboxes", "kinds", "page", "tabs", "playback", "foreman",
 )  # fmt: skip
 
 PARTS: dict[str, Part] = {
@@ -119,6 +119,10 @@ PARTS: dict[str, Part] = {
         "half an hour on the real tools: does anything grow?", (("tests.soak", "--real", "30m"),), r"\w+ real, .*",
     ),
     **dict(_killed()),
+    "foreman-killed": Part(
+        "the foreman, Claude Code, or both killed at 50 moments of a sitting", (("tests.foreman.killed",),),
+        r"\d+ moments; .*",
+    ),
     "race": Part(
         "four daemons on one database, and one that sleeps until its lease is gone",
         (
