@@ -6,6 +6,7 @@ Form is free: where the status stands, levels of headings, numbers, list marks, 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from textwrap import dedent
 from typing import NamedTuple
@@ -71,17 +72,24 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[P
 def with_criteria(path: str, story: bytes, known: Sequence[bytes]) -> bytes:
     """Give a story that has the criteria of none of the known ones those of the first, and else as it is.
 
-    Where they cannot be put back in one place, it is that one whole. Raises `Unreadable`.
+    Where they cannot be put back in one place, it is that one whole; a known one that nobody can read asks for nothing.
+    Raises `Unreadable`.
     """
-    wanted = [_criteria(path, one) for one in known]
-    if not wanted or not wanted[0] or _criteria(path, story) in wanted:
+    wanted = dict[bytes, list[str]]()
+    for one in known:
+        with suppress(Unreadable):
+            wanted.setdefault(one, _criteria(path, one))
+    if not wanted:
         return story
-    kept, place, source = Text.of(story), _place(story), _place(known[0])
+    first = next(iter(wanted))
+    if not wanted[first] or _criteria(path, story) in wanted.values():
+        return story
+    kept, place, source = Text.of(story), _place(story), _place(first)
     if place is None or source is None:
-        return known[0]
-    said = Text.of(known[0]).lines[source.start : source.stop]
+        return first
+    said = Text.of(first).lines[source.start : source.stop]
     mended = Text((*kept.lines[: place.start], *said, *kept.lines[place.stop :]), kept.bom).bytes
-    return mended if _criteria(path, mended) == wanted[0] else known[0]
+    return mended if _criteria(path, mended) == wanted[first] else first
 
 
 def _criteria(path: str, data: bytes) -> list[str]:

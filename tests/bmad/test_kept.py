@@ -200,6 +200,8 @@ def test_criteria_that_are_in_two_places_come_back_with_the_whole_file() -> None
     checked = before.replace(b"1. ", b"1. [x] ")
     assert with_criteria(NAME, checked, [before]) == checked, "whether one is checked off is no matter"
     assert with_criteria(NAME, after, [b"# Without any\n"]) == after
+    assert with_criteria(NAME, after, [b"\xff"]) == after, "who mends a file that nobody could read is not stopped"
+    assert with_criteria(NAME, after, [b"\xff", before]) == before, "who broke it before is none the better for it"
 
 
 def test_the_command_ends_with_one_where_something_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -177,3 +177,14 @@ def test_ten_thousand_entries_take_fifty_milliseconds() -> None:
         system_prompt(entries, Memory(), RULES)
         taken.append(time.process_time() - begin)
     assert min(taken) <= 0.05
+
+
+def test_a_template_with_the_places_that_the_guide_names_has_both_in_them() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "foreman.md").read_text()
+    places = re.findall(r"\{\{ .*? \}\}", guide)
+    assert len(places) == 2
+    own = f"FIRST\n{places[0]}\nTHEN\n{places[1]}\nLAST\n"
+    prompt = system_prompt([entry(1, "prompt", " mend it")], Memory(rules="own.md.j2"), own, resume="GO ON")
+    order = [prompt.index(word) for word in ("FIRST", "mend it", "THEN", "GO ON", "LAST")]
+    assert order == sorted(order)
+    assert prompt.count("mend it") == 1
