@@ -36,7 +36,7 @@ from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.journal.log import SIZES, Journal
 from ashep.journal.snapshots import beginning
-from ashep.prompt import Templates
+from ashep.prompt.templates import Templates
 from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.simulation.memory.tracker import MemoryTracker

@@ -22,9 +22,10 @@ from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes, Commit
-from ashep.prompt import Brief, Found, Kind, check_overrides, evidence_of, render
-from ashep.prompt.brief import ROLES, view
+from ashep.prompt.brief import ROLES, Brief, Found, Kind, evidence_of, view
 from ashep.prompt.fences import Fences, Foreign, tidy
+from ashep.prompt.templates import render
+from ashep.prompt.trials import check_overrides
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

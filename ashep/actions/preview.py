@@ -21,7 +21,8 @@ from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.choice import named_in
 from ashep.core.state.world import World
 from ashep.ports.tracker import IssueText, TrackerInfo
-from ashep.prompt import Brief, render, story_brief
+from ashep.prompt.brief import Brief, story_brief
+from ashep.prompt.templates import render
 
 
 @dataclass(frozen=True, slots=True)

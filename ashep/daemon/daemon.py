@@ -53,7 +53,7 @@ from ashep.ports.runner import Runner
 from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.ports.trees import Workspaces, WorkTree
-from ashep.prompt import Templates
+from ashep.prompt.templates import Templates
 
 Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable, and gives its hash."""

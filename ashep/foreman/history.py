@@ -12,15 +12,39 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock as Turn
+from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from ashep.core.text import clean
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed
-from ashep.foreman.entries import Entry, Kind
 from ashep.journal import paths
 from ashep.journal.lock import Lock, holder
 from ashep.redaction import Redaction
+
+Kind = Literal["prompt", "answer", "plan", "asked", "result", "restart", "topic", "cleared"]
+"""prompt, answer: of the person, of the main agent · plan: one that was accepted · asked, result: of a subagent ·
+restart, topic: the session was begun anew, because it was long, or because of a new topic · cleared: by the person."""
+
+
+class Entry(BaseModel):
+    """A thing said, as a line of `history.jsonl`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    """Derived from what was said where (session, prompt or tool call, kind): the same thing told twice stands once."""
+    at: AwareDatetime
+    session: str
+    """Claude's session."""
+    kind: Kind
+    text: str
+    """Redacted."""
+    agent: str = ""
+    """The kind of subagent that was asked."""
+    call: str = ""
+    """The tool call that ties a subagent's result to what it was asked."""
+
 
 FILES = ("history.2.jsonl", "history.1.jsonl", "history.jsonl")
 """Old first."""

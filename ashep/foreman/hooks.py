@@ -22,8 +22,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ashep.core.text import clean
-from ashep.foreman.entries import Entry
-from ashep.foreman.plugin import HEADER, bearer
+from ashep.foreman.history import Entry
+from ashep.foreman.launch import HEADER, bearer
 from ashep.foreman.rules import Decision, Payload, Relaunch, Seen, blocked, decide, part, text, why_long
 from ashep.foreman.settings import ForemanSettings
 from ashep.foreman.transcript import Growing
@@ -84,7 +84,7 @@ class Desk:
     hand_over: Callable[[str], Awaitable[str]] | None = None
     """What `/hand-over ARGUMENTS` answers."""
     web: _Web | None = None
-    """`ashep.foreman.web.tools.WebTools`."""
+    """`ashep.foreman.web.WebTools`."""
     morning: str = ""
     """What the person's first prompt carries; it may be set while the session runs, and is given once."""
     session: str = ""

@@ -16,8 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ashep.core.text import clean
 from ashep.errors import ConfigError
-from ashep.foreman.entries import Entry
-from ashep.foreman.history import since
+from ashep.foreman.history import Entry, since
 from ashep.foreman.settings import Memory
 
 SHIPPED = "ashep/foreman/rules.md.j2"

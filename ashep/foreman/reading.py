@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 import socket
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -15,17 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from ashep.adapters import programs
-from ashep.config import nodes
-from ashep.core.policy.language import name_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, UsageError
 from ashep.foreman import memory
-from ashep.foreman.entries import Entry, Kind
-from ashep.foreman.history import History, derived, read, since
-from ashep.foreman.settings import ForemanSettings, settings_file, worker_folder
+from ashep.foreman.history import Entry, History, Kind, derived, read, since
+from ashep.foreman.settings import ForemanSettings, load_settings, read_text, settings_file, worker_folder
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.views.times import local, stamp
@@ -41,8 +36,6 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("result", "tool_result", "subagent_result", "subagent-stop"), "result"),
 }
 """What kinds of entries are called elsewhere."""
-_WORKER = re.compile(r"[^./\s][^/\t\n]{0,63}(?<!\s)")
-_LARGEST = 512 * 1024  # bytes of settings, and of a template
 _SAYS = 30.0  # seconds for a program to say its version
 
 
@@ -62,74 +55,11 @@ class Place:
     """The rules, tried out."""
 
 
-def worker_name(given: str | None, environ: Mapping[str, str], directory: Path) -> str:
-    """Give the worker's name: what was given, else WORKER_NAME, else the name of the folder; raises `UsageError`."""
-    told = given if given is not None else environ.get("WORKER_NAME") or None
-    if told is None:
-        return directory.name if _is_worker(directory.name) else name_of(directory.name, "worker")
-    if not _is_worker(told):
-        raise UsageError(
-            f"{told!r} is no name of a worker: 64 characters at most, no slash, and no dot at its beginning"
-        )
-    return told
-
-
-def _is_worker(name: str) -> bool:
-    return _WORKER.fullmatch(name) is not None and clean(name) == name and len(os.fsencode(name)) < 256
-
-
-def load_settings(environ: Mapping[str, str], home: Path) -> ForemanSettings:
-    """Read the user's settings; the defaults where there is no such file. Raises `ConfigError` with file, line, key.
-
-    A template of the user's own is named by its whole path then.
-    """
-    file = settings_file(environ, home)
-    text = _text(file) if os.path.lexists(file) else ""
-    if not text.strip():
-        return ForemanSettings()
-    settings = _right(text, file)
-    if settings is None:  # what is wrong is told by what takes a fifth of a second to import
-        from ashep.config import read as read_settings
-
-        settings = read_settings(ForemanSettings, text, file)
-    if (rules := settings.memory.rules) is None:
-        return settings
-    path = str(home / rules[2:] if rules.startswith("~/") else file.parent / rules)
-    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"rules": path})})
-
-
-def _right(text: str, file: Path) -> ForemanSettings | None:
-    """Read settings that have nothing wrong; None: somebody is to be told something."""
-    try:
-        root, problems = nodes.read(text, str(file))
-    except nodes.Unreadable:
-        return None
-    version = root.child("version")
-    if problems or root.value is None or not (version is None or type(version.value) is int):
-        return None
-    with suppress(ValidationError):
-        return ForemanSettings.model_validate_json(json.dumps(root.plain()))
-    return None
-
-
-def _text(file: Path) -> str:
-    """Read a file of the user's, which may be a link."""
-    try:
-        if not file.is_file():
-            raise ConfigError("is not there, or is no file", file=file)
-        with file.open("rb") as content:
-            return content.read(_LARGEST).decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("is not UTF-8", file=file) from error
-
-
 def place_of(worker: str, environ: Mapping[str, str], home: Path) -> Place:
     """Find a worker's place; its name is valid (`worker_name`). Raises `ConfigError` for settings and template."""
     settings = load_settings(environ, home)
     rules = Path(settings.memory.rules) if settings.memory.rules else Path(__file__).with_name("rules.md.j2")
-    template = _text(rules)
+    template = read_text(rules)
     memory.check(template, settings.memory)
     folder = worker_folder(environ, home, worker)
     return Place(worker, folder, settings, settings_file(environ, home), environ, home, template)

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Literal, cast
 
 from ashep.core.text import clean
-from ashep.foreman.entries import Entry, Kind
-from ashep.foreman.plugin import CLEAR, HAND_OVER, NAME
+from ashep.foreman.history import Entry, Kind
+from ashep.foreman.launch import CLEAR, HAND_OVER, NAME
 from ashep.foreman.settings import Restart
 from ashep.foreman.transcript import Size
 

@@ -25,12 +25,10 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from ashep.core.text import clean
 from ashep.errors import DiskFailed, UsageError, ours
-from ashep.foreman.arguments import Given
 from ashep.foreman.child import VARIABLE, Child, Terminal, end_left
-from ashep.foreman.entries import Entry
-from ashep.foreman.history import History
+from ashep.foreman.history import Entry, History
+from ashep.foreman.launch import Given, write_plugin
 from ashep.foreman.memory import system_prompt
-from ashep.foreman.plugin import write_plugin
 from ashep.foreman.reading import Place
 from ashep.foreman.rules import Relaunch
 from ashep.foreman.settings import Restart
@@ -221,7 +219,7 @@ class _Sitting:
 
     async def _tell_of_the_night(self, desk: "Desk") -> None:
         if desk.settings.morning:
-            from ashep.foreman.morning import morning
+            from ashep.foreman.night import morning
 
             desk.morning = await morning(self._seat.directory, desk.now())
 
@@ -249,20 +247,20 @@ class _Sitting:
         from starlette.routing import Route
 
         from ashep.adapters.clock import RealClock
-        from ashep.foreman import hand_over, small_model
+        from ashep.foreman import endpoints, night
+        from ashep.foreman import web as tools
         from ashep.foreman.hooks import Desk, routes
-        from ashep.foreman.web import tools
 
         place, settings, directory = self._seat.place, self._settings, self._seat.directory
         web = tools.WebTools(settings, place.environ, directory, self._secret, self._redaction)
-        small = small_model.Small(settings.model, place.environ, directory) if settings.model else None
+        small = endpoints.Small(settings.model, place.environ, directory) if settings.model else None
 
         async def is_new_topic(recent: Sequence[Entry], prompt: str, timeout: float) -> bool:
-            return await small_model.is_new_topic(small, recent, prompt, timeout)
+            return await endpoints.is_new_topic(small, recent, prompt, timeout)
 
         async def handed(arguments: str) -> str:
-            plan = hand_over.plan_of(self._history.entries())
-            return await hand_over.command(hand_over.project_of(directory), plan, arguments, place.environ)
+            plan = night.plan_of(self._history.entries())
+            return await night.command(night.project_of(directory), plan, arguments, place.environ)
 
         class Server(uvicorn.Server):
             """A uvicorn that leaves signals to its program."""

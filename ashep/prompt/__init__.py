@@ -3,9 +3,3 @@
 Whatever a template says, the prompt names its run and holds the contract of the outcome, and what others wrote stands
 in fences. docs/prompts.md is the user's guide. Never: when a prompt is sent, or what follows from its answer.
 """
-
-from ashep.prompt.brief import Brief, Found, Kind, evidence_of, story_brief
-from ashep.prompt.templates import Templates, render, taken
-from ashep.prompt.trials import check_overrides
-
-__all__ = ["Brief", "Found", "Kind", "Templates", "check_overrides", "evidence_of", "render", "story_brief", "taken"]

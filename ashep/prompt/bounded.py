@@ -11,12 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 
-from jinja2 import BaseLoader, BytecodeCache, StrictUndefined, TemplateSyntaxError, Undefined, nodes
+from jinja2 import BaseLoader, BytecodeCache, StrictUndefined, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
 from jinja2.bccache import Bucket
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
+from ashep.errors import ConfigError
 from ashep.prompt.fences import Fenced, Fences, Foreign
+
+ENDING = ".md.j2"
+"""How the files of templates end."""
 
 BUDGET = 1_000_000
 """Characters, and a hundred for each pass of a loop, that one prompt may use up."""
@@ -134,6 +138,23 @@ class Language(SandboxedEnvironment):
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         """Foreign text is not looked into."""
         return not isinstance(obj, Foreign | Fenced) and super().is_safe_attribute(obj, attr, value)
+
+
+def explained(error: Exception, file: str) -> ConfigError:
+    """Say what a template's error is, and where; `file`: the template, where the error names no other."""
+    line = None
+    if isinstance(error, TemplateSyntaxError):
+        return ConfigError(error.message or "cannot be understood", file=error.filename or file, line=error.lineno)
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name == file or name.endswith(ENDING):
+            file, line = name, trace.tb_lineno
+        trace = trace.tb_next
+    message = f"there is no template {error}" if isinstance(error, TemplateNotFound) else str(error)[:300]
+    if isinstance(error, RecursionError):
+        message = "includes or extends itself"
+    return ConfigError(message or type(error).__name__, file=file, line=line)
 
 
 def _allowed(node: nodes.Node) -> bool:

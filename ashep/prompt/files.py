@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ashep.config import ConfigErrors, Configuration, Finding, load
 from ashep.core.policy.policies import Policies
-from ashep.prompt import Templates, check_overrides, taken
+from ashep.prompt.templates import Templates, taken
+from ashep.prompt.trials import check_overrides
 
 PROMPTS = "prompts"
 """Where the user's templates lie."""

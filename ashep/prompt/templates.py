@@ -9,15 +9,12 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import BaseLoader, Environment, TemplateNotFound, TemplateSyntaxError
+from jinja2 import BaseLoader, Environment, TemplateNotFound
 
 from ashep.errors import ConfigError
-from ashep.prompt.bounded import LONGEST, Language
+from ashep.prompt.bounded import ENDING, LONGEST, Language, explained
 from ashep.prompt.brief import Brief, Kind, view
 from ashep.prompt.fences import Fences, on_lines
-
-ENDING = ".md.j2"
-"""How the files of templates end."""
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
 """Each has a template of its own; a phase of such a name has none."""
@@ -78,7 +75,7 @@ def compiled(name: str, overrides: Overrides) -> None:
     except ConfigError:
         raise
     except Exception as error:  # as in _render
-        raise _told(error, name, overrides) from error
+        raise explained(error, str(_folder(overrides) / name)) from error
 
 
 class _Loader(BaseLoader):
@@ -177,22 +174,5 @@ def _render(brief: Brief, overrides: Overrides, name: str) -> str:
     except ConfigError:
         raise
     except Exception as error:  # whatever a template can raise, its author is to be told
-        raise _told(error, name, overrides) from error
+        raise explained(error, str(_folder(overrides) / name)) from error
     return on_lines(text).strip("\n") + "\n"
-
-
-def _told(error: Exception, name: str, overrides: Overrides) -> ConfigError:
-    """Say what a template's error is and where."""
-    file, line = str(_folder(overrides) / name), None
-    if isinstance(error, TemplateSyntaxError):
-        file, line = error.filename or file, error.lineno
-        return ConfigError(error.message or "cannot be understood", file=file, line=line)
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.endswith(ENDING):
-            file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-        trace = trace.tb_next
-    message = f"there is no template {error}" if isinstance(error, TemplateNotFound) else str(error)[:300]
-    if isinstance(error, RecursionError):
-        message = "includes or extends itself"
-    return ConfigError(message or type(error).__name__, file=file, line=line)

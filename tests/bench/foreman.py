@@ -13,7 +13,7 @@ import anyio
 import httpx
 
 from ashep.demo.model import Ask, ModelServer, Reply
-from ashep.foreman.entries import Entry, Kind
+from ashep.foreman.history import Entry, Kind
 from ashep.foreman.memory import system_prompt
 from ashep.foreman.reading import place_of
 from ashep.foreman.settings import ForemanSettings, Memory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.foreman.arguments import read, split
+from ashep.foreman.launch import read, split
 
 OURS = ["--plugin-dir", "P", "--append-system-prompt-file", "F"]
 

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from ashep.errors import AshepError
-from ashep.foreman.web.fetch import AGENT, LARGEST, Fetcher, is_public
+from ashep.foreman.fetch import AGENT, LARGEST, Fetcher, is_public
 from tests.foreman.serving import serving
 
 ARTICLE = (

@@ -18,8 +18,8 @@ from ashep.demo.model import Ask, ModelServer, Reply
 from ashep.demo.stage import Stage, ashep, script
 from ashep.demo.story import CALC, Edit, Part, part
 from ashep.errors import UsageError
-from ashep.foreman.entries import Entry
-from ashep.foreman.hand_over import MOST, at_the_terminal, command, hand_over, plan_of, proposed, read_plan, shown
+from ashep.foreman.history import Entry
+from ashep.foreman.night import MOST, at_the_terminal, command, hand_over, plan_of, proposed, read_plan, shown
 from ashep.redaction import Redaction
 from tests.conformance.trackers import Beads, BeadsWorld
 

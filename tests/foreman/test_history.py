@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.errors import AshepError, DiskFailed
-from ashep.foreman.entries import Entry, Kind
-from ashep.foreman.history import FILES, LONGEST, PROMPT, RECENT, History, WorkerBusy, read
+from ashep.foreman.history import FILES, LONGEST, PROMPT, RECENT, Entry, History, Kind, WorkerBusy, read
 from ashep.redaction import MARK, Redaction
 from tests import places
 
@@ -222,7 +221,7 @@ WRITER = """
 import os, signal, sys
 from datetime import datetime, UTC
 from pathlib import Path
-from ashep.foreman.entries import Entry
+from ashep.foreman.history import Entry
 from ashep.foreman.history import History, read
 from ashep.redaction import Redaction
 

@@ -14,8 +14,7 @@ from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream
 from starlette.applications import Starlette
 
-from ashep.foreman.entries import Entry
-from ashep.foreman.history import History, read
+from ashep.foreman.history import Entry, History, read
 from ashep.foreman.hooks import MAX_BODY, Desk, routes
 from ashep.foreman.rules import CONTINUE, Relaunch
 from ashep.foreman.settings import ForemanSettings, Restart

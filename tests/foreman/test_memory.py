@@ -13,7 +13,7 @@ import ashep.foreman
 from ashep.core.text import clean
 from ashep.errors import ConfigError
 from ashep.foreman import memory
-from ashep.foreman.entries import Entry, Kind
+from ashep.foreman.history import Entry, Kind
 from ashep.foreman.memory import system_prompt
 from ashep.foreman.settings import Memory
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.foreman.morning import morning
+from ashep.foreman.night import morning
 from ashep.store.picture import opened
 from ashep.store.reader import NAME
 
@@ -94,6 +94,6 @@ async def test_without_a_project_it_is_silent_and_with_a_broken_one_it_says_a_se
 
 
 async def test_it_ends_within_its_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.foreman.morning.BOUND", -1.0)  # its time is up before it begins
-    monkeypatch.setattr("ashep.foreman.morning._STEPS", 1)
+    monkeypatch.setattr("ashep.foreman.night.BOUND", -1.0)  # its time is up before it begins
+    monkeypatch.setattr("ashep.foreman.night._STEPS", 1)
     assert "cannot be read (OperationalError)" in await morning(project, end())

@@ -17,10 +17,9 @@ from starlette.applications import Starlette
 
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
-from ashep.foreman.entries import Entry
-from ashep.foreman.history import History
+from ashep.foreman.history import Entry, History
 from ashep.foreman.hooks import Desk, routes
-from ashep.foreman.plugin import AGENT, NAME, write_plugin
+from ashep.foreman.launch import AGENT, NAME, write_plugin
 from ashep.foreman.rules import CONTINUE, UNBEGUN, Relaunch
 from ashep.foreman.settings import ForemanSettings, Restart
 from ashep.redaction import Redaction

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from ashep.errors import ConfigError, UsageError
-from ashep.foreman import reading
-from ashep.foreman.entries import Entry, Kind
-from ashep.foreman.history import FILES, History, WorkerBusy, read
-from ashep.foreman.reading import Place, place_of, worker_name
+from ashep.foreman import reading, settings
+from ashep.foreman.history import FILES, Entry, History, Kind, WorkerBusy, read
+from ashep.foreman.reading import Place, place_of
+from ashep.foreman.settings import worker_name
 from ashep.redaction import MARK, Redaction
 
 NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_a_mistake_in_the_settings_is_said_with_its_place(tmp_path: Path, settin
 
 
 def test_without_settings_there_are_the_defaults_and_a_template_is_found_from_their_file(tmp_path: Path) -> None:
-    assert place(tmp_path).settings == reading.load_settings({}, tmp_path) == place(tmp_path, "\n").settings
+    assert place(tmp_path).settings == settings.load_settings({}, tmp_path) == place(tmp_path, "\n").settings
     (tmp_path / ".config" / "ashep" / "mine.md.j2").write_text("\n{{ nothing }}\n")
     with pytest.raises(ConfigError, match=r"\.config/ashep/mine\.md\.j2:2: 'nothing' is undefined"):
         place(tmp_path, "memory: {rules: mine.md.j2}\n")

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ashep.errors import AshepError, UsageError
+from ashep.foreman.endpoints import NOT_SET, Found, search, variables, where
 from ashep.foreman.settings import Search
-from ashep.foreman.web.search import NOT_SET, Found, search, variables, where
 from tests.foreman.serving import serving
 
 KEY = "a-key-of-ours-0123"

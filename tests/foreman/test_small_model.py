@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
 from ashep.errors import AshepError
-from ashep.foreman.entries import Entry
+from ashep.foreman.endpoints import Small, is_new_topic
+from ashep.foreman.history import Entry
 from ashep.foreman.settings import SmallModel
-from ashep.foreman.small_model import Small, is_new_topic
 from tests.foreman.serving import serving
 
 KEY = "a-key-of-ours-0123"

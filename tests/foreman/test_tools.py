@@ -19,9 +19,9 @@ from starlette.routing import Mount, Route
 
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.foreman.fetch import Fetcher
 from ashep.foreman.settings import ForemanSettings, SmallModel
-from ashep.foreman.web.fetch import Fetcher
-from ashep.foreman.web.tools import SHOWN, McpApp, WebTools, missing
+from ashep.foreman.web import SHOWN, McpApp, WebTools, missing
 from ashep.redaction import Redaction
 from tests.foreman.serving import serving
 
@@ -180,7 +180,7 @@ def test_without_the_extra_it_says_how_to_get_it_and_importing_the_tools_is_ligh
     assert missing() == ""
     script = """
 import sys
-import ashep.foreman.web.tools as tools
+import ashep.foreman.web as tools
 assert not {"mcp", "httpx", "trafilatura", "ashep.prompt"} & set(sys.modules)
 sys.modules.update(mcp=None, trafilatura=None, markdownify=None, bs4=None)
 import anyio, pathlib
@@ -192,7 +192,7 @@ async def send(message): said.append(message)
 scope = {"type": "http", "headers": [(b"authorization", b"Bearer s")]}
 anyio.run(app, scope, None, send)
 print(said[0]["status"], said[1]["body"].decode())
-from ashep.foreman.web import markdown
+from ashep.foreman import markdown
 assert markdown.markdown("<p>a page</p>") is None
 """
     done = subprocess.run(
@@ -206,7 +206,7 @@ def test_the_server_writes_nothing_on_the_persons_terminal(tmp_path: Path) -> No
     script = """
 import anyio, pathlib, sys
 from ashep.foreman.settings import ForemanSettings
-from ashep.foreman.web.tools import McpApp, WebTools
+from ashep.foreman.web import McpApp, WebTools
 async def main():
     app = McpApp(WebTools(ForemanSettings(), {}, pathlib.Path("/"), "s"))
     async with anyio.create_task_group() as group:

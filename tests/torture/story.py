@@ -19,7 +19,7 @@ from anyio._backends._asyncio import CancelScope  # its sets are walked in the o
 
 from ashep.core.facts.records import Entry
 from ashep.daemon.effects import execute
-from ashep.prompt import Brief
+from ashep.prompt.brief import Brief
 from tests.places import made as new_folder
 from tests.torture import disk
 from tests.torture.chaos import Dice, Kinds, without

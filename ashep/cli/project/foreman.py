@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from ashep.cli import screen
 from ashep.cli.commands import Json, app, example
 from ashep.errors import ProgramMissing, UsageError
-from ashep.foreman.arguments import read, split
+from ashep.foreman.launch import read, split
 
 if TYPE_CHECKING:
     from ashep.foreman.reading import Place
@@ -79,10 +79,10 @@ def foreman(
 
     Exit codes: Claude's; 2 where the words or the settings cannot be used, 3 where another one has this worker.
     """
-    from ashep.foreman import reading
+    from ashep.foreman import reading, settings
 
     directory, home = Path(context.obj or ".").absolute(), Path.home()
-    name = reading.worker_name(worker, os.environ, directory)
+    name = settings.worker_name(worker, os.environ, directory)
     asked = sum((print_prompt, history, clear, doctor, take_over, hand_over))
     if asked > 1:
         raise UsageError("one of --print-prompt, --history, --clear, --doctor, --take-over and --hand-over at a time")
@@ -154,15 +154,15 @@ def _take_over(place: "Place") -> None:
 
 
 def _hand_over(place: "Place", directory: Path, file: str | None, *, yes: bool) -> int:
-    from ashep.foreman import hand_over, history
+    from ashep.foreman import history, night
     from ashep.redaction import Redaction, guessed
 
     if file is None:
-        plan = hand_over.plan_of(history.read(place.folder).entries)
+        plan = night.plan_of(history.read(place.folder).entries)
     else:
-        plan = hand_over.read_plan(Path(file), Redaction(tuple(guessed(os.environ))))
+        plan = night.read_plan(Path(file), Redaction(tuple(guessed(os.environ))))
     confirm = typer.confirm if sys.stdin.isatty() else None
-    project = hand_over.project_of(directory)
+    project = night.project_of(directory)
     return anyio.run(
-        partial(hand_over.at_the_terminal, project, plan, os.environ, yes=yes, say=screen.say, confirm=confirm)
+        partial(night.at_the_terminal, project, plan, os.environ, yes=yes, say=screen.say, confirm=confirm)
     )

@@ -36,7 +36,7 @@ from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
 from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
-from ashep.prompt import render
+from ashep.prompt.templates import render
 
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""

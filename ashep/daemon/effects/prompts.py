@@ -20,7 +20,8 @@ from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
 from ashep.ports.runners import Runners
 from ashep.ports.tracker import IssueText, Tracker
-from ashep.prompt import Brief, Found, Templates, evidence_of, render, story_brief
+from ashep.prompt.brief import Brief, Found, evidence_of, story_brief
+from ashep.prompt.templates import Templates, render
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""

@@ -32,7 +32,7 @@ from ashep.foreman.settings import ForemanSettings
 from ashep.redaction import Redaction
 
 if TYPE_CHECKING:
-    from ashep.foreman.web.fetch import Fetcher, Page
+    from ashep.foreman.fetch import Fetcher, Page
     from ashep.prompt.fences import Fences
 
 SHOWN = 50_000
@@ -88,7 +88,7 @@ class WebTools:
     async def search(self, query: str) -> str:
         """Give what a search found, fenced; or a sentence that says why there is nothing. Raises nothing."""
         await anyio.to_thread.run_sync(self.warm)
-        from ashep.foreman.web.search import search, where
+        from ashep.foreman.endpoints import search, where
 
         try:
             self._tells_nothing(query)
@@ -104,8 +104,8 @@ class WebTools:
     async def fetch(self, url: str, question: str = "") -> str:
         """Give a page as markdown, or what the small model answers about it, fenced; or why not. Raises nothing."""
         await anyio.to_thread.run_sync(self.warm)
-        from ashep.foreman.web.fetch import Fetcher
-        from ashep.foreman.web.search import variables
+        from ashep.foreman.endpoints import variables
+        from ashep.foreman.fetch import Fetcher
 
         try:
             self._tells_nothing(url)
@@ -128,7 +128,7 @@ class WebTools:
         return self._with(page, self._page(page, page.text))
 
     async def _asked(self, page: "Page", question: str) -> str:
-        from ashep.foreman.small_model import Small
+        from ashep.foreman.endpoints import Small
 
         assert self._settings.model is not None
         small = Small(self._settings.model, self._environ, self._folder)
@@ -137,8 +137,8 @@ class WebTools:
 
     def warm(self) -> None:
         """Import what the tools need, in a thread, while nobody waits for it."""
-        for name in ("fetch", "search"):
-            import_module(f"ashep.foreman.web.{name}")
+        for name in ("fetch", "endpoints"):
+            import_module(f"ashep.foreman.{name}")
         self._fenced("", 1, "nothing")
 
     def _tells_nothing(self, text: str) -> None:

@@ -29,8 +29,8 @@ import httpx
 from ashep.adapters import programs
 from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
-from ashep.foreman.small_model import ask, at
-from ashep.foreman.web import markdown
+from ashep.foreman import markdown
+from ashep.foreman.endpoints import ask, at
 
 AGENT = "agent-shepherd"
 LARGEST = 5 * 1024 * 1024
