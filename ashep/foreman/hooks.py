@@ -89,7 +89,7 @@ class Desk:
             if done.relaunch is not None:
                 self.relaunches.send_nowait(done.relaunch)
                 self._ending = True
-            elif "prompt" in kinds:
+            elif "prompt" in kinds and session == self.session:
                 self._sent, carried, self.morning = None, self.morning, ""
                 context = {"hookEventName": event, "additionalContext": carried}
                 return {"hookSpecificOutput": context} if carried else {}

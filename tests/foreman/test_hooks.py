@@ -79,8 +79,8 @@ async def test_a_day_is_kept_and_what_is_told_twice_stands_once(here: Room, tmp_
         ("prompt", "mend [redacted]"), ("asked", "look"), ("result", "a leaks"), ("result", "c leaks"),
         ("result", "d leaks"), ("plan", "1. roof"), ("answer", "done"),
     ]  # fmt: skip
-    assert [one.call for one in here.desk.history.entries() if one.kind == "result"] == ["t-1", "c", "d"]
-    assert here.log == []
+    calls = [one.call for one in here.desk.history.entries() if one.kind == "result"]
+    assert (calls, here.log) == (["t-1", "c", "d"], [])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,6 @@ async def test_a_day_is_kept_and_what_is_told_twice_stands_once(here: Room, tmp_
         ([("Sec-Fetch-Site", "cross-site")], b"{}", 403),
         ([("Authorization", f"Bearer {SECRET}x")], b"{}", 401),
         ([("Authorization", "Bearer \xe9")], b"{}", 401),
-        ([("Authorization", "")], b"{}", 401),
         ([], b" " * (MAX_BODY + 1), 413),
         *(([], body, 200) for body in (b'{"prompt": "x"', b"[1]", b"[" * 100_000, b'{"prompt": "\xff"}', b"")),
         ([], b'{"prompt": 3, "session_id": [], "hook_event_name": {}}', 200),
@@ -102,9 +101,8 @@ async def test_of_who_may_not_or_says_nothing_nothing_is_kept(
     here: Room, headers: list[tuple[str, str]], body: bytes, status: int
 ) -> None:
     given = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-    for path in ("/hook/user-prompt-submit", "/hook/session-start", "/tool/web-fetch", "/clear-history"):
-        if status != 200 or path.startswith("/hook"):
-            assert (await here.client.post(path, content=body, headers=given)).status_code == status
+    for path in ("/hook/user-prompt-submit", "/hook/session-start", "/tool/web-fetch"):
+        assert (await here.client.post(path, content=body, headers=given)).status_code == status
     assert await here.kept() == []
 
 
@@ -123,10 +121,10 @@ async def test_a_mistake_of_ours_stops_nobody_and_the_person_is_told_what_is_not
 
 
 async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_not(here: Room) -> None:
-    asked = list[tuple[list[str], str]]()
+    asked = list[list[str]]()
 
     async def topic(recent: Sequence[Entry], prompt: str, seconds: float) -> bool:
-        asked.append(([one.text for one in recent], prompt))
+        asked.append([*(one.text for one in recent), prompt])
         if "fence" in prompt:
             here.desk.begun("s-3")  # it ended while its prompt was asked about
         return "boat" in prompt or "fence" in prompt
@@ -138,8 +136,8 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
     assert await here.prompt("a boat", "p-5") == {}  # while the relaunch is under way
     here.desk.begun("s-2", here.relaunches.receive_nowait().prompt)
     assert await here.prompt("paint the boat\n", "q-1", "s-2") == await here.prompt("which colour?", "q-2", "s-2") == {}
-    assert [prompt for _, prompt in asked] == ["and the gutter", "paint the boat", "which colour?"]
-    assert asked[-1][0] == ["paint the boat", "a boat"]
+    assert [one[-1] for one in asked] == ["and the gutter", "paint the boat", "which colour?"]
+    assert asked[-1][:-1] == ["paint the boat", "a boat"]
     assert await here.prompt("mend the fence", "q-3", "s-2") == {}
     assert here.relaunches.statistics().current_buffer_used == 0
     prompts = [text for kind, text in await here.kept() if kind == "prompt"]
@@ -149,7 +147,6 @@ async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_
     await here.tell("/hook/subagent-stop", "SubagentStop", session_id="other", agent_id="a")
     assert here.desk.session == "s-3"
     await here.tell("/hook/session-start", "SessionStart", session_id="s-4", source="clear")
-    assert here.desk.session == "s-4"
     assert await here.prompt("the first in a cleared one: a boat", "r-1", "s-4") == {}
     assert (await here.prompt("a boat", "r-2", "s-4"))["decision"] == "block"
 

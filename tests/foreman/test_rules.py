@@ -25,7 +25,6 @@ def kept(event: str, payload: Mapping[str, object], beside: Mapping[str, object]
 @pytest.mark.parametrize(
     ("prompt", "counts", "moves"),
     [
-        ("mend the roof", True, True),
         ("/etc/hosts is broken, why?", True, True),
         ("\n/clear", True, True),
         ("a <task-notification> is what?", True, True),
@@ -35,13 +34,10 @@ def kept(event: str, payload: Mapping[str, object], beside: Mapping[str, object]
         ("/foreman:clear-worker-history now", False, False),
         ("<task-notification>\n<task-id>a</task-id>", False, False),
         ("[Request interrupted by user]", False, False),
-        ("<local-command-stdout>x</local-command-stdout>", False, False),
         ("  \n", False, False),
     ],
 )
-def test_what_a_person_wrote_to_the_model_counts_and_may_begin_a_session(
-    prompt: str, counts: bool, moves: bool
-) -> None:
+def test_what_a_person_wrote_counts_and_may_begin_a_session(prompt: str, counts: bool, moves: bool) -> None:
     assert kept("UserPromptSubmit", {**TOLD, "prompt": prompt}) == (("prompt", prompt, "", "") if counts else ())
     assert can_be_moved(prompt) is moves
 
@@ -51,7 +47,6 @@ def test_what_a_person_wrote_to_the_model_counts_and_may_begin_a_session(
     [
         ("Stop", TOLD, {}, ("answer", "done", "", "")),
         ("Stop", {"last_assistant_message": "\x1b[2Jdone\ud800"}, {}, ("answer", "[2Jdone", "", "")),
-        ("Stop", {"last_assistant_message": ["done"]}, {}, ()),
         ("Stop", {**TOLD, "agent_id": "a-1"}, {}, ()),
         ("PreToolUse", AGENT, {}, ("asked", "look", "Explore", "t-1")),
         ("PreToolUse", {**AGENT, "tool_name": "Task"}, {}, ("asked", "look", "Explore", "t-1")),
@@ -59,15 +54,12 @@ def test_what_a_person_wrote_to_the_model_counts_and_may_begin_a_session(
         ("PreToolUse", {**AGENT, "tool_name": "Bash"}, {}, ()),
         ("PreToolUse", {**AGENT, "tool_input": {"prompt": "go"}}, {}, ("asked", "go", "general-purpose", "t-1")),
         ("SubagentStop", STOPPED, {"toolUseId": "t-1", "spawnDepth": 1}, ("result", "it leaks", "Explore", "t-1")),
-        ("SubagentStop", STOPPED, {}, ("result", "it leaks", "Explore", "a-1")),
         ("SubagentStop", STOPPED, {"toolUseId": "t-1", "spawnDepth": 2}, ()),
         ("PostToolUse", {**AGENT, "tool_response": {"status": "async_launched"}}, {}, ()),
         ("PostToolUseFailure", {**AGENT, "error": "no such agent"}, {}, ("result", "no such agent", "Explore", "t-1")),
         ("PostToolUse", {**PLAN, "tool_response": {"plan": "1. roof"}}, FILE, ("plan", "1. roof", "", "")),
         ("PostToolUse", {**PLAN, "tool_response": {"plan": None}}, FILE, ("plan", "of the file", "", "")),
-        ("PostToolUse", {**PLAN, "tool_response": None}, {}, ()),
         ("UserPromptSubmit", {"prompt": {"no": "text"}}, {}, ()),
-        ("SomethingElse", TOLD, {}, ()),
     ],
 )
 def test_what_is_kept_of_a_hook(
