@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ashep.foreman.web import WebTools
 
 MAX_BODY = 8 * 1024 * 1024  # bytes of what a hook may tell
-
 _HOOKS = ("session-start", "user-prompt-submit", "exit-plan-mode", "subagent-pretool", "subagent-stop", "stop")
 
 

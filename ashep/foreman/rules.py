@@ -15,8 +15,9 @@ from ashep.foreman.settings import Restart
 Payload = Mapping[str, object]
 
 CONTINUE = (
-    "Continue with what was under way: what was said before this session stands in your memory. Whatever was asked of "
-    "a subagent and has no result there was not begun, or not finished: look, and ask for it again if it is needed."
+    "Continue with what was under way: this session was begun anew, and what was said before stands in your memory. "
+    "Whatever was asked of a subagent and has no result there was not begun, or not finished: look at what is there, "
+    "and ask for it again if it is still needed."
 )
 """The prompt of a session that goes on where another one grew too long."""
 
