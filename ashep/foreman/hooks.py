@@ -1,299 +1,198 @@
-"""The endpoints that Claude Code's hooks call: who may, what they hear, and that what was said is kept before that.
-
-Whatever goes wrong here lets Claude Code go on: a mistake of ours is a line in the wrapper's log, and never a prompt
-that is stopped.
+"""The endpoints that Claude Code's hooks call: what was said is kept before they are answered, and nothing that goes
+wrong here stops a prompt.
 """
+
+from __future__ import annotations
 
 import hmac
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 from anyio.streams.memory import MemoryObjectSendStream
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from ashep.core.text import clean
-from ashep.foreman.history import Entry
-from ashep.foreman.launch import HEADER, bearer
-from ashep.foreman.rules import Decision, Payload, Relaunch, Seen, blocked, decide, part, text, why_long
+from ashep.foreman.history import Entry, History
+from ashep.foreman.launch import CLEAR, HAND_OVER, HEADER, NAME, bearer
+from ashep.foreman.rules import Decision, Payload, Relaunch, Size, can_be_moved, decide, part, said, text, why_long
 from ashep.foreman.settings import ForemanSettings
-from ashep.foreman.transcript import Growing
 from ashep.guard import refusal
 from ashep.journal import paths
 from ashep.redaction import Redaction
 
-Topic = Callable[[Sequence[Entry], str, float], Awaitable[bool]]
-"""Whether a prompt begins a new topic, by the recent entries, within so many seconds: unsure, slow or failing is no."""
+if TYPE_CHECKING:
+    from ashep.foreman.web import WebTools
 
-MAX_BODY = 8 * 1024 * 1024
-"""Bytes of what a hook may tell."""
-
-_FILE = 1024 * 1024  # bytes of a file that is read for a hook
-
-_EVENTS = {
-    "/hook/session-start": ("SessionStart",),
-    "/hook/user-prompt-submit": ("UserPromptSubmit", "UserPromptExpansion"),
-    "/hook/exit-plan-mode": ("PostToolUse",),
-    "/hook/subagent-pretool": ("PreToolUse",),
-    "/hook/subagent-stop": ("SubagentStop", "PostToolUse", "PostToolUseFailure"),
-    "/hook/stop": ("Stop",),
-}
-"""What each endpoint is told of; the first, where the payload does not say."""
-
-_ONCE = frozenset({"host", "origin", "sec-fetch-site", HEADER.lower()})
-
-
-class _History(Protocol):
-    def append(self, entry: Entry) -> bool: ...
-    def entries(self) -> Sequence[Entry]: ...
-    def recent(self) -> Sequence[Entry]: ...
-    def clear(self, at: datetime, session: str) -> object: ...
-
-
-class _Web(Protocol):
-    async def search(self, query: str) -> str: ...
-    async def fetch(self, url: str, question: str = "") -> str: ...
+MAX_BODY = 8 * 1024 * 1024  # bytes of what a hook may tell
+_HOOKS = ("session-start", "user-prompt-submit", "exit-plan-mode", "subagent-pretool", "subagent-stop", "stop")
 
 
 @dataclass
 class Desk:
     """What one wrapper has, and what its hooks write in."""
 
-    history: _History
-    """`ashep.foreman.history.History`."""
+    history: History
     redaction: Redaction
     settings: ForemanSettings
     secret: str
-    """That of this start: who does not bring it is told nothing."""
     relaunches: MemoryObjectSendStream[Relaunch]
-    """A buffer of one is enough: nothing is sent again before `begun` says that the last one is done."""
+    """A buffer of one is enough: nothing is sent again before `begun`."""
     now: Callable[[], datetime]
     say: Callable[[str], None]
     """The wrapper's log."""
-    is_new_topic: Topic | None = None
-    """None: there is no small model."""
+    is_new_topic: Callable[[Sequence[Entry], str, float], Awaitable[bool]] | None = None
+    """Whether a prompt begins a new topic, by the recent entries, within so many seconds."""
     hand_over: Callable[[str], Awaitable[str]] | None = None
-    """What `/hand-over ARGUMENTS` answers."""
-    web: _Web | None = None
-    """`ashep.foreman.web.WebTools`."""
+    web: WebTools | None = None
     morning: str = ""
-    """What the person's first prompt carries; it may be set while the session runs, and is given once."""
+    """What the person's next prompt carries; it may be set while the session runs."""
     session: str = ""
     """The main agent's session now: it follows `/clear` and `/resume`."""
-    _sent: str = ""
-    _first: bool = True
+    _sent: str | None = ""  # the prompt that the session was begun with, if any, until one comes; then None
+    _turn: str = ""  # the id of the last prompt
     _ending: bool = False
-    _worked: bool = True
-    _starts: int = 0
-    _prompt: str = ""
-    _transcript: Growing | None = None
-    _turn: anyio.Lock = field(default_factory=anyio.Lock)
+    _fresh: bool = False  # nothing was done since it was begun anew: to do so again would change nothing
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     def begun(self, session: str, sent: str = "") -> None:
-        """Say that a child is started (anew), with this session if it is known, and with this prompt if it gets one.
-
-        Called right before each start. The first prompt is not asked about, and one that we sent is not kept twice.
-        """
+        """Say, before each start of a child, which session it has, if that is known, and which prompt it is sent."""
         self.session, self._sent = session, sent
-        self._first, self._worked, self._ending = True, not self._ending, False
-        self._starts += 1
+        self._fresh, self._ending = self._ending, False
 
-    async def hear(self, event: str, payload: Payload) -> Mapping[str, object]:
+    async def hear(self, event: str, payload: Payload) -> Payload:
         """Take in what a hook tells, and give what it is answered; then what was said is kept."""
-        session = text(payload, "session_id")
-        if session and session != self.session and not text(payload, "agent_id"):
-            self._first = self._first or bool(self.session)  # nothing else says that there was a `/clear`
-            self.session = session
-        starts = self._starts
-        async with self._turn:
-            decision = decide(event, payload, await to_thread.run_sync(self._look, event, payload))
-            if not decision.command and not decision.ask_topic:
-                return await self._carry_out(decision, payload)
-        if decision.command:
-            return blocked(await self._obey(decision))
-        topic = await self._asks(text(payload, "prompt"))
-        async with self._turn:
-            seen = await to_thread.run_sync(self._look, event, payload)
-            # a session that was begun anew while we asked knows nothing of this prompt
-            decision = decide(event, payload, replace(seen, topic=topic and starts == self._starts))
-            return await self._carry_out(decision, payload)
+        session, prompt, turn = (text(payload, name) for name in ("session_id", "prompt", "prompt_id"))
+        if session not in ("", self.session) and not text(payload, "agent_id"):
+            self.session, self._sent = session, self._sent or ""  # nothing else tells of a `/clear` [75]
+        if event == "UserPromptExpansion":
+            return await self._obey(text(payload, "command_name"), text(payload, "command_args"))
+        if event == "UserPromptSubmit" and self._sent and prompt.strip() == self._sent.strip():
+            self._sent, self._turn = None, turn
+            return {}  # it is kept since it was blocked, and CONTINUE is nobody's
+        turns = event == "UserPromptSubmit" and await self._turns(prompt, turn)
+        async with self._lock:
+            topic = turns and not self._ending and session == self.session  # it was not begun anew while we asked
+            done = await to_thread.run_sync(self._keep, event, payload, topic)
+            kinds = {entry.kind for entry in done.entries}
+            self._turn = turn or self._turn
+            self._fresh = self._fresh and not kinds & {"prompt", "asked"}
+            if done.relaunch is not None:
+                self.relaunches.send_nowait(done.relaunch)
+                self._ending = True
+            elif "prompt" in kinds and session == self.session:
+                self._sent, carried, self.morning = None, self.morning, ""
+                context = {"hookEventName": event, "additionalContext": carried}
+                return {"hookSpecificOutput": context} if carried else {}
+            return done.answer
 
-    async def clear(self) -> int:
-        """Clear the history, and say how many entries no session is told of any more."""
-        async with self._turn:
-            count = len(self.history.entries())
-            await to_thread.run_sync(self.history.clear, self.now(), self.session)
-        return count
-
-    def _look(self, event: str, payload: Payload) -> Seen:
-        """Give what is known, with what stands on the disk about this."""
-        seen = Seen(
-            self.session, self.now(), self._first, self._sent, self._prompt, self._ending,
-            topics=self.settings.topics and self.is_new_topic is not None,
-        )  # fmt: skip
-        if event == "SubagentStop":
-            about = _about(Path(text(payload, "agent_transcript_path").removesuffix(".jsonl") + ".meta.json"))
-            depth = about.get("spawnDepth")
-            return replace(seen, call=text(about, "toolUseId"), nested=isinstance(depth, int) and depth > 1)
-        if event == "PreToolUse" and not text(payload, "agent_id") and self._worked:
-            file = Path(text(payload, "transcript_path"))
-            if self._transcript is None or self._transcript.file != file:
-                self._transcript = Growing(file)
-            return replace(seen, long=why_long(self._transcript.size(), self.settings.restart))
-        if event in ("PostToolUse", "PostToolUseFailure"):
-            call = text(payload, "tool_use_id")
-            told = any(one.kind == "result" and one.call == call for one in self.history.entries())
-            answer = part(payload, "tool_response")
-            plan = "" if text(answer, "plan") else _read(Path(text(answer, "filePath"))).decode(errors="replace")
-            return replace(seen, told=told, plan=plan)
-        return seen
-
-    async def _asks(self, prompt: str) -> bool:
-        assert self.is_new_topic is not None
-        seconds = self.settings.topic_timeout
+    async def _turns(self, prompt: str, turn: str) -> bool:
+        """Ask whether a new topic begins with a prompt: not with a first one, nor with one to a turn that runs [73]."""
+        follows = self._sent is None and not self._ending and (not turn or turn != self._turn)
+        if self.is_new_topic is None or not (self.settings.topics and follows and can_be_moved(prompt)):
+            return False
+        asked = self.history.recent(), self.redaction.text(prompt), self.settings.topic_timeout
         try:
-            with anyio.move_on_after(seconds + 1):  # it keeps the time itself; this is for one that does not
-                return await self.is_new_topic(self.history.recent(), self.redaction.text(prompt), seconds) is True
+            return await self.is_new_topic(*asked)
         except Exception as error:
             self.wrong("asking for a new topic", error)
-        return False
+            return False
 
-    async def _carry_out(self, decision: Decision, payload: Payload) -> Mapping[str, object]:
-        """Keep, tell of a relaunch, answer. Where it cannot be kept, nothing is stopped for its sake."""
-        for entry in decision.entries:
-            await to_thread.run_sync(self.history.append, entry)
-        if decision.prompted:
-            self._first, self._sent = False, ""
-        self._worked = self._worked or decision.worked
-        self._prompt = text(payload, "prompt_id") or self._prompt
-        if decision.relaunch is not None:
-            self.relaunches.send_nowait(decision.relaunch)
-            self._ending = True
-        if decision.worked and decision.prompted and self.morning:
-            told, self.morning = self.morning, ""
-            carried = {"hookEventName": "UserPromptSubmit", "additionalContext": told}
-            return {**decision.answer, "hookSpecificOutput": carried}
-        return decision.answer
+    def _keep(self, event: str, payload: Payload, topic: bool) -> Decision:
+        """Keep what was said, on the disk, and give what is done about it."""
+        beside: Payload = {"plan": _read(text(part(payload, "tool_response"), "filePath")).decode(errors="replace")}
+        if event == "SubagentStop":
+            from ashep.adapters.claude.lines import event_of  # as below
 
-    async def _obey(self, decision: Decision) -> str:
-        """Do what a command of ours asks for, and say what came of it: no model is asked."""
-        if decision.command == "clear":
-            count = await self.clear()
-            return (
-                f"The history is cleared: no session that begins from now on is told of the {count} entries before "
-                "this. The one that runs still knows what it was told; `ashep foreman --history` shows them all."
-            )
-        if self.hand_over is None:
-            return "Nothing here can take a plan."
-        return clean(self.redaction.text(await self.hand_over(decision.arguments)))
+            notes = _read(text(payload, "agent_transcript_path").removesuffix(".jsonl") + ".meta.json")
+            beside = event_of(notes) or {}
+        entry = said(event, payload, beside, text(payload, "session_id") or self.session, self.now())
+        if entry is None:
+            return Decision()
+        long = ""
+        if entry.kind == "asked" and not self._fresh:
+            long = why_long(size_of(Path(text(payload, "transcript_path"))), self.settings.restart)
+        done = decide(entry, topic=topic, ending=self._ending, long=long)
+        for one in done.entries:
+            self.history.append(one)
+        return done
 
-    def wrong(self, what: str, error: BaseException) -> str:
+    async def _obey(self, command: str, arguments: str) -> Payload:
+        if command == f"{NAME}:{CLEAR}":
+            await to_thread.run_sync(self.history.clear, self.now(), self.session)
+            reason = "The history is cleared from the next session on; this one still knows what it was told."
+        elif command == f"{NAME}:{HAND_OVER}" and self.hand_over is not None:
+            reason = clean(self.redaction.text(await self.hand_over(arguments)))
+        else:
+            return {}
+        return {"decision": "block", "reason": reason}
+
+    def wrong(self, what: str, error: Exception) -> str:
         """Write what went wrong into the log, and give it in words; nobody is stopped by it."""
-        self.say(clean(self.redaction.text(f"{what}: {type(error).__name__}: {error}"))[:1000])
-        return clean(self.redaction.text(f"{error}"))[:300] or type(error).__name__
+        words = clean(self.redaction.text(f"{what}: {type(error).__name__}: {error}"))[:1000]
+        self.say(words)
+        return words
+
+
+def size_of(file: Path) -> Size:
+    """Give the size of a transcript: of `user` and `assistant` records, since a short prompt makes 150 kB more [22]."""
+    from ashep.adapters.claude.lines import Lines, event_of, number, part  # half a second: not at the start
+
+    held, size = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), Size()
+    for _, line in Lines(file):
+        event = event_of(line) or {}
+        if event.get("type") in ("user", "assistant") and event.get("isSidechain") is not True:
+            tokens = round(sum(number(part(part(event, "message"), "usage"), name) for name in held))
+            size = Size(size.bytes + len(line) + 1, tokens or size.tokens)
+    return size
 
 
 def routes(desk: Desk) -> list[Route]:
-    """Give the endpoints: `/hook/…`, `/tool/…`, `/clear-history`."""
+    """Give the endpoints: `/hook/…`, `/clear-history`, and `/tool/…` where there are web tools."""
     desk.redaction.add(desk.secret)
+    answers: dict[str, Callable[[Payload], Awaitable[object]]] = {
+        **{f"/hook/{name}": lambda told: desk.hear(text(told, "hook_event_name"), told) for name in _HOOKS},
+        "/clear-history": lambda _: desk.hear("UserPromptExpansion", {"command_name": f"{NAME}:{CLEAR}"}),
+    }
+    if (web := desk.web) is not None:
+        answers["/tool/web-search"] = lambda told: web.search(text(told, "query"))
+        answers["/tool/web-fetch"] = lambda told: web.fetch(text(told, "url"), text(told, "question"))
 
-    def hook(path: str, events: tuple[str, ...]) -> Route:
-        async def heard(payload: Payload) -> Mapping[str, object]:
-            event = text(payload, "hook_event_name") or events[0]
-            return await desk.hear(event, payload) if event in events else {}
-
-        return _route(desk, path, heard)
-
-    async def search(told: Payload) -> Mapping[str, object]:
-        return {"result": await desk.web.search(text(told, "query"))} if desk.web else _NO_WEB
-
-    async def fetch(told: Payload) -> Mapping[str, object]:
-        page = text(told, "url"), text(told, "question") or text(told, "prompt")
-        return {"result": await desk.web.fetch(*page)} if desk.web else _NO_WEB
-
-    async def clear(_: Payload) -> Mapping[str, object]:
-        return {"cleared": await desk.clear()}
-
-    others = {"/tool/web-search": search, "/tool/web-fetch": fetch, "/clear-history": clear}
-    return [*map(hook, _EVENTS, _EVENTS.values()), *(_route(desk, path, one) for path, one in others.items())]
-
-
-def _route(desk: Desk, path: str, answer: Callable[[Payload], Awaitable[Mapping[str, object]]]) -> Route:
-    """Make an endpoint: who asks is judged by the head of the request, before anything else of it is looked at."""
-
-    async def endpoint(request: Request) -> Response:
-        _judge(desk, request)
-        payload = await _body(request)
+    async def endpoint(request: Request) -> JSONResponse:
+        head, path = request.headers, request.url.path
+        if any(len(head.getlist(name)) > 1 for name in ("host", "origin", "sec-fetch-site", HEADER)):
+            return JSONResponse({"error": "a header comes twice"}, 400)
+        refused = refusal(request.method, dict(head))  # before anything else of it is looked at
+        if refused is not None:
+            return JSONResponse({"error": refused.why}, refused.status)
+        if not hmac.compare_digest(head.get(HEADER, "").encode(), bearer(desk.secret).encode()):
+            return JSONResponse({"error": "not with this secret"}, 401)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                return JSONResponse({"error": "too long"}, 413, {"connection": "close"})
         try:
-            return JSONResponse(await answer(payload))
+            done = await answers[path](json.loads(body))
+            return JSONResponse({"result": done} if isinstance(done, str) else done)
         except Exception as error:
-            said = desk.wrong(path, error)
-            told = path == "/hook/user-prompt-submit"  # with each prompt, and not with all that comes of it
-            return JSONResponse({"systemMessage": f"ashep foreman does not keep this: {said}"} if told else {})
+            words = f"ashep foreman does not keep this: {desk.wrong(path, error)}"
+            each = path == "/hook/user-prompt-submit"  # with each prompt, and not with all that comes of it
+            return JSONResponse({"systemMessage": words} if each else {})
 
-    return Route(path, endpoint, methods=["POST"])
-
-
-def _judge(desk: Desk, request: Request) -> None:
-    twice = [name for name, count in Counter(request.headers.keys()).items() if count > 1 and name in _ONCE]
-    if twice:
-        raise HTTPException(400, f"{min(twice)} is given twice")
-    if (refused := refusal(request.method, dict(request.headers))) is not None:
-        raise HTTPException(refused.status, refused.why)
-    if not hmac.compare_digest(request.headers.get(HEADER, "").encode(), bearer(desk.secret).encode()):
-        raise HTTPException(401, "not with this secret")
+    return [Route(path, endpoint, methods=["POST"]) for path in answers]
 
 
-async def _body(request: Request) -> Payload:
-    """Read a payload, as far as it is one that may be read."""
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise HTTPException(413, f"more than {MAX_BODY} bytes", {"connection": "close"})
-    try:
-        return _object(bytes(data or b"{}"))
-    except ValueError:
-        raise HTTPException(400, "expected an object in JSON") from None
-
-
-def _object(data: bytes) -> Payload:
-    """Read an object in JSON. Raises `ValueError` where it is none."""
-    try:
-        found = json.loads(data)
-    except RecursionError as error:
-        raise ValueError("too deep") from error
-    if not isinstance(found, dict):
-        raise ValueError("no object")
-    return cast("Payload", found)
-
-
-_NO_WEB: Mapping[str, object] = {"error": "there are no web tools"}
-
-
-def _about(file: Path) -> Payload:
-    """Read what Claude Code notes of a subagent beside its transcript: the call that it was asked by, say [72]."""
-    try:
-        return _object(_read(file))
-    except ValueError:
-        return {}
-
-
-def _read(file: Path) -> bytes:
+def _read(path: str) -> bytes:
     """Read the beginning of a file; nothing where there is no regular one under an absolute path."""
-    if not file.is_absolute():
-        return b""
-    try:
-        with paths.opened(file) as opened:
-            return opened.read(_FILE)
-    except (OSError, ValueError):  # no path may hold a zero
-        return b""
+    with suppress(OSError, ValueError), paths.opened(Path("/", path)) as file:  # no path may hold a zero
+        return file.read(1024 * 1024)
+    return b""
