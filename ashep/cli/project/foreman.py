@@ -2,13 +2,13 @@
 
 import os
 import sys
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
+from typer import Option
 from typer.core import TyperCommand
 
 from ashep.cli import screen
@@ -19,22 +19,18 @@ from ashep.foreman.launch import read, split
 if TYPE_CHECKING:
     from ashep.foreman.reading import Place
 
-_CLAUDES = "ashep.claudes"
-
 
 class _Command(TyperCommand):
     """Leaves what is Claude's as it is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own, ctx.meta[_CLAUDES] = split(args)
+        own, ctx.meta["ashep.claudes"] = split(args)
         return super().parse_args(ctx, own)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "[CLAUDE'S OWN...]"]
 
 
 @app.command(
     cls=_Command,
+    options_metavar="[OPTIONS] [CLAUDE'S OWN...]",
     epilog=example(
         "ashep foreman",
         "ashep foreman --model opus --permission-mode plan",
@@ -45,31 +41,18 @@ class _Command(TyperCommand):
 def foreman(
     context: typer.Context,
     worker: Annotated[
-        str | None,
-        typer.Option(
-            "--worker", metavar="NAME", help="Whose history it is; by default WORKER_NAME, or the folder's name."
-        ),
+        str | None, Option(metavar="NAME", help="Whose history; else WORKER_NAME, or the folder.")
     ] = None,
-    print_prompt: Annotated[
-        bool, typer.Option("--print-prompt", help="Print what a session that begins now would be told.")
-    ] = False,
-    history: Annotated[bool, typer.Option("--history", help="Print what was said.")] = False,
-    search: Annotated[
-        str | None, typer.Option("--search", metavar="WORD", help="With --history: only what holds this.")
-    ] = None,
+    print_prompt: Annotated[bool, Option("--print-prompt", help="Print what a new session would be told.")] = False,
+    history: Annotated[bool, Option("--history", help="Print what was said.")] = False,
+    search: Annotated[str, Option(metavar="WORD", help="With --history: only what holds this.")] = "",
     as_json: Json = False,
-    clear: Annotated[bool, typer.Option("--clear", help="Tell no session any more of what was said.")] = False,
-    doctor: Annotated[bool, typer.Option("--doctor", help="Check that everything needed is there.")] = False,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="Take over the history in ~/.claude/mini-goal-workers/NAME.")
-    ] = False,
-    hand_over: Annotated[
-        bool, typer.Option("--hand-over", help="Make issues of the last plan that was accepted.")
-    ] = False,
-    file: Annotated[
-        str | None, typer.Option("--file", metavar="PLAN", help="With --hand-over: of this plan; `-`: standard input.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="With --hand-over: without asking.")] = False,
+    clear: Annotated[bool, Option("--clear", help="Tell no session any more of what was said.")] = False,
+    doctor: Annotated[bool, Option("--doctor", help="Check that everything needed is there.")] = False,
+    take_over: Annotated[bool, Option("--take-over", help="Take over ~/.claude/mini-goal-workers/NAME.")] = False,
+    hand_over: Annotated[bool, Option("--hand-over", help="Make issues of the last accepted plan.")] = False,
+    file: Annotated[str, Option(metavar="PLAN", help="With --hand-over: of this plan; `-`: standard input.")] = "",
+    yes: Annotated[bool, Option("--yes", help="With --hand-over: without asking.")] = False,
 ) -> None:
     """Start Claude Code with a memory that outlives its sessions: what is said is kept, a session that grew too long or
     turned to another topic is begun anew, and is told what was said before.
@@ -83,33 +66,54 @@ def foreman(
 
     directory, home = Path(context.obj or ".").absolute(), Path.home()
     name = settings.worker_name(worker, os.environ, directory)
-    asked = sum((print_prompt, history, clear, doctor, take_over, hand_over))
-    if asked > 1:
+    if sum((print_prompt, history, clear, doctor, take_over, hand_over)) > 1:
         raise UsageError("one of --print-prompt, --history, --clear, --doctor, --take-over and --hand-over at a time")
     if doctor:
-        raise typer.Exit(_doctor(name, home, as_json))
+        from ashep.cli.project.setting_up import say_checks
+
+        raise typer.Exit(say_checks(reading.doctor(name, os.environ, home, directory), as_json))
     place = reading.place_of(name, os.environ, home)
-    if not asked:
-        raise typer.Exit(_sit(place, directory, context.meta[_CLAUDES]))
-    if hand_over:
-        raise typer.Exit(_hand_over(place, directory, file, yes=yes))
     if print_prompt:
         screen.say(reading.printed_prompt(place).rstrip("\n"))
+    elif history:
+        _history(place, search, as_json)
     elif clear:
-        from ashep.adapters.clock import RealClock
-
-        screen.say(reading.clear(place, RealClock().now()))
+        screen.say(reading.clear(place))
     elif take_over:
-        _take_over(place)
+        for line in reading.take_over(place):
+            screen.say(line)
+    elif hand_over:
+        raise typer.Exit(_hand_over(place, directory, file, yes=yes))
     else:
-        told = reading.history(place, search)
-        for warning in told.warnings:
-            screen.note(f"warning: {warning}")
-        if as_json:
-            screen.data({"entries": told.data()})
-        else:
-            for line in told.lines():
-                screen.say(line)
+        raise typer.Exit(_sit(place, directory, context.meta["ashep.claudes"]))
+
+
+def _history(place: "Place", word: str, as_json: bool) -> None:
+    from ashep.foreman.history import read as kept_in
+    from ashep.views.times import local, stamp
+
+    kept = kept_in(place.folder)
+    entries = [entry for entry in kept.entries if word.casefold() in entry.text.casefold()]
+    for line in kept.damaged:
+        screen.note(f"warning: {line}")
+    if as_json:
+        screen.data({"entries": [entry.model_dump(mode="json") for entry in entries]})
+        return
+    for entry in entries:
+        screen.say(f"{local(stamp(entry.at))} {entry.kind} {entry.agent}".rstrip())
+        for line in entry.text.splitlines():
+            screen.say(f"  {line}")
+
+
+def _hand_over(place: "Place", directory: Path, file: str, *, yes: bool) -> int:
+    from ashep.foreman import history, night
+    from ashep.redaction import Redaction, guessed
+
+    secrets = Redaction(tuple(guessed(os.environ)))
+    plan = night.read_plan(Path(file), secrets) if file else night.plan_of(history.read(place.folder).entries)
+    confirm = typer.confirm if sys.stdin.isatty() else None
+    told = partial(night.at_the_terminal, yes=yes, say=screen.say, confirm=confirm)
+    return anyio.run(told, night.project_of(directory), plan, os.environ)
 
 
 def _sit(place: "Place", directory: Path, words: list[str]) -> int:
@@ -117,52 +121,10 @@ def _sit(place: "Place", directory: Path, words: list[str]) -> int:
     from ashep.adapters.programs import find
     from ashep.foreman.sitting import Seat, sit
 
-    claude = find("claude")
-    if claude is None:
+    if (claude := find("claude")) is None:
         raise ProgramMissing("claude is neither on PATH nor in the tools cache: `ashep foreman --doctor` says more")
     given = read(words)
     if given.elsewhere:
-        sys.stdout.flush()
         os.chdir(directory)
         os.execve(claude, [str(claude), *words], os.environ)
     return anyio.run(sit, Seat(place, given, claude, directory, screen.note))
-
-
-def _doctor(name: str, home: Path, as_json: bool) -> int:
-    from ashep.foreman import reading
-
-    lines = anyio.run(reading.doctor, name, os.environ, home)
-    failed = any(line.level == "error" for line in lines)
-    if as_json:
-        screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
-        return int(failed)
-    for line in lines:
-        screen.say_painted((line.level, None), (f"{line.check}: {line.what}", None))
-        if line.remedy:
-            screen.say(f"        {line.remedy}")
-    return int(failed)
-
-
-def _take_over(place: "Place") -> None:
-    from ashep.foreman import reading
-    from ashep.redaction import Redaction, guessed
-
-    taken = reading.take_over(place, Redaction(tuple(guessed(os.environ))))
-    for line in taken.unread:
-        screen.note(f"warning: {line}")
-    screen.say(f"{taken.new} of {taken.found} entries are new")
-
-
-def _hand_over(place: "Place", directory: Path, file: str | None, *, yes: bool) -> int:
-    from ashep.foreman import history, night
-    from ashep.redaction import Redaction, guessed
-
-    if file is None:
-        plan = night.plan_of(history.read(place.folder).entries)
-    else:
-        plan = night.read_plan(Path(file), Redaction(tuple(guessed(os.environ))))
-    confirm = typer.confirm if sys.stdin.isatty() else None
-    project = night.project_of(directory)
-    return anyio.run(
-        partial(night.at_the_terminal, project, plan, os.environ, yes=yes, say=screen.say, confirm=confirm)
-    )
