@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ashep.core.text import clean
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -23,7 +21,6 @@ ACTIONS = _words("--print-prompt --history --clear --doctor --hand-over --take-o
 """Options of ours with which no session begins: all other words are ours, too, then."""
 
 _CHOOSES = _words("--resume -r --continue -c --from-pr --teleport")
-_OF_ONE_SESSION = _CHOOSES | _words("--session-id --fork-session")
 _ELSEWHERE = _words("--version -v --help -h --bg --background --cloud --desktop")
 """With these, and with the commands, no session begins in this terminal."""
 _COMMANDS = _words(
@@ -31,15 +28,12 @@ _COMMANDS = _words(
     "setup-token stop ultrareview update upgrade"
 )
 _FILE = "--append-system-prompt-file"
-
 _FLAGS = _words(
-    "--allow-dangerously-skip-permissions --ax-screen-reader --background --bare --bg --brief --chrome --continue -c "
-    "--dangerously-skip-permissions --desktop --disable-slash-commands --exclude-dynamic-system-prompt-sections "
-    "--fork-session --forward-subagent-text --help -h --ide --include-hook-events --include-partial-messages "
-    "--no-chrome --no-session-persistence --print -p --replay-user-messages --restricted --safe-mode "
-    "--strict-mcp-config --tmux --verbose --version -v"
+    "--allow-dangerously-skip-permissions --ax-screen-reader --bare --brief --chrome --continue -c "
+    "--dangerously-skip-permissions --disable-slash-commands --exclude-dynamic-system-prompt-sections --fork-session "
+    "--ide --no-chrome --print -p --restricted --safe-mode --strict-mcp-config --tmux --verbose"
 )
-"""Without a value. Each other option takes the word behind it, where that begins with no dash."""
+"""Without a value, at a terminal. Each other option takes the word behind it, where that begins with no dash."""
 _MANY = _words(
     "--add-dir --allowedTools --allowed-tools --betas --disallowedTools --disallowed-tools --file --mcp-config --tools"
 )
@@ -85,7 +79,7 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def read(words: Sequence[str]) -> Given:
     """Understand Claude's words."""
-    pieces = list(_pieces(words))
+    pieces, dropped = list(_pieces(words)), {"", _FILE, "--session-id", "--fork-session", *_CHOOSES}
     given = {option: some[1] if some[1:] else some[0].partition("=")[2] for option, some in pieces}
     return Given(
         elsewhere=any(word in _COMMANDS for word in words[:1]) or bool(given.keys() & _ELSEWHERE),
@@ -94,7 +88,7 @@ def read(words: Sequence[str]) -> Given:
         session=given.get("--session-id"),
         file=given.get(_FILE),
         words=tuple(word for option, some in pieces if option != _FILE for word in some),
-        again=tuple(word for option, some in pieces if option not in {"", _FILE, *_OF_ONE_SESSION} for word in some),
+        again=tuple(word for option, some in pieces if option not in dropped for word in some),
     )
 
 
@@ -178,7 +172,7 @@ def write_plugin(folder: Path, url: str, secret: str, worker: str, topic_timeout
         timeout = 120 if event == "UserPromptExpansion" else 10 + math.ceil(topic_timeout)
         call = {**here, "url": f"{url}/hook/{path}", "timeout": timeout, "onFailure": "continue"}
         hooks.setdefault(event, []).append({"matcher": tools, "hooks": [call]})
-    about = f"Memory of {' '.join(clean(worker).split())}, hand-over and web tools, from ashep foreman"
+    about = f"Memory of {worker}, hand-over and web tools, from ashep foreman"
     web = {**here, "url": f"{url}/mcp", "alwaysLoad": True}  # else its tools are found by a search for tools alone
     hand_over = "Show which issues the accepted plan would become; yes: make them", 'argument-hint: "[yes]"\n'
     files = {

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
-from ashep.adapters.clock import RealClock
 from ashep.errors import AshepError, UsageError
 from ashep.foreman import memory
 from ashep.foreman.history import Entry, History, Kind, derived, read, since
-from ashep.foreman.settings import ForemanSettings, load_settings, our_folder, read_text
+from ashep.foreman.settings import ForemanSettings, load_settings, read_text
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction, guessed
 
@@ -41,12 +40,10 @@ class Place:
 
 def place_of(worker: str, environ: Mapping[str, str], home: Path) -> Place:
     """Find a worker's place; its name is valid (`worker_name`). Raises `ConfigError` for settings and template."""
-    folder = our_folder(environ, "XDG_STATE_HOME", home / ".local" / "state") / "foreman" / worker
-    file = our_folder(environ, "XDG_CONFIG_HOME", home / ".config") / "foreman.yaml"
-    settings, rules = load_settings(file), Path(__file__).with_name("rules.md.j2")
-    if settings.memory.rules is not None:
-        rules = file.parent / os.path.expanduser(settings.memory.rules)
-    template = read_text(rules)
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "ashep")
+    folder = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state", "ashep", "foreman", worker)
+    settings, shipped = load_settings(config / "foreman.yaml"), Path(__file__).with_name("rules.md.j2")
+    template = read_text(config / os.path.expanduser(settings.memory.rules) if settings.memory.rules else shipped)
     memory.check(template, settings.memory)
     return Place(worker, folder, settings, environ, home, template)
 
@@ -59,6 +56,8 @@ def printed_prompt(place: Place) -> str:
 
 def clear(place: Place) -> str:
     """Let no session be told any more of what was said (`--clear`), and say so; raises `WorkerBusy`."""
+    from ashep.adapters.clock import RealClock  # takes long to import
+
     with History.open(place.folder, Redaction(), place.settings.memory.keep) as kept:
         count = len(kept.entries())
         kept.clear(RealClock().now(), "")
@@ -87,10 +86,7 @@ class _Older(BaseModel):
 
 
 def take_over(place: Place) -> list[str]:
-    """Put the history of `~/.claude/mini-goal-workers/NAME/` before ours, each entry once (`--take-over`).
-
-    Says what cannot be read, and what came of it. Raises `UsageError` where there is none, `WorkerBusy`.
-    """
+    """Put the older foreman's history before ours, each entry once (`--take-over`); say what came of it."""
     folder = place.home / ".claude" / "mini-goal-workers" / place.worker
     files = [file for name in ("history.jsonl", "recent-history.json") if os.path.lexists(file := folder / name)]
     found, said = dict[str, Entry](), list[str]()
@@ -130,23 +126,21 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     runners = Settings.model_validate({"runners": {"claude": {}}})
     lines = anyio.run(partial(kinds.runner, home, runners, "claude", ask=False))
     lines = [line for line in lines if not line.what.startswith(kinds.ONCE)]  # that is about the night
-    lacking = web.missing()
-    lines.append(Line("warning" if lacking else "ok", "web tools", lacking or "all that they need is there"))
+    if lacking := web.missing():
+        lines.append(Line("warning", "web tools", lacking))
     try:
         place = place_of(worker, environ, home)
         kept, who = read(place.folder), holder(place.folder)
     except (AshepError, OSError) as error:  # of settings, of the template, of the history
-        return [*lines, Line("error", "foreman", str(error))]
-    model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""
-    if model and model.key and not environ.get(model.key):
-        lines.append(Line("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
-    else:
-        lines.append(Line("ok", "model", f"{model.model} ({model.kind})" if model else "none: nothing is asked of one"))
+        return [*lines, Line("error", "settings", str(error))]
     try:
         lines.append(Line("ok", "search", endpoints.where(place.settings.search, environ, directory).provider))
     except UsageError as error:
         lines.append(Line("warning", "search", str(error)))
-    lines.append(Line("ok", "history", f"{memory.counted(len(kept.entries))} in {place.folder}{busy}"))
+    model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""
+    if model and model.key and not environ.get(model.key):
+        lines.append(Line("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
     if place.folder.exists() and (place.folder.stat().st_mode & 0o077 or not os.access(place.folder, os.W_OK)):
         lines.append(Line("error", "history", f"{place.folder} is not yours alone", f"chmod 700 {place.folder}"))
-    return [*lines, *(Line("warning", "history", one, "mend it, or delete it") for one in kept.damaged)]
+    lines += (Line("warning", "history", one, "mend it, or delete it") for one in kept.damaged)
+    return [*lines, Line("ok", "history", f"{memory.counted(len(kept.entries))} in {place.folder}{busy}")]

@@ -11,7 +11,6 @@ from pydantic import Field, ValidationError
 
 from ashep.config import nodes
 from ashep.core.policy.language import Document, name_of
-from ashep.core.text import clean
 from ashep.errors import ConfigError, UsageError
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1000)]
@@ -92,17 +91,11 @@ class ForemanSettings(Document):
     """Whether the first prompt carries the first lines of the morning report, and what waits for you."""
 
 
-def our_folder(environ: Mapping[str, str], variable: str, default: Path) -> Path:
-    """Give what is ours below a folder of this user's, which a variable of XDG's may name."""
-    named = Path(environ.get(variable, ""))
-    return (named if named.is_absolute() else default) / "ashep"
-
-
 def worker_name(given: str | None, environ: Mapping[str, str], directory: Path) -> str:
     """Give the worker's name: what was given, else WORKER_NAME, else the name of the folder; raises `UsageError`."""
     told = (environ.get("WORKER_NAME") or None) if given is None else given
     name = directory.name if told is None else told
-    if re.fullmatch(r"[^./\s][^/\t\n]{0,59}(?<!\s)", name) and clean(name) == name:
+    if re.fullmatch(r"[^./\s]([^/]{0,58}\S)?", name) and name.isprintable():
         return name
     if told is None:
         return name_of(name, "worker")
@@ -124,8 +117,6 @@ def load_settings(file: Path) -> ForemanSettings:
 def read_text(file: Path) -> str:
     """Read a file of the user's, which may be a link."""
     try:
-        if not file.is_file():
-            raise ConfigError("is not there, or is no file", file=file)
         return nodes.decode(file.read_bytes())
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error

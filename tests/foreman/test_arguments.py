@@ -58,17 +58,12 @@ def test_a_restart_leaves_out_the_prompt_and_what_chose_the_session(words: str, 
     ]
 
 
-@pytest.mark.parametrize(("words", "elsewhere"), [
-    ("mcp list", True), ("--version", True), ("-v", True), ("--bg fix it", True), ("--resume X --bg", True),
-    ("-- mcp", False), ("what does mcp mean", False), ("--model mcp", False),
-    ("--append-system-prompt --version", False), ("", False),
-])  # fmt: skip
-def test_where_no_session_begins_here_nothing_of_ours_is_added(words: str, elsewhere: bool) -> None:
-    assert read(words.split()).elsewhere is elsewhere
-
-
 def test_what_the_person_chose_is_known() -> None:
     given = read(["-p", "--append-system-prompt-file", "a", "--append-system-prompt-file=b", "--session-id", "X"])
     assert (given.prints, given.file, given.session, given.resumes) == (True, "b", "X", False)
     given = read(["--append-system-prompt", "-p", "-c"])
     assert (given.prints, given.file, given.session, given.resumes) == (False, None, None, True)
+    for words in ("mcp list", "--version", "-v", "--bg fix it", "--resume X --bg"):
+        assert read(words.split()).elsewhere, words
+    for words in ("-- mcp", "what does mcp mean", "--model mcp", "--append-system-prompt --version", ""):
+        assert not read(words.split()).elsewhere, words
