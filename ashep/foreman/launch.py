@@ -82,7 +82,7 @@ def read(words: Sequence[str]) -> Given:
     pieces, dropped = list(_pieces(words)), {"", _FILE, "--session-id", "--fork-session", *_CHOOSES}
     given = {option: some[1] if some[1:] else some[0].partition("=")[2] for option, some in pieces}
     return Given(
-        elsewhere=any(word in _COMMANDS for word in words[:1]) or bool(given.keys() & _ELSEWHERE),
+        elsewhere=bool(_COMMANDS.intersection(words[:1]) or given.keys() & _ELSEWHERE),
         prints=bool(given.keys() & {"--print", "-p"}),
         resumes=bool(given.keys() & _CHOOSES),
         session=given.get("--session-id"),
@@ -105,10 +105,10 @@ def _pieces(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             continue
         if word == "--" or (word in _COMMANDS and not begun):
             count = len(left)
-        elif option in _MANY:
-            count = plain
         elif option != word or option in _FLAGS:
             count = 1
+        elif option in _MANY:
+            count = plain
         else:
             count = 2 if option.endswith("system-prompt") else min(2, plain)  # a text, whatever it looks like
         yield option, left[:count]

@@ -41,6 +41,7 @@ def test_our_own_words_are_told_from_claudes(words: str, own: str, claudes: str)
     ("--append-system-prompt-file f -p", "--session-id S -p", "-p"),
     ("--append-system-prompt-file=f --system-prompt -t", "--session-id S --system-prompt -t", "--system-prompt -t"),
     ("--add-dir a b -- hello", "--session-id S --add-dir a b -- hello", "--add-dir a b"),
+    ("--add-dir=a hello", "--session-id S --add-dir=a hello", "--add-dir=a"),
     ("-d hooks -n name -w tree", "--session-id S -d hooks -n name -w tree", "-d hooks -n name -w tree"),
     ("--unheard-of x --verbose hello", "--session-id S --unheard-of x --verbose hello", "--unheard-of x --verbose"),
     ("-", "--session-id S -", ""),

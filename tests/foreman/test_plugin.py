@@ -1,6 +1,5 @@
 """The plugin in the real Claude Code, asked by a scripted model: what its hooks tell is what the rules expect."""
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,12 +50,8 @@ def script(ask: Ask) -> Reply:
 
 async def test_claude_is_content_with_the_plugin_and_nobody_else_reads_its_secret(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
-    for _ in range(2):  # it is written anew at each start
-        await to_thread.run_sync(write_plugin, plugin, NOBODY, SECRET, "w")
+    await to_thread.run_sync(write_plugin, plugin, NOBODY, SECRET, "w")
     assert plugin.stat().st_mode & 0o777 == 0o700
-    hooks = json.loads(await anyio.Path(plugin / "hooks" / "hooks.json").read_text())
-    calls = [call for some in hooks["hooks"].values() for one in some for call in one["hooks"]]
-    assert {call["onFailure"] for call in calls} == {"continue"}
     printed = await run(tmp_path, NOBODY, "plugin", "validate", str(plugin))
     for named in (
         "Validation passed",
