@@ -131,10 +131,10 @@ def test_the_doctor_says_of_each_thing_whether_it_is_there(tmp_path: Path, monke
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho '9.9.9 (Claude Code)'\n")
     program.chmod(0o755)
-    for name, value in (("PATH", f"{tmp_path}:/bin:/usr/bin"), ("HOME", str(tmp_path))):
-        monkeypatch.setenv(name, value)
-    for name in ("ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR"):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
     here = place(tmp_path, "model: {kind: openai, url: http://127.0.0.1:1/v1, model: small, key: SMALL_KEY}\n")
     kept(here, ("prompt", "one"))
     here.folder.chmod(0o755)
