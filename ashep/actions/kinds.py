@@ -71,8 +71,8 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     try:
         await to_thread.run_sync(made.check_login)
         lines.append(Line("ok", name, "it has a login or a key; only a run shows whether that still holds"))
-    except RunnerUnauthorized as error:
-        remedy = "run `claude` and log in, or give the daemon ANTHROPIC_API_KEY (docs/guides/agents.md)"
+    except (RunnerUnauthorized, OSError) as error:
+        remedy = "run `claude` and log in, or set ANTHROPIC_API_KEY (docs/guides/agents.md)"
         lines.append(Line("error", name, str(error), remedy))
     if sandboxed(settings):
         lines += await _inside(project, settings, name, command)

@@ -1,6 +1,5 @@
 """What users set for the foreman: one file of theirs, for all folders."""
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,7 +11,6 @@ from pydantic import Field, ValidationError
 
 from ashep.config import nodes
 from ashep.core.policy.language import Document, name_of
-from ashep.core.text import clean
 from ashep.errors import ConfigError, UsageError
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=1000)]
@@ -93,80 +91,34 @@ class ForemanSettings(Document):
     """Whether the first prompt carries the first lines of the morning report, and what waits for you."""
 
 
-def settings_file(environ: Mapping[str, str], home: Path) -> Path:
-    """Give the file of settings of this user, which may not be there."""
-    base = environ.get("XDG_CONFIG_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else home / ".config") / "ashep" / "foreman.yaml"
-
-
-def worker_folder(environ: Mapping[str, str], home: Path, worker: str) -> Path:
-    """Give the folder of a worker's history (0700)."""
-    base = environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else home / ".local" / "state") / "ashep" / "foreman" / worker
-
-
-_WORKER = re.compile(r"[^./\s][^/\t\n]{0,63}(?<!\s)")
-_LARGEST = 512 * 1024  # bytes of settings, and of a template
-
-
 def worker_name(given: str | None, environ: Mapping[str, str], directory: Path) -> str:
     """Give the worker's name: what was given, else WORKER_NAME, else the name of the folder; raises `UsageError`."""
-    told = given if given is not None else environ.get("WORKER_NAME") or None
+    told = (environ.get("WORKER_NAME") or None) if given is None else given
+    name = directory.name if told is None else told
+    if re.fullmatch(r"[^./\s]([^/]{0,58}\S)?", name) and name.isprintable():
+        return name
     if told is None:
-        return directory.name if _is_worker(directory.name) else name_of(directory.name, "worker")
-    if not _is_worker(told):
-        raise UsageError(
-            f"{told!r} is no name of a worker: 64 characters at most, no slash, and no dot at its beginning"
-        )
-    return told
+        return name_of(name, "worker")
+    raise UsageError(f"{told!r} is no name of a worker: 60 characters at most, no slash, and no dot at its beginning")
 
 
-def _is_worker(name: str) -> bool:
-    return _WORKER.fullmatch(name) is not None and clean(name) == name and len(os.fsencode(name)) < 256
-
-
-def load_settings(environ: Mapping[str, str], home: Path) -> ForemanSettings:
-    """Read the user's settings; the defaults where there is no such file. Raises `ConfigError` with file, line, key.
-
-    A template of the user's own is named by its whole path then.
-    """
-    file = settings_file(environ, home)
+def load_settings(file: Path) -> ForemanSettings:
+    """Read the user's settings; the defaults where there is no such file. Raises `ConfigError` with file, line, key."""
     text = read_text(file) if os.path.lexists(file) else ""
-    if not text.strip():
-        return ForemanSettings()
-    settings = _right(text, file)
-    if settings is None:  # what is wrong is told by what takes a fifth of a second to import
-        from ashep.config import read as read_settings
-
-        settings = read_settings(ForemanSettings, text, file)
-    if (rules := settings.memory.rules) is None:
-        return settings
-    path = str(home / rules[2:] if rules.startswith("~/") else file.parent / rules)
-    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"rules": path})})
-
-
-def _right(text: str, file: Path) -> ForemanSettings | None:
-    """Read settings that have nothing wrong; None: somebody is to be told something."""
-    try:
+    with suppress(nodes.Unreadable, ValidationError):
         root, problems = nodes.read(text, str(file))
-    except nodes.Unreadable:
-        return None
-    version = root.child("version")
-    if problems or root.value is None or not (version is None or type(version.value) is int):
-        return None
-    with suppress(ValidationError):
-        return ForemanSettings.model_validate_json(json.dumps(root.plain()))
-    return None
+        if not problems:
+            return ForemanSettings.model_validate({} if root.value is None else root.plain())
+    from ashep.config import read  # it tells what is wrong, and takes a fifth of a second to import
+
+    return read(ForemanSettings, text, file)
 
 
 def read_text(file: Path) -> str:
     """Read a file of the user's, which may be a link."""
     try:
-        if not file.is_file():
-            raise ConfigError("is not there, or is no file", file=file)
-        with file.open("rb") as content:
-            return content.read(_LARGEST).decode("utf-8-sig")
+        return nodes.decode(file.read_bytes())
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("is not UTF-8", file=file) from error
+    except nodes.Unreadable as error:
+        raise ConfigError(str(error), file=file, line=error.problem.line) from error

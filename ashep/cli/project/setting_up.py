@@ -73,16 +73,20 @@ def install(
     if security:
         _say_security(project, as_json)
         return
-    lines = _checked(project, server=True)
+    raise typer.Exit(say_checks(_checked(project, server=True), as_json))
+
+
+def say_checks(lines: list[Line], as_json: bool) -> int:
+    """Print what checks found, and give the exit code."""
     failed = any(line.level == "error" for line in lines)
     if as_json:
         screen.data({"ok": not failed, "checks": [asdict(line) for line in lines]})
-    else:
-        for line in lines:
-            screen.say_painted((line.level, None), (f"{line.check}: {line.what}", None))
-            if line.remedy:
-                screen.say(f"        {line.remedy}")
-    raise typer.Exit(int(failed))
+        return int(failed)
+    for line in lines:
+        screen.say_painted((line.level, None), (f"{line.check}: {line.what}", None))
+        if line.remedy:
+            screen.say(f"        {line.remedy}")
+    return int(failed)
 
 
 def _say_security(project: Path, as_json: bool) -> None:
