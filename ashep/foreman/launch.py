@@ -129,7 +129,6 @@ _HOOKS = (
     ("UserPromptExpansion", "user-prompt-submit", ""),
     ("PreToolUse", "subagent-pretool", "Agent|Task"),
     ("PostToolUse", "exit-plan-mode", "ExitPlanMode"),
-    ("PostToolUse", "subagent-stop", "Agent|Task"),
     ("PostToolUseFailure", "subagent-stop", "Agent|Task"),
     ("SubagentStop", "subagent-stop", ""),
     ("Stop", "stop", ""),

@@ -26,13 +26,13 @@ AGENT = {"tool_name": "Agent", "tool_use_id": "t-1", "tool_input": {"prompt": "l
 class Room:
     """A desk over a real history, and a client of its routes."""
 
-    def __init__(self, history: History, redaction: Redaction) -> None:
-        self.log, self.state, seconds = list[str](), history.folder, count()
+    def __init__(self, history: History, state: Path, redaction: Redaction) -> None:
+        self.log, self.state, seconds = list[str](), state, count()
         send, self.relaunches = anyio.create_memory_object_stream[Relaunch](1)
         self.desk = Desk(
             history, redaction, ForemanSettings(), SECRET, send, say=self.log.append,
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=next(seconds)),
-            web=WebTools(ForemanSettings(), {}, history.folder, SECRET),
+            web=WebTools(ForemanSettings(), {}, state, SECRET),
         )  # fmt: skip
         self.desk.begun("s-1")
         transport = httpx.ASGITransport(Starlette(routes=routes(self.desk)))
@@ -55,7 +55,7 @@ class Room:
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Room]:
     with History.open(tmp_path / "state", redaction := Redaction(), 1_000_000) as history:
-        room = Room(history, redaction)
+        room = Room(history, tmp_path / "state", redaction)
         with room.relaunches, room.desk.relaunches:
             yield room
 
