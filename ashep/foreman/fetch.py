@@ -1,8 +1,7 @@
 """`web-fetch`: one page of the public web, as text.
 
-An agent that was told so by a page must not reach what only this machine can: each name is resolved here, all of its
-addresses must be of the public internet, and the connection goes to the address that was judged; so it is with each
-redirect. Proxies, which resolve names themselves, are not used: where there is nothing else, Cloudflare's browser is.
+An agent that was told so by a page must not reach what only this machine can: each name, of redirects too, is resolved
+here, all its addresses must be of the public internet, and what was judged is connected to. Proxies are not used.
 """
 
 import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
@@ -13,7 +12,6 @@ import sys
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
-from typing import NamedTuple
 from urllib.robotparser import RobotFileParser
 
 import anyio
@@ -27,22 +25,12 @@ from ashep.foreman import markdown
 from ashep.foreman.endpoints import asked
 
 AGENT = "agent-shepherd"
-LARGEST = 5 * 1024 * 1024
-"""Bytes of a page that are read."""
-TIMEOUT = 30.0
-"""Seconds for all of it, redirects and robots.txt included; and as many to make text of it."""
-EXTRA = "the web tools need an extra: pip install 'ashep[foreman]'"
+LARGEST = 5 * 1024 * 1024  # bytes of a page that are read
+TIMEOUT = 30.0  # seconds for all of it, redirects and robots.txt included; and as many to make text of it
 
+_CLOUD = "https://api.cloudflare.com/client/v4"
 _UNICAST, _TEREDO, _6TO4 = map(ip_network, ("2000::/3", "2001::/32", "2002::/16"))
 _TEXTS = ("text/", "html", "json", "xml", "yaml", "javascript", "ecmascript", "toml", "markdown", "x-sh", "sql")
-
-
-class Page(NamedTuple):
-    """What was found at an address: where it was in the end, its text, and what is to be known of it."""
-
-    url: str
-    text: str
-    notes: tuple[str, ...] = ()
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -55,16 +43,14 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 class Fetcher:
     """Fetches pages; it remembers what robots.txt said."""
 
-    def __init__(
-        self, environ: Mapping[str, str], *, loopback: bool = False, cloud: str = "https://api.cloudflare.com/client/v4"
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], *, loopback: bool = False, cloud: str = _CLOUD) -> None:
         """`loopback`: let this machine be asked, and nothing else that is not public; no setting leads here."""
         self._account, self._token = environ.get("CF_ACCOUNT_ID"), environ.get("CF_BROWSER_TOKEN")
         self._cloud, self._loopback, self._trusted = cloud, loopback, httpx.create_ssl_context()
         self._robots: dict[str, RobotFileParser] = {}
 
-    async def page(self, url: str, timeout: float = TIMEOUT) -> Page:
-        """Fetch a page. Raises `AshepError` with a sentence that says why not."""
+    async def page(self, url: str, timeout: float = TIMEOUT) -> tuple[str, str, list[str]]:
+        """Give where a page was in the end, its text, and notes on it. Raises `AshepError` with why not."""
         notes = list[str]()
         try:
             with anyio.fail_after(timeout):
@@ -74,7 +60,7 @@ class Fetcher:
                     whom = "cloudflare", f"{self._cloud}/accounts/{self._account}", self._token, ""
                     try:
                         text = await asked(whom, str(first), timeout / 2, lambda got: str(got["result"]))
-                        return Page(str(first), text)
+                        return str(first), text, notes
                     except AshepError as error:
                         notes.append(f"It was not rendered by a browser: {error}")
                 at, got, content = await self._get(first, LARGEST, page=True)
@@ -86,7 +72,7 @@ class Fetcher:
             notes.append(f"The server answered with {got.status_code}.")
         if len(content) == LARGEST:
             notes.append(f"Only its first {LARGEST // 1024**2} MiB were read.")
-        return Page(str(at), await _text(got, content), tuple(notes))
+        return str(at), await _text(got, content), notes
 
     async def _may(self, url: httpx.URL) -> None:
         """Ask robots.txt whether we may; what a server says with an error of its own is no (RFC 9309)."""
@@ -150,9 +136,8 @@ async def _text(got: httpx.Response, content: bytes) -> str:
         raise AshepError("what is there is no text; web-fetch reads HTML, text, JSON, XML and markdown")
     form = "html" if "html" in (kind or begin.decode(errors="replace").lower()) else "text"
     given = f"{form} {got.charset_encoding or ''}\n".encode(errors="replace") + content
-    argv = (sys.executable, "-P", markdown.__file__)
+    argv = sys.executable, "-P", markdown.__file__
     done = await programs.run(argv, cwd=Path("/"), env={}, timeout=TIMEOUT, stdin=given)
     if done.returncode:
-        why = f"the page cannot be read: what makes text of it failed ({done.returncode})"
-        raise AshepError(EXTRA if done.returncode == markdown.MISSING else why)
+        raise AshepError(f"the page cannot be read: what makes text of it failed ({done.returncode})")
     return done.stdout.decode(errors="replace")

@@ -1,6 +1,6 @@
 """A program of its own that makes text of a page: one that is hostile ends this process, and no other.
 
-Standard input: `html` or `text`, a space and the charset, or none; then the page. Exit code 3: there is no library.
+Standard input: `html` or `text`, a space, and the charset or nothing; then the page.
 """
 
 import re
@@ -8,10 +8,8 @@ import resource
 import sys
 from contextlib import suppress
 
-MISSING = 3
-MOST = 400_000
-"""Characters that are written; a page of lists in lists would be made megabytes of spaces."""
-_MEMORY = 2 * 1024**3
+MOST = 400_000  # characters that are written; a page of lists in lists would be made megabytes of spaces
+
 _META = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w-]{1,40})""", re.IGNORECASE)
 
 
@@ -19,10 +17,9 @@ def decoded(content: bytes, charset: str) -> str:
     """Give the text: by what the server says, what the page says, else as UTF-8."""
     if not charset and (found := _META.search(content[:4096])):
         charset = found[1].decode()
-    try:
+    with suppress(LookupError, ValueError):
         return content.decode(charset or "utf-8-sig", errors="replace")
-    except (LookupError, ValueError):
-        return content.decode("utf-8-sig", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
 
 
 def markdown(page: str) -> str:
@@ -39,20 +36,15 @@ def markdown(page: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text or "").strip()
 
 
-def main() -> int:
+def main() -> None:
     """Read, convert, write."""
     with suppress(ValueError, OSError):  # a system that has no such limit
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (2 * 1024**3, 2 * 1024**3))
     told, _, content = sys.stdin.buffer.read().partition(b"\n")
     form, _, charset = told.decode(errors="replace").partition(" ")
-    text = decoded(content, charset)
-    try:
-        text = markdown(text) if form == "html" else text
-    except ImportError:
-        return MISSING
-    sys.stdout.buffer.write(text[:MOST].encode(errors="replace"))
-    return 0
+    page = decoded(content, charset)
+    sys.stdout.buffer.write((markdown(page) if form == "html" else page)[:MOST].encode(errors="replace"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

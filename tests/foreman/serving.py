@@ -1,12 +1,29 @@
-"""A server on loopback for one test, which remembers what it was asked."""
+"""Servers on loopback for one test."""
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import anyio
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Site:
+    """What a server answers by path, and what it was asked."""
+
+    def __init__(self, pages: Mapping[str, ASGIApp]) -> None:
+        self.pages, self.asked, self.paths = {**pages}, list[Request](), list[str]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        await request.body()
+        self.asked.append(request)
+        self.paths.append(request.url.path)
+        await self.pages.get(request.url.path, Response(status_code=404))(scope, receive, send)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -15,7 +32,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: Any, **more: Any) -> AsyncIterator[str]:
+async def serving(app: ASGIApp, **more: Any) -> AsyncIterator[str]:
     """Serve an ASGI app, and give its address."""
     config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none", **more)
     server = _Uvicorn(config)
