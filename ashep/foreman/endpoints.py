@@ -6,6 +6,7 @@ import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedIm
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from ashep.guard import is_loopback
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import MARK
 
-EXTRA = "the web tools need an extra: pip install 'ashep[foreman]'"
-
+_EXTRA = ("mcp", "trafilatura", "markdownify", "dotenv")
 _Whom = tuple[str, str, str, str]  # a form's name, the address, the key, the model
 _LARGEST = 4 * 1024 * 1024  # bytes of an answer
 # a group is taken whole from one place, or a project's .env could send a key of the person's to an address of its own
@@ -108,12 +108,18 @@ async def is_new_topic(small: Small | None, recent: Sequence[Entry], prompt: str
     return False
 
 
+def missing() -> str:
+    """Say what of the web tools' extra is not there, and how to get it; empty: all of it is."""
+    lacking = [name for name in _EXTRA if find_spec(name) is None]
+    return f"the web tools need {', '.join(lacking)}: pip install 'ashep[foreman]'" if lacking else ""
+
+
 def variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Give the environment with what the folder's `.env` adds: groups of which the person's has nothing."""
-    try:
-        from dotenv import dotenv_values
-    except ImportError as error:
-        raise UsageError(EXTRA) from error
+    if lacking := missing():
+        raise UsageError(lacking)
+    from dotenv import dotenv_values
+
     file, kept = folder / ".env", dict[str, str | None]()
     with suppress(OSError, ValueError):
         if file.is_file() and file.stat().st_size <= 64 * 1024:

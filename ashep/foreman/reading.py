@@ -134,7 +134,7 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     except (AshepError, OSError) as error:  # of settings, of the template, of the history
         return [*lines, Line("error", "settings", str(error))]
     try:
-        lines.append(Line("ok", "search", endpoints.where(place.settings.search, environ, directory).provider))
+        lines.append(Line("ok", "search", endpoints.where(place.settings.search, environ, directory)[0]))
     except UsageError as error:
         lines.append(Line("warning", "search", str(error)))
     model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""

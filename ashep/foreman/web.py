@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ashep.errors import AshepError
-from ashep.foreman.endpoints import EXTRA, Small, search, variables
+from ashep.foreman.endpoints import Small, missing, search, variables
 from ashep.foreman.fetch import Fetcher
 from ashep.foreman.settings import ForemanSettings
 from ashep.prompt.fences import Fences, Foreign, on_lines
@@ -86,7 +86,7 @@ class McpApp:
 
     def __init__(self, tools: WebTools) -> None:
         self._tools, self._stands = tools, anyio.Event()
-        self._app: ASGIApp = PlainTextResponse(EXTRA, 503)
+        self._app: ASGIApp = PlainTextResponse(missing() or "the web tools do not stand", 503)
 
     async def run(self) -> None:
         """Import the library in a thread, and serve until cancelled; without the extra requests are told so."""

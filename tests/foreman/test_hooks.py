@@ -32,7 +32,7 @@ class Room:
         self.desk = Desk(
             history, redaction, ForemanSettings(), SECRET, send, say=self.log.append,
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=next(seconds)),
-            web=WebTools(ForemanSettings(), {}, state, SECRET),
+            web=WebTools(ForemanSettings(), {}, state, SECRET, redaction),
         )  # fmt: skip
         self.desk.begun("s-1")
         transport = httpx.ASGITransport(Starlette(routes=routes(self.desk)))

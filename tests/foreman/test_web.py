@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address
@@ -15,50 +15,19 @@ from typing import Any
 
 import anyio
 import pytest
-import uvicorn
-from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
 from ashep.errors import AshepError, UsageError
-from ashep.foreman.endpoints import EXTRA, Small, is_new_topic, search, variables, where
+from ashep.foreman.endpoints import Small, is_new_topic, search, variables, where
 from ashep.foreman.fetch import AGENT, Fetcher, is_public
 from ashep.foreman.history import Entry
 from ashep.foreman.markdown import MOST
 from ashep.foreman.settings import ForemanSettings, Search, SmallModel
 from ashep.foreman.web import SHOWN, McpApp, WebTools
 from ashep.redaction import Redaction
-
-
-class Site:
-    """What a server answers by path, and what it was asked."""
-
-    def __init__(self, pages: Mapping[str, ASGIApp]) -> None:
-        self.pages, self.asked, self.paths = {**pages}, list[Request](), list[str]()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        await request.body()
-        self.asked.append(request)
-        self.paths.append(request.url.path)
-        await self.pages.get(request.url.path, Response(status_code=404))(scope, receive, send)
-
-
-@asynccontextmanager
-async def serving(app: ASGIApp, **more: Any) -> AsyncIterator[str]:
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none", **more)
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with anyio.create_task_group() as group:
-            group.start_soon(server.serve, [listener])
-            while not server.started:
-                await anyio.sleep(0.01)
-            try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-            finally:
-                server.should_exit = True
+from tests.foreman.serving import Site, serving
 
 
 def text(content: str | bytes, kind: str = "text/plain", **headers: str) -> Response:
@@ -427,10 +396,10 @@ async def test_the_librarys_own_client_calls_both_tools_and_strangers_are_refuse
     assert (len(found.content), found.structured_content) == (1, None)
     monkeypatch.setitem(sys.modules, "dotenv", None)  # without the extra it is said how to get it
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    assert EXTRA in await tools.search("what")
+    assert "pip install 'ashep[foreman]'" in await tools.search("what")
     async with standing(tools) as url, httpx2.AsyncClient(headers=SECRET, trust_env=False) as http:
         answer = await http.post(url)
-    assert (answer.status_code, answer.text) == (503, EXTRA)
+    assert (answer.status_code, "need dotenv: pip" in answer.text) == (503, True)
 
 
 def test_the_library_writes_nothing_on_the_persons_terminal() -> None:
