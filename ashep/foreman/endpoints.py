@@ -23,7 +23,6 @@ from ashep.guard import is_loopback
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import MARK
 
-_EXTRA = ("mcp", "trafilatura", "markdownify", "dotenv")
 _Whom = tuple[str, str, str, str]  # a form's name, the address, the key, the model
 _LARGEST = 4 * 1024 * 1024  # bytes of an answer
 # a group is taken whole from one place, or a project's .env could send a key of the person's to an address of its own
@@ -54,7 +53,6 @@ class Small:
     """The small model that a person set."""
 
     def __init__(self, settings: SmallModel, environ: Mapping[str, str], folder: Path) -> None:
-        """`environ`: where its key is, and of the program; `folder`: where `claude` is started."""
         self._settings, self._environ, self._folder = settings, environ, folder
 
     async def answer(self, text: str, timeout: float = 60.0, *, word: bool = False) -> str:
@@ -110,7 +108,7 @@ async def is_new_topic(small: Small | None, recent: Sequence[Entry], prompt: str
 
 def missing() -> str:
     """Say what of the web tools' extra is not there, and how to get it; empty: all of it is."""
-    lacking = [name for name in _EXTRA if find_spec(name) is None]
+    lacking = [name for name in ("mcp", "trafilatura", "markdownify", "dotenv") if find_spec(name) is None]
     return f"the web tools need {', '.join(lacking)}: pip install 'ashep[foreman]'" if lacking else ""
 
 
@@ -168,10 +166,7 @@ def _words(answer: Any) -> str:
 
 
 async def asked(whom: _Whom, text: str, timeout: float, read: Callable[[Any], Any], most: int = 0) -> Any:
-    """Ask an endpoint that a person named, and read its JSON; bounded in time and size, redirects are not followed.
-
-    The proxy of the environment is used, except for this machine. Raises `AshepError`, which tells no key.
-    """
+    """Ask an endpoint, and read its JSON, bounded; no redirect is followed. Raises `AshepError`, which tells no key."""
     name, url, key, model = whom
     _, ending, header, method, words, number, more = _FORMS[name]
     headers = {"User-Agent": "agent-shepherd", "Accept": "application/json", "anthropic-version": "2023-06-01"}

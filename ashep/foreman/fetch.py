@@ -130,7 +130,6 @@ class Fetcher:
 
 
 async def _text(got: httpx.Response, content: bytes) -> str:
-    """Give a page's text."""
     kind, begin = got.headers.get("content-type", "").partition(";")[0].lower(), content[:1024]
     if b"\0" in begin or (kind and not any(one in kind for one in _TEXTS)):
         raise AshepError("what is there is no text; web-fetch reads HTML, text, JSON, XML and markdown")

@@ -47,7 +47,6 @@ REFUSED = """http://127.0.0.1:{0}/ http://localhost:{0}/ http://2130706433:{0}/ 
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """Names of the world, each with what is answered when it is asked for, once."""
     known, real = dict[str, list[str]](), socket.getaddrinfo
 
     def resolve(host: Any, port: Any, *rest: Any, **more: Any) -> Any:
@@ -122,16 +121,14 @@ async def test_a_page_of_50_megabytes_is_cut_and_one_that_drips_is_ended_in_time
         _, found, notes = await Fetcher({}, loopback=True).page(f"{base}/big")
         with pytest.raises(AshepError, match="TimeoutError"):
             await Fetcher({}, loopback=True).page(f"{base}/slow", timeout=0.5)
-    assert (len(found), notes) == (MOST, ["Only its first 5 MiB were read."])
-    assert sent.count(1024**2) < 50
+    assert (len(found), notes, sent.count(1024**2) < 50) == (MOST, ["Only its first 5 MiB were read."], True)
 
 
 async def test_robots_txt_is_asked_once_and_kept_to() -> None:
-    rules = f"User-agent: *\nDisallow: /private\n\nUser-agent: {AGENT}\nDisallow: /not-you\n"
+    tools, rules = made(), f"User-agent: *\nDisallow: /private\n\nUser-agent: {AGENT}\nDisallow: /not-you\n"
     pages = {"/robots.txt": text(rules, "text/html"), "/open": text("said"), "/leads": RedirectResponse("/not-you")}
     site, broken = Site(pages), Site({"/robots.txt": Response(status_code=503), "/open": text("said")})
     async with serving(site) as base, serving(broken) as other:
-        tools = made()
         assert inside(await tools.fetch(f"{base}/open")).endswith("said")
         for url in (f"{base}/not-you", f"{base}/leads", f"{other}/open"):
             assert "/robots.txt does not allow /" in await tools.fetch(url)
@@ -144,8 +141,7 @@ async def test_robots_txt_is_asked_once_and_kept_to() -> None:
         (text(PAGE, "text/html"), "# A heading\n\nWords that go on for a while, [with a link](https://a.example/)."),
         (text("<meta charset=latin-1><p>é".encode("latin-1"), "text/html"), "é"),
         (text("é".encode("latin-1"), "text/plain; charset=latin-1"), "é"),
-        (text("é", "text/plain; charset=no-such"), "é"),
-        (JSONResponse({"a": 1}), '{"a":1}'),
+        (JSONResponse({"a": "é"}, headers={"content-type": "application/json; charset=no-such"}), '{"a":"é"}'),
         (Response("gone", 404, media_type="text/plain"), "The server answered with 404."),
         (text(b"%PDF", "application/pdf"), "is no text"),
         (text(b"\0\1"), "is no text"),
@@ -229,7 +225,6 @@ def test_settings_or_variables_say_who_searches_else_what_is_missing_is_named(tm
     assert said(API_URL="https://api.exa.ai/search", API_KEY="k") == "exa"
     assert said(API_URL="http://localhost:8888") == "searxng"
     assert said(API_URL="https://x.example/v1", MODEL="m") == "chat"
-    assert said(Search(provider="brave"), API_KEY="k") == "brave"
     for lacking in (said(), said(API_KEY="k"), said(Search(provider="chat"), API_URL="https://x.example")):
         assert lacking.startswith("set SEARCH_API_KEY, SEARCH_API_URL and, for a chat, SEARCH_MODEL")
     assert "set MY_KEY" in said(Search(provider="exa", key="MY_KEY"))
@@ -270,7 +265,6 @@ async def test_only_a_clear_yes_in_time_is_a_new_topic(kind: Any, path: str, hea
         assert not await is_new_topic(one, [], "Cook a soup.", 30)  # nothing to compare with
         assert not await is_new_topic(None, SAID, "Cook a soup.", 30)
         assert len(site.asked) == len(no) + 2
-    assert not await is_new_topic(one, SAID, "Cook a soup.", 30)  # nobody listens there any more
     sent = json.loads(await site.asked[0].body())["messages"][0]["content"]
     assert (site.asked[0].headers[header[0]], len(sent) < 5000, "list 19" in sent) == (header[1], True, True)
     assert "[END new message 0]\nCook a soup." in sent.partition("[BEGIN new message ")[2].partition("after this")[0]
@@ -308,7 +302,6 @@ CLEAN = HOSTILE.replace("\u202e", "").replace("\x1b", "")
 
 @pytest.fixture
 async def world() -> AsyncIterator[tuple[Site, str]]:
-    """A web of one server: pages, a search, and a small model."""
     said = {"choices": [{"message": {"content": f"It says: {HOSTILE}"}}]}
     pages = {"/page": text(HOSTILE), "/long": text("word " * 100_000), "/empty": text("<body></body>", "text/html")}
     pages |= {"/search": JSONResponse({"results": [{"title": HOSTILE, "url": "https://a.example/"}]})}
@@ -340,8 +333,7 @@ async def test_what_the_web_says_stays_in_its_fence_and_is_cut(world: tuple[Site
     assert inside(await tools.search("what")) == f"{CLEAN}\nhttps://a.example/"
     assert page != await tools.fetch(f"{url}/page")  # a page that has seen one fence knows nothing of the next
     page = await tools.fetch(f"{url}/long")
-    assert len(inside(page)) <= SHOWN
-    assert "characters after this part are not shown" in page
+    assert (len(inside(page)) <= SHOWN, "characters after this part are not shown" in page) == (True, True)
 
 
 async def test_a_question_is_answered_by_the_small_model_from_the_page(world: tuple[Site, str]) -> None:
@@ -380,11 +372,9 @@ async def test_the_librarys_own_client_calls_both_tools_and_strangers_are_refuse
     from mcp import ClientSession
     from mcp.client.streamable_http import streamable_http_client
 
-    accepted = {"Accept": "application/json, text/event-stream"}
-    tools = made(world[1])
+    tools, accepted = made(world[1]), {"Accept": "application/json, text/event-stream"}
     async with standing(tools) as url, httpx2.AsyncClient(headers=accepted, trust_env=False) as http:
-        strangers = ({}, 403), ({"Authorization": "Bearer wrong"}, 403), (SECRET | {"Host": "evil.test"}, 421)
-        for headers, status in strangers:
+        for headers, status in ({"Authorization": "Bearer wrong"}, 403), (SECRET | {"Host": "evil.test"}, 421):
             assert (await http.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)).status_code == status
         http.headers |= SECRET
         async with streamable_http_client(url, http_client=http) as ends, ClientSession(*ends[:2]) as client:
