@@ -11,12 +11,12 @@ from pathlib import Path
 
 import anyio
 
+from ashep.adapters import processes
 from ashep.demo.model import Ask, Call, ModelServer, Reply
-from tests.foreman.sittings import LONGEST, Day
+from tests.foreman.sittings import Day
 
 VICTIMS = ("the wrapper", "claude", "both")
-LAST = 7.0
-"""Seconds after its start at which a sitting is over, or nearly so."""
+LAST = 7.0  # seconds after its start at which a sitting is over, or nearly so
 
 
 def script(ask: Ask) -> Reply:
@@ -35,48 +35,25 @@ def script(ask: Ask) -> Reply:
 
 
 async def killed(day: Day, number: int, moment: float) -> list[str]:
-    """Begin, kill, and say what was wrong."""
     victim, before = VICTIMS[number % 3], {pid for pid, _ in day.marked()}
-    sitting, wrong = day.sits("--", f"day-{number}. do"), list[str]()
-    try:
+    wrong = list[str]()
+    with day.sits("--", f"day-{number}. do") as sitting:
         await anyio.sleep(moment)
-        wrapper, child = sitting.pid, sitting.child
+        wrapper, child = sitting.pid, sitting.child()
         if child is not None and not before.isdisjoint(pid for pid, _ in day.marked()):
             wrong.append("what an earlier one left was there beside the next")
-        sitting.kill(wrapper if victim != "claude" else None, child if victim != "the wrapper" else None)
+        sitting.kill(*(pid for pid, of in ((wrapper, "the wrapper"), (child, "claude")) if victim in (of, "both")))
         if victim == "claude" and child is not None:
             code = await sitting.ended()
             wrong += [f"it ended with {code}"] if code != 137 else []
             wrong += ["the wrapper has ended, and what it began has not"] if day.marked() else []
-        if child is not None and not await gone(child):
-            wrong.append("claude is left")
-        if not await sitting.is_usable():
-            wrong.append("the terminal is not usable")
-    finally:
-        sitting.close()
+        await sitting.until(lambda: sitting.usable() and processes.stat(child or 0)[0] in "ZX")
     return [f"{number}: {victim} after {moment:.2f} s: {one}" for one in wrong]
 
 
-async def gone(pid: int) -> bool:
-    """Whether a process comes to an end."""
-    with anyio.move_on_after(LONGEST):
-        while is_there(pid):
-            await anyio.sleep(0.05)
-        return True
-    return False
-
-
-def is_there(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def kept(day: Day) -> list[str]:
+def kept(day: Day, asks: Sequence[Ask]) -> list[str]:
     """Say what a model saw and no line says, or two say: a hook had been answered for it."""
     told = Counter((one["kind"], word_of(one["text"])) for one in day.history())
-    asks = day.model.asks
     seen = {("prompt", word_of(one.prompt)) for one in asks if one.kind == "turn" and one.prompt.startswith("day-")}
     seen |= {("asked", word_of(one.prompt)) for one in asks if one.kind == "turn" and one.prompt.startswith("look")}
     wrong = [f"{kind} {word}: {told[kind, word]} lines" for kind, word in sorted(seen) if told[kind, word] != 1]
@@ -89,22 +66,16 @@ def word_of(text: str) -> str:
 
 
 async def sweep(folder: Path, moments: Sequence[float]) -> list[str]:
-    """Kill at each moment, and say what was wrong."""
-    wrong = list[str]()
     async with ModelServer(script) as model:
         day = Day(folder, model)
-        for number, moment in enumerate(moments):
-            wrong += await killed(day, number, moment)
-        last = day.sits("--", "day-last. do")
-        with anyio.fail_after(LONGEST):
-            while not any(one["kind"] == "answer" and "DONE day-last" in one["text"] for one in day.history()):
-                await anyio.sleep(0.1)
-        last.types("/exit\r")
-        code = await last.ended()
+        wrong = [one for number, moment in enumerate(moments) for one in await killed(day, number, moment)]
+        with day.sits("--", "day-last. do") as last:
+            await last.until(lambda: day.has("answer", "DONE day-last"))
+            await last.tells("/exit")
+            code = await last.ended()
         wrong += [f"the last one ended with {code}"] if code else []
         wrong += [f"left: process {pid}" for pid, _ in day.marked()]
-        last.close()
-        wrong += kept(day)
+        wrong += kept(day, model.asks)
         counted = Counter(one["kind"] for one in day.history())
         print(f"{len(moments)} moments; {dict(counted)}; asked {len(model.asks)} times", flush=True)
     return wrong

@@ -1,162 +1,171 @@
-"""`ashep foreman` over the real `claude` at a terminal of its own, with a scripted model."""
+"""`ashep foreman` at a terminal, over the real `claude` with a scripted model, or over one that is played."""
 
 import fcntl
 import json
 import os
 import pty
+import re
 import signal
-import struct
 import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from itertools import count
 from pathlib import Path
 
 import anyio
 
 from ashep.adapters import processes
-from ashep.demo.model import ModelServer, claude_environment
+from ashep.demo.model import Call, ModelServer, claude_environment
 from ashep.foreman.child import VARIABLE
 from tests.conformance.claudes import claude
 
 ROOT = Path(__file__).resolve().parents[2]
-KEY = "none-of-yours-20-characters"
-LONGEST = 60.0
-"""Seconds in which anything that is waited for comes, on a machine with much else to do."""
+SHELL = ("bash", "--norc", "--noprofile", "-i")
+LONGEST = 60.0  # seconds in which anything that is waited for comes, on a machine with much else to do
+
+
+def unit(number: int, *, background: bool = False) -> Call:
+    asked = {"description": "a unit", "prompt": f"unit {number}", "subagent_type": "foreman:mini-goal-worker"}
+    return Call("Agent", asked | {"run_in_background": background})
 
 
 class Day:
-    """A person's folder and home, and the model that answers."""
+    """A person's folder and home, and the model that answers; without one `claude` is what `plays` made it."""
 
-    def __init__(self, folder: Path, model: ModelServer, settings: str = "") -> None:
-        self.model, self.home, self.work = model, folder / "home", folder / "work"
-        self.work.mkdir(parents=True)
-        config = self.home / ".claude"
-        config.mkdir(parents=True)
-        trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-        known = {
-            "hasCompletedOnboarding": True, "projects": {str(self.work): trusted}, "theme": "dark",
-            "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
-        }  # fmt: skip
-        (config / ".claude.json").write_text(json.dumps(known))
-        (config / "settings.json").write_text(json.dumps({"permissions": {"allow": ["Bash", "Agent", "Task"]}}))
-        if settings:
-            (self.home / ".config/ashep").mkdir(parents=True)
-            (self.home / ".config/ashep/foreman.yaml").write_text(settings)
+    def __init__(self, folder: Path, model: ModelServer | None = None, settings: str = "") -> None:
+        self.home, self.work, self._bin = folder / "home", folder / "work", folder / "bin"
         self.state = self.home / ".local/state/ashep/foreman" / self.work.name
-
-    @property
-    def environ(self) -> dict[str, str]:
+        for made in (self.home / ".claude", self.home / ".config/ashep", self.work, self._bin):
+            made.mkdir(parents=True)
+        own = claude_environment(model.url if model else "", self.home)
+        known = {
+            "hasCompletedOnboarding": True, "projects": {str(self.work): {"hasTrustDialogAccepted": True}},
+            "customApiKeyResponses": {"approved": [own["ANTHROPIC_API_KEY"]], "rejected": []},
+        }  # fmt: skip
+        allowed = {"permissions": {"allow": ["Bash", "Agent", "Task"]}}
+        (self.home / ".claude/.claude.json").write_text(json.dumps(known))
+        (self.home / ".claude/settings.json").write_text(json.dumps(allowed))
+        (self.home / ".config/ashep/foreman.yaml").write_text(settings)
         others = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP", "SEARCH_", "CF_", "WORKER_", "TMUX")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(others)}
-        own = claude_environment(self.model.url, self.home) | {"ANTHROPIC_API_KEY": KEY, "TERM": "xterm-256color"}
-        path = f"{Path(claude()).parent}:{kept.get('PATH', '')}"
-        return kept | own | {"PATH": path, "PYTHONPATH": str(ROOT)}
+        path = f"{Path(claude()).parent if model else self._bin}:{kept.get('PATH', '')}"
+        own |= {"PATH": path, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "PS1": "$ "}
+        self.environ, self._mode = kept | own, ("--permission-mode", "default") if model else ()
+
+    def plays(self, script: str, shell: str = "/bin/sh") -> "Day":
+        (self._bin / "claude").write_text(f"#!{shell}\n{script}\n")
+        (self._bin / "claude").chmod(0o755)
+        return self
 
     def history(self) -> list[dict[str, str]]:
-        """The lines that are whole."""
         file = self.state / "history.jsonl"
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def has(self, kind: str, text: str) -> bool:
+        return any(one["kind"] == kind and text in one["text"] for one in self.history())
 
     def marked(self) -> list[tuple[int, int]]:
         """What Claude Code and its shells are, of this worker."""
         return processes.holders_of(processes.Mark(VARIABLE, str(self.state)))
 
-    def sits(self, *words: str, argv: Sequence[str] | None = None) -> "Sitting":
-        """Begin; `argv`: another program."""
-        return Sitting(self, argv or (sys.executable, "-m", "ashep", "foreman", "--permission-mode", "default", *words))
+    def sits(self, *words: str, argv: Sequence[str] | None = None, **more: str) -> "Sitting":
+        """Begin; `argv`: another program; `more`: of its environment."""
+        own = (sys.executable, "-m", "ashep", "foreman", *self._mode, *words)
+        return Sitting(argv or own, {**self.environ, **more}, self.work)
 
 
-class Sitting:
-    """A start of `ashep foreman` by a shell, as a person's is: the terminal outlives it."""
+class Sitting(AbstractContextManager["Sitting"]):
+    """A program that a shell started, as a person's is: the terminal outlives it."""
 
-    def __init__(self, day: Day, argv: Sequence[str]) -> None:
-        self.day, self._code = day, day.home / f"code-{len(list(day.home.glob('code-*')))}"
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        self._theirs = theirs
-        self.before = termios.tcgetattr(theirs)
-        self._code.write_text("")
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], folder: Path) -> None:
+        self._ours, self._theirs = pty.openpty()
+        self.resize(40, 120)
+        self._before = termios.tcgetattr(self._theirs)
+        script = 'trap : INT QUIT; "$@"; echo "ended=$?."; exec sleep 1000'
         self._shell = subprocess.Popen(
-            ["sh", "-c", '"$@"; echo $? > "$CODE"; exec sleep 1000', "sh", *argv], cwd=day.work,
-            env=day.environ | {"CODE": str(self._code)}, stdin=theirs, stdout=theirs, stderr=theirs,
+            ["env", "--default-signal=HUP", "sh", "-c", script, "sh", *argv],  # the tests may be run by nohup
+            cwd=folder, env=environ, stdin=self._theirs, stdout=self._theirs, stderr=self._theirs,
             start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
         self._said = bytearray()
-        threading.Thread(target=self._read, daemon=True).start()
+        # a file of its own: what is read when the other one is closed would be the next sitting's
+        threading.Thread(target=self._read, args=(os.dup(self._ours),), daemon=True).start()
 
-    def _read(self) -> None:
-        with suppress(OSError):
-            while piece := os.read(self._ours, 65536):
+    def _read(self, ours: int) -> None:
+        with suppress(OSError), open(ours, "rb", buffering=0) as shown:
+            while piece := shown.read(65536):
                 self._said += piece
 
-    @property
-    def said(self) -> str:
-        return self._said.decode(errors="replace")
-
-    @property
-    def code(self) -> int | None:
-        """The wrapper's exit code, once it has ended."""
-        said = self._code.read_text()
-        return int(said) if said.endswith("\n") else None
-
-    @property
-    def pid(self) -> int | None:
-        """The wrapper, while it is there."""
-        return next(iter(below(self._shell.pid)), None) if self.code is None else None
-
-    @property
-    def child(self) -> int | None:
-        """Claude Code, once it is there; the keeper, and a child before its exec, are Python."""
-        found = below(self.pid) if self.pid is not None else []
-        return next((one for one in found if "python" not in called(one)), None)
-
-    def types(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def kill(self, *pids: int | None) -> None:
-        for pid in pids:
-            if pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    async def ended(self) -> int:
-        """Its exit code, once it has ended."""
-        with anyio.fail_after(LONGEST):
-            while (code := self.code) is None:
-                await anyio.sleep(0.05)
-        return code
-
-    async def is_usable(self) -> bool:
-        """Whether its terminal comes to be as it was."""
-        with anyio.move_on_after(LONGEST):
-            while termios.tcgetattr(self._theirs) != self.before:
-                await anyio.sleep(0.05)
-            return True
-        return False
-
-    def close(self) -> None:
-        """End what is at the terminal, and close it."""
-        if (wrapper := self.pid) is not None:
-            self.kill(wrapper, *below(wrapper))
+    def close(self, *_: object) -> None:
+        self.kill(self.pid, *processes.below(self.pid or 0))
         self._shell.kill()
         self._shell.wait()
         os.close(self._theirs)
         os.close(self._ours)
 
+    __exit__ = close
 
-def below(pid: int) -> list[int]:
-    """The children of a process."""
-    with suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+    @property
+    def said(self) -> str:
+        return self._said.decode(errors="replace")
 
+    def code(self) -> int | None:
+        found = re.search(r"ended=(\d+)\.\r?\n", self.said)
+        return int(found[1]) if found else None
 
-def called(pid: int) -> str:
-    """The name of a process."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text()
-    return "python"
+    def usable(self) -> bool:
+        return termios.tcgetattr(self._theirs) == self._before
+
+    @property
+    def pid(self) -> int | None:
+        return next(iter(processes.below(self._shell.pid)), None) if self.code() is None else None
+
+    def child(self) -> int | None:
+        """Claude Code, once it is there: what else the wrapper has forked is Python."""
+        for one in processes.below(self.pid or 0):
+            with suppress(OSError):
+                if "python" not in Path(f"/proc/{one}/comm").read_text():
+                    return one
+        return None
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def resize(self, rows: int, columns: int) -> None:
+        termios.tcsetwinsize(self._ours, (rows, columns))
+
+    def kill(self, *pids: int | None, number: signal.Signals = signal.SIGKILL) -> None:
+        for pid in filter(None, pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    async def until(self, fact: Callable[[], object], keys: str = "") -> None:
+        """Wait for it; these keys are typed every second meanwhile."""
+        with anyio.move_on_after(LONGEST):
+            for number in count():
+                if fact():
+                    return
+                if number % 20 == 0:
+                    self.types(keys)
+                await anyio.sleep(0.05)
+        raise AssertionError(self.said[-2000:])
+
+    async def says(self, words: str, after: int = 0) -> int:
+        await self.until(lambda: words in self.said[after:])
+        return self.said.index(words, after) + len(words)
+
+    async def tells(self, words: str) -> None:
+        """Type words into the line of Claude Code, and once they stand there send them."""
+        self.types("\x15")
+        before = len(self.said)
+        self.types(words)
+        await self.says(words.split()[-1], before)
+        self.types("\r")
+
+    async def ended(self) -> int:
+        await self.until(lambda: self.code() is not None)
+        return self.code() or 0
