@@ -44,7 +44,7 @@ _Act = Callable[[], Coroutine[Any, Any, None]]
 
 async def sit(seat: "Seat") -> int:
     """Sit with Claude Code until it ends, and give its exit code. Raises `WorkerBusy` and other errors of ours."""
-    logging.disable()  # the terminal is Claude Code's, and libraries talk
+    logging.disable()  # the terminal is Claude Code's, and libraries talk [79]
     with seat.history:
         try:
             await end_left(seat.folder)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -390,13 +389,6 @@ async def test_the_librarys_own_client_calls_both_tools_and_strangers_are_refuse
     async with standing(tools) as url, httpx2.AsyncClient(headers=SECRET, trust_env=False) as http:
         answer = await http.post(url)
     assert (answer.status_code, "need dotenv: pip" in answer.text) == (503, True)
-
-
-def test_the_library_writes_nothing_on_the_persons_terminal() -> None:
-    script = "from ashep.foreman.web import *; McpApp(WebTools(None, {}, None, 's', None))._manager(); "
-    script += "logging.getLogger('mcp').error('said')"
-    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.real
