@@ -29,9 +29,8 @@ class Agent:
     """The main agent, its subagents and the small model."""
 
     def __init__(self) -> None:
-        self.begun = list[tuple[str, str]]()
-        """Prompt and system prompt of the first request of each session of the main agent."""
-        self._sessions, self.asked = set[str](), 0
+        self.begun = list[tuple[str, str]]()  # prompt and system prompt of each session of the main agent
+        self._sessions, self.asked = set[str](), list[str]()  # the prompts that the small model was asked about
 
     def __call__(self, ask: Ask) -> Reply:
         if ask.prompt.startswith("unit"):
@@ -59,8 +58,9 @@ class Agent:
 
     async def small(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The small model: a garden is a new topic."""
-        self.asked += 1
-        said = "YES" if b"the garden" in (await receive())["body"] else "NO"
+        question = json.loads((await receive())["body"])["messages"][0]["content"]
+        self.asked.append(re.findall(r"\[BEGIN new message \w+\]\n(.*)", question)[0])
+        said = "YES" if "the garden" in self.asked[-1] else "NO"
         await JSONResponse({"choices": [{"message": {"role": "assistant", "content": said}}]})(scope, receive, send)
 
 
@@ -96,7 +96,8 @@ async def test_from_a_plan_to_a_new_topic(tmp_path: Path) -> None:
             await sitting.tells("and the gutter")
             await sitting.until(lambda: sum(one["text"] == "heard 2" for one in day.history()) == 2)
             assert len(agent.begun) == 2, "no new topic"
-            assert agent.asked == 3, "of all but the first after a start"
+            assert "and the gutter" in agent.asked
+            assert not any(one.startswith(("plan the roof", "Continue with")) for one in agent.asked), "each is a first"
             await sitting.tells("now the garden")
             await sitting.until(lambda: len(agent.begun) == 3 and day.has("answer", "heard 3"))
             assert agent.begun[2][0] == "now the garden"
