@@ -112,5 +112,4 @@ async def test_from_a_plan_to_a_new_topic(tmp_path: Path) -> None:
 
 
 async def test_whoever_is_killed_nothing_is_left_and_nothing_lost(tmp_path: Path) -> None:
-    """In full: `python -m tests.foreman.killed`."""
-    assert await sweep(tmp_path, (2.5, 2.5, 3.5)) == []
+    assert await sweep(tmp_path, (2.5, 2.5, 3.5)) == []  # in full: `python -m tests.foreman.killed`
