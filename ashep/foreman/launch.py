@@ -31,9 +31,19 @@ _FILE = "--append-system-prompt-file"
 _FLAGS = _words(
     "--allow-dangerously-skip-permissions --ax-screen-reader --bare --brief --chrome --continue -c "
     "--dangerously-skip-permissions --disable-slash-commands --exclude-dynamic-system-prompt-sections --fork-session "
-    "--ide --no-chrome --print -p --restricted --safe-mode --strict-mcp-config --tmux --verbose"
+    "--forward-subagent-text --ide --include-hook-events --include-partial-messages --no-chrome "
+    "--no-session-persistence --print -p --replay-user-messages --restricted --safe-mode --strict-mcp-config --tmux "
+    "--verbose"
 )
-"""Without a value, at a terminal. Each other option takes the word behind it, where that begins with no dash."""
+_VALUED = _words(
+    "--agent --agents --append-system-prompt --append-system-prompt-file --autocompact --cloud --debug -d --debug-file "
+    "--effort --environment --fallback-model --from-pr --input-format --json-schema --max-budget-usd --max-turns "
+    "--max-thinking-tokens --model --name -n --output-format --permission-mode --permission-prompt-tool --plugin-dir "
+    "--permission-prompts --plugin-url --prompt-suggestions --remote-control --remote-control-session-name-prefix "
+    "--resume -r --session-id --setting-sources --settings --system-prompt --system-prompt-file "
+    "--system-prompt-snapshot --teleport --worker --worktree -w"
+)
+"""Take the word behind them, where it begins with no dash."""
 _MANY = _words(
     "--add-dir --allowedTools --allowed-tools --betas --disallowedTools --disallowed-tools --file --mcp-config --tools"
 )
@@ -109,8 +119,10 @@ def _pieces(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             count = 1
         elif option in _MANY:
             count = plain
-        else:
-            count = 2 if option.endswith("system-prompt") else min(2, plain)  # a text, whatever it looks like
+        elif option.endswith("system-prompt"):
+            count = 2  # a text, whatever it looks like
+        else:  # one that is not known here has a value, too, but the last word of all is a prompt
+            count = min(2, plain) if option in _VALUED or len(left) > 2 else 1
         yield option, left[:count]
         begun = begun or option != WORKER
         del left[:count]

@@ -20,6 +20,7 @@ OURS = ["--plugin-dir", "P", "--append-system-prompt-file", "F"]
     ("--worker w mcp add --help", "--worker w", "mcp add --help"),
     ("-p -- --clear --worker x", "", "-p -- --clear --worker x"),
     ("--worker", "--worker", ""),
+    ("-c --worker w", "--worker w", "-c"),
     ("-- --help", "", "-- --help"),
 ])  # fmt: skip
 def test_our_own_words_are_told_from_claudes(words: str, own: str, claudes: str) -> None:
@@ -45,18 +46,15 @@ def test_our_own_words_are_told_from_claudes(words: str, own: str, claudes: str)
     ("-d hooks -n name -w tree", "--session-id S -d hooks -n name -w tree", "-d hooks -n name -w tree"),
     ("--unheard-of x --verbose hello", "--session-id S --unheard-of x --verbose hello", "--unheard-of x --verbose"),
     ("-", "--session-id S -", ""),
+    ("--unheard-of hello", "--session-id S --unheard-of hello", "--unheard-of"),
+    ("--replay-user-messages hello -p", "--session-id S --replay-user-messages hello -p", "--replay-user-messages -p"),
+    ("hello --model opus", "--session-id S hello --model opus", "--model opus"),
 ])  # fmt: skip
 def test_a_restart_leaves_out_the_prompt_and_what_chose_the_session(words: str, first: str, again: str) -> None:
     given = read(words.split())
     assert given.first("P", "F", "S") == [*OURS, *first.split()]
-    assert given.anew("P", "F", "S2", "--resume me") == [
-        *OURS,
-        "--session-id",
-        "S2",
-        *again.split(),
-        "--",
-        "--resume me",
-    ]
+    anew = given.anew("P", "F", "S2", "--resume me")
+    assert anew == [*OURS, "--session-id", "S2", *again.split(), "--", "--resume me"]
 
 
 def test_what_the_person_chose_is_known() -> None:
