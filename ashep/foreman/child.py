@@ -107,7 +107,7 @@ class Child:
             while (code := self._process.poll()) is None:
                 continued = self._continued
                 if self._is_stopped():
-                    await anyio.sleep(0.1)
+                    await anyio.sleep(0.1)  # for a stop of the whole group to have reached us
                     # else it was the whole group, as with Ctrl-Z: we were stopped, too, and continued
                     if continued == self._continued and self._is_stopped():
                         os.kill(os.getpid(), signal.SIGSTOP)
@@ -124,7 +124,7 @@ class Child:
                 self._process.send_signal(signal.SIGCONT)
                 with anyio.move_on_after(_PATIENCE):
                     while self._process.poll() is None:
-                        await anyio.sleep(0.02)
+                        await anyio.sleep(0.02)  # it takes 0.1 s as a rule
 
     def _is_stopped(self) -> bool:
         with suppress(ChildProcessError):  # it has ended meanwhile

@@ -102,7 +102,7 @@ class Desk:
         asked = self.history.recent(), self.redaction.text(prompt), self.settings.topic_timeout
         try:
             return await self.is_new_topic(*asked)
-        except Exception as error:
+        except Exception as error:  # whatever it is, unsure is no, and the prompt goes on
             self.wrong("asking for a new topic", error)
             return False
 
@@ -183,7 +183,7 @@ def routes(desk: Desk) -> list[Route]:
         try:
             done = await answers[path](json.loads(body))
             return JSONResponse({"result": done} if isinstance(done, str) else done)
-        except Exception as error:
+        except Exception as error:  # whatever it is, nobody is stopped by it
             words = f"ashep foreman does not keep this: {desk.wrong(path, error)}"
             each = path == "/hook/user-prompt-submit"  # with each prompt, and not with all that comes of it
             return JSONResponse({"systemMessage": words} if each else {})

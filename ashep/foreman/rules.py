@@ -87,7 +87,7 @@ def said(event: str, payload: Payload, beside: Payload, session: str, now: datet
             return kept("plan", text(answer, "plan") or text(beside, "plan"), call)
         case "PreToolUse", "Agent" | "Task":
             return kept("asked", text(asked, "prompt"), call, agent or "general-purpose", call)
-        case "PostToolUseFailure", "Agent" | "Task":  # of one that did not fail SubagentStop has told
+        case "PostToolUseFailure", "Agent" | "Task":  # of one that did not fail SubagentStop has told [86]
             return kept("result", text(payload, "error"), call, agent, call)
         case _:
             return None
