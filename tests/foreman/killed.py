@@ -72,7 +72,7 @@ async def sweep(folder: Path, moments: Sequence[float]) -> list[str]:
         with day.sits("--", "day-last. do") as last:
             await last.until(lambda: day.has("answer", "DONE day-last"))
             await last.tells("/exit")
-            code = await last.ended()
+            code = await last.ended("\r")
         wrong += [f"the last one ended with {code}"] if code else []
         wrong += [f"left: process {pid}" for pid, _ in day.marked()]
         wrong += kept(day, model.asks)

@@ -166,6 +166,6 @@ class Sitting(AbstractContextManager["Sitting"]):
         await self.says(words.split()[-1], before)
         self.types("\r")
 
-    async def ended(self) -> int:
-        await self.until(lambda: self.code() is not None)
+    async def ended(self, keys: str = "") -> int:
+        await self.until(lambda: self.code() is not None, keys)
         return self.code() or 0

@@ -107,7 +107,7 @@ async def test_from_a_plan_to_a_new_topic(tmp_path: Path) -> None:
             await sitting.until(lambda: day.has("cleared", ""))
             assert len(model.asks) == before
             await sitting.tells("/exit")
-            await sitting.says("then=0.", at)
+            await sitting.until(lambda: "then=0." in sitting.said[at:], "\r")
             assert not day.marked()
 
 
