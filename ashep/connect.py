@@ -265,6 +265,7 @@ def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, reda
         mode=cast(Mapping[Literal["read", "write"], str], modes),
         redaction=redaction,
         quarters=_quarters(project, settings, command, read) if settings.isolated else None,
+        start_timeout=chosen.start_timeout,
     )
 
 

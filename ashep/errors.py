@@ -25,7 +25,9 @@
     │   └── ForgeRefused            1   the forge said no for good
     └── RunnerError                 1
         ├── RunnerUnavailable       1   infrastructure: no answer, connection refused, 5xx
-        │   └── ServerNotStarted    1   the managed server ended at its start, or did not answer in time
+        │   ├── ServerNotStarted    1   the managed server ended at its start, or did not answer in time
+        │   └── ServerStarting      1   the managed server is alive, and has not answered yet
+        ├── SessionUnavailable      1   infrastructure of one session alone: its own server or process does not answer
         ├── RunnerUnauthorized      1   the server wants another password
         └── RunnerRefused           1   the server said no for good (unknown session, 4xx)
 """
@@ -201,6 +203,14 @@ class RunnerUnavailable(RunnerError):
 
 class ServerNotStarted(RunnerUnavailable):
     """The managed agent server ended at its start, or did not answer in time."""
+
+
+class ServerStarting(RunnerUnavailable):
+    """The managed agent server is alive, and has not answered yet: it is waited for."""
+
+
+class SessionUnavailable(RunnerError):
+    """The server or process of one session does not answer; other sessions of its runner go on."""
 
 
 class RunnerUnauthorized(RunnerError):

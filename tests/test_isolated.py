@@ -26,7 +26,7 @@ from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
-from ashep.errors import RunnerRefused, ServerNotStarted
+from ashep.errors import RunnerRefused, ServerNotStarted, SessionUnavailable
 from ashep.ports.runner import Prompt, SessionRequest, Turn
 from ashep.store.picture import servers_of
 from ashep.views import standing
@@ -301,7 +301,7 @@ async def test_an_agents_own_sandbox_that_is_not_there_is_its_runs_matter(
     monkeypatch.setattr("ashep.adapters.programs.find", lambda name: None if name == "bwrap" else find(name))
     world.settings = world.settings.model_copy(update={"agents": AgentsSettings(sandbox="none")})
     async with world.runner() as runner:
-        with pytest.raises(RunnerRefused, match=r"t-1: `sandbox` is bwrap, and bubblewrap .* is not installed"):
+        with pytest.raises(SessionUnavailable, match=r"t-1: `sandbox` is bwrap, and bubblewrap .* is not installed"):
             await runner.open_session(write(world, sandbox="bwrap"))
         assert await runner.open_session(write(world, "t-1/2", "none"))
 
@@ -456,7 +456,7 @@ async def test_a_server_that_an_agent_broke_is_nobody_elses(world: World) -> Non
         maker = await runner.open_session(write(world))
         await world.end()
         (folder_for(world.state, world.place) / "data" / "opencode" / "opencode.db").write_bytes(b"broken" * 1000)
-        with pytest.raises(RunnerRefused, match="t-1"):
+        with pytest.raises(SessionUnavailable, match="t-1"):
             await runner.turn(maker, asking(maker, "").message_id)
         assert await runner.busy((maker, judge)) == frozenset()
         assert [one.session for one in await runner.requests((maker, judge)) if one.unlisted] == [maker]
@@ -471,8 +471,8 @@ async def test_who_opens_a_session_tries_again_whatever_came_of_others_tries(wor
         await world.end()
         good = database.read_bytes()
         database.write_bytes(b"broken" * 1000)
-        for said in ("did not start", "does not answer"):
-            with pytest.raises(RunnerRefused, match=said):
+        for said in ("ended at its start", "does not answer"):
+            with pytest.raises(SessionUnavailable, match=said):
                 await runner.turn(first, asking(first, "").message_id)
         database.write_bytes(good)
         assert await runner.has_session(await runner.open_session(write(world)))

@@ -243,19 +243,26 @@ async def test_ashep_and_its_server_are_killed_together(folder: Path, at: float)
     await world.finish(person=True, restarts=1)
 
 
-@pytest.mark.promise("T2")
-@pytest.mark.parametrize("fate", ["missing", "stored", "dies"])
-async def test_a_prompt_that_comes_to_nothing_is_given_up(
-    folder: Path, fate: Literal["missing", "stored", "dies"]
+@pytest.mark.promise("T2", "E5")
+@pytest.mark.parametrize("fate", ["missing", "stored"])
+async def test_a_prompt_that_comes_to_nothing_is_sent_again_and_fails_nobody(
+    folder: Path, fate: Literal["missing", "stored"]
 ) -> None:
-    world, issue = World(folder, issues=1), "t-1"
-    world.answer = lambda _, asked: Play(fate=fate, delay=1) if "/implement.1.1" in asked.key else None
+    world = World(folder, issues=1)
+    world.answer = lambda _, asked: Play(fate=fate, delay=1) if len(world.bodies(PromptAbandoned)) < 3 else None
     await world.finish(person=True)
-    ended = world.bodies(RunEnded)
-    assert (ended[0].run, ended[0].state) == (f"{issue}/implement.1.1", "failed")
-    assert ended[1].run == f"{issue}/implement.1.2"
-    if fate != "dies":
-        assert len(world.bodies(PromptAbandoned)) == 1
+    assert {fact.state for fact in world.bodies(RunEnded)} == {"succeeded"}
+    assert [fact.n for fact in world.bodies(PromptAbandoned)] == [1, 1, 1]
+
+
+@pytest.mark.promise("T2", "E5")
+async def test_a_turn_that_dies_again_and_again_parks_its_issue(folder: Path) -> None:
+    world = World(folder, issues=1)
+    world.answer = lambda _, asked: Play(fate="dies", delay=1)
+    await world.live(lambda: bool(world.world.flows) and bool(world.comments("t-1")))
+    assert account(world.world, "t-1").code == "infrastructure"
+    assert "died 11 times" in world.comments("t-1")[-1]
+    assert world.world.flows["t-1"].failures == 0
 
 
 @pytest.mark.promise("T5")

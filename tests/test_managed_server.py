@@ -180,7 +180,7 @@ async def test_a_server_without_a_recorded_pid_is_found(world: RealWorld) -> Non
 async def test_a_server_that_does_not_answer_is_ended_before_another_starts(
     world: RealWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.opencode.server._REATTACH", 1.5)
+    monkeypatch.setattr("ashep.adapters.opencode.server.BUSY_PATIENCE", 1.5)
     first = await world.server.reach()
     (pid,) = servers(world)
     os.kill(pid, signal.SIGSTOP)

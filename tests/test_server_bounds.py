@@ -25,15 +25,20 @@ from ashep.adapters.git import durable
 from ashep.adapters.opencode import server as module
 from ashep.adapters.opencode.client import Address
 from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, ManagedServer
-from ashep.errors import ServerNotStarted
+from ashep.errors import ServerNotStarted, ServerStarting
 
 pytestmark = [pytest.mark.may_block, pytest.mark.slow]
 
 PROGRAM = f"""#!{sys.executable}
-import http.server, sys
+import http.server, sys, threading, time
 kept = []
+lock = threading.Lock()
 class Answers(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        with lock:  # what is busy answers nobody
+            began = time.monotonic()
+            while self.path == "/busy" and time.monotonic() < began + 3:
+                pass
         if self.path == "/grow":
             kept.append(bytearray(b"x" * 64 * 1024 * 1024))
         if self.path == "/chat":
@@ -145,7 +150,7 @@ async def test_its_log_is_cut_while_it_goes_on_writing(server: ManagedServer) ->
 async def test_one_that_accepts_and_never_answers_is_ended_and_another_begins(
     server: ManagedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_REATTACH", 3.0)
+    monkeypatch.setattr(module, "BUSY_PATIENCE", 3.0)
     first = await server.reach()
     os.kill(pid_of(first), signal.SIGSTOP)
     with pytest.raises(httpx.ReadTimeout):
@@ -162,12 +167,80 @@ async def test_what_is_refused_while_it_begins_costs_no_patience(
     server: ManagedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the real one does, it never answers the first connection that it takes (facts/opencode.md 18)."""
-    monkeypatch.setattr(module, "_START", 15.0)
+    monkeypatch.setattr(server, "_first", 15.0)
     monkeypatch.setattr(module, "_PATIENCE", 60.0)
     late = PROGRAM.replace('print("listening"', 'import time\ntime.sleep(2)\nprint("listening"')
     hung = "        if not kept:\n            kept.append(self.path)\n            time.sleep(60)\n"
     (tmp_path / "opencode").write_text(late.replace("def do_GET(self):\n", f"def do_GET(self):\n{hung}"))
     assert pid_of(await server.reach())
+
+
+SPIN = "import time\nbegan = time.monotonic()\nwhile time.monotonic() < began + 3:\n    pass\n"
+SLEEP = "import time\ntime.sleep({})\n"
+
+
+def starting(tmp_path: Path, first: str) -> None:
+    """Have the server do something before it listens."""
+    (tmp_path / "opencode").write_text(PROGRAM.replace('print("listening"', f'{first}print("listening"'))
+
+
+@pytest.mark.promise("X9")
+async def test_one_that_works_at_its_start_is_waited_for_and_not_begun_again(
+    server: ManagedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that needs 82 s on a loaded machine: it was ended after 40 s, each time."""
+    monkeypatch.setattr(server, "_first", 1.0)
+    starting(tmp_path, SPIN)
+    words = r"did not answer within 1 s, alive, used \d+ s of CPU; waiting up to 2 s"
+    with pytest.raises(ServerStarting, match=words):
+        await server.reach()
+    record = server._read()
+    assert record is not None
+    with pytest.raises(ServerStarting, match="waiting up to 4 s"):
+        await server.reach()
+    assert pid_of(await server.reach()) == record.pid
+
+
+@pytest.mark.promise("X9")
+async def test_one_that_shows_no_life_at_its_start_is_ended_and_the_next_gets_twice_as_long(
+    server: ManagedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_first", 1.0)
+    for bound in (1, 2):
+        starting(tmp_path, SLEEP.format(60))
+        with pytest.raises(ServerNotStarted, match=f"did not answer within {bound} s and was ended; .*is empty"):
+            await server.reach()
+        assert server._read() is None
+    starting(tmp_path, SLEEP.format(3))
+    assert pid_of(await server.reach())
+
+
+@pytest.mark.promise("X9")
+async def test_one_that_never_answers_is_ended_at_the_longest_bound_whatever_it_uses(
+    server: ManagedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_first", 0.5)
+    monkeypatch.setattr(module, "LONGEST_PATIENCE", 1.0)
+    starting(tmp_path, SPIN.replace("began + 3", "began + 60"))
+    with pytest.raises(ServerStarting):
+        await server.reach()
+    with pytest.raises(ServerNotStarted, match=r"within 1 s and was ended; it had used \d s of CPU"):
+        await server.reach()
+
+
+@pytest.mark.promise("X10")
+async def test_one_that_has_answered_and_works_is_not_wedged(
+    server: ManagedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUSY_PATIENCE", 1.0)
+    first = await server.reach()
+    async with anyio.create_task_group() as group:
+        group.start_soon(get, first, "/busy")
+        await anyio.sleep(0.2)
+        with pytest.raises(ServerStarting, match=r"within 1 s, alive, used \d s of CPU; waiting up to 2 s"):
+            await server.reach()
+        await anyio.sleep(3)
+        assert await server.reach() == first
 
 
 @pytest.mark.promise("X10")
@@ -229,7 +302,7 @@ async def test_one_that_cannot_be_started_says_so(tmp_path: Path) -> None:
     broken.chmod(0o755)
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     made = ManagedServer(command=(str(broken),), directory=tmp_path, state=tmp_path / "state", environ=environ)
-    with pytest.raises(ServerNotStarted, match="did not start"):
+    with pytest.raises(ServerNotStarted, match="ended at its start"):
         await made.reach()
 
 

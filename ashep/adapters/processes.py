@@ -209,6 +209,26 @@ def memory_of(group: int) -> int:
     return total * os.sysconf("SC_PAGE_SIZE")
 
 
+def processor_time(leader: int) -> float:
+    """Returns the seconds of processor time that a process and its descendants have used, ended ones included."""
+    ticks, pids = 0, [leader]
+    for pid in pids:
+        pids += below(pid)
+        with suppress(OSError, ValueError, IndexError):
+            text = Path(f"/proc/{pid}/stat").read_text()
+            ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def age(pid: int) -> float:
+    """Returns for how many seconds a process has lived; 0 where there is none."""
+    state, started = stat(pid)
+    if state == "X":
+        return 0.0
+    up = float(Path("/proc/uptime").read_text().split()[0])
+    return max(up - started / os.sysconf("SC_CLK_TCK"), 0.0)
+
+
 def lives(pid: int | None, started: int | None) -> bool:
     """Whether the process that began then has not ended with all its threads; one of ours that has is reaped."""
     _reap()

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.config import Configuration
-from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
@@ -196,7 +196,7 @@ class Running:
                 async with anyio.create_task_group() as waiting:
                     waiting.start_soon(self._until_signal, signals, waiting.cancel_scope, say)
                     if options.until_idle:
-                        code, why = await self.until_idle(options.idle_grace), "idle"
+                        code, why = await self.until_idle(options.idle_grace, say), "idle"
                         waiting.cancel_scope.cancel()
             stopping()
             await self.auditor.last()
@@ -223,8 +223,11 @@ class Running:
             scope.cancel()
             return
 
-    async def until_idle(self, grace: timedelta) -> int:
-        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away."""
+    async def until_idle(self, grace: timedelta, say: Say = lambda _: None) -> int:
+        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away.
+
+        A server that is alive, or has not failed too often, is waited for longer than `grace`.
+        """
         while True:
             while not is_idle(self.shepherd.world, grace):
                 await self.shepherd.changed()
@@ -234,7 +237,8 @@ class Running:
                 with anyio.move_on_after(grace.total_seconds()) as waited:
                     while is_held_up(self.shepherd.world):
                         await self.shepherd.changed()
-                if waited.cancelled_caught:
+                if waited.cancelled_caught and not has_patience(self.shepherd.world):
+                    say(f"gave up waiting: {obstacle(self.shepherd.world)}")
                     return 1
                 continue
             await self.worker.fresh_look(lambda: is_done(self.shepherd.world, grace))

@@ -26,7 +26,8 @@ NO_AGENTS = (
 def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
     """Say that a runner is away, or wants another password."""
     state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else "away"
-    return resources.RunnerSeen(state, str(error)[:300], runner=error.runner)
+    patient = isinstance(error, errors.ServerStarting)
+    return resources.RunnerSeen(state, short(error)[:300], runner=error.runner, patient=patient)
 
 
 def tracker_lost(error: errors.TrackerError) -> tracker.TrackerLost:
@@ -55,14 +56,16 @@ def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
             return [tracker.TrackerLost(why), tracker.EffectFailed(issue, key, why, infra=True)]
         case _, errors.RunnerUnauthorized():
             return [
-                resources.RunnerSeen("unauthorized", why, runner=error.runner),
+                server_lost(error),
                 tracker.EffectFailed(issue, key, why, infra=True),
             ]
         case _, errors.RunnerUnavailable():
             return [
-                resources.RunnerSeen("away", why, runner=error.runner),
+                server_lost(error),
                 tracker.EffectFailed(issue, key, why, infra=True),
             ]
+        case _, errors.SessionUnavailable():
+            return [tracker.EffectFailed(issue, key, why, infra=True)]
         case _, errors.RunnerRefused():
             return [tracker.EffectFailed(issue, key, why, infra=False)]
         case _, errors.GuardTripped():

@@ -29,7 +29,7 @@ from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
 from ashep.daemon.failures import server_lost
 from ashep.daemon.shepherd import Shepherd
-from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted
+from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted, SessionUnavailable
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
@@ -305,9 +305,9 @@ class Monitor:
             if seen is not None and seen.state == "finished" and run.session in self._signed:
                 self._signed.discard(run.session)  # somebody may have written since: nobody looks after the end
                 seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
-        except RunnerRefused as error:  # the server answers: that is about this session, and keeps no other waiting
-            why = str(error)
-            self._shepherd.tell(lambda world: observe.turn_refused(world, flow.issue.id, run.id, why, as_of))
+        except (RunnerRefused, SessionUnavailable) as error:  # that is about this session, and keeps no other waiting
+            why, away = str(error), isinstance(error, SessionUnavailable)
+            self._shepherd.tell(lambda world: observe.turn_refused(world, flow.issue.id, run.id, why, as_of, away=away))
             return True
         if seen is None:
             return False
@@ -344,9 +344,10 @@ class Monitor:
         world = self._shepherd.world
         try:
             for flow, takeover in self._takeovers():
-                seen = await look(self._runner, world, flow, takeover)
-                if seen is not None:
-                    self._shepherd.tell(partial(observe.session_read, seen=seen))
+                with suppress(SessionUnavailable):  # whether they are quiet is asked again
+                    seen = await look(self._runner, world, flow, takeover)
+                    if seen is not None:
+                        self._shepherd.tell(partial(observe.session_read, seen=seen))
         except RunnerError as error:
             self._lost(error)
 
@@ -408,4 +409,6 @@ def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str 
         cost=turn.cost,
         people=turn.people,
         refused=turn.refused,
+        starting=turn.starting,
+        not_started=turn.not_started[:1000],
     )

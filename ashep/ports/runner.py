@@ -97,6 +97,11 @@ class Turn:
     """Ids of user messages after the prompt that are neither ours nor the server's own."""
     refused: Refusal | None = None
     """The provider did not take it: the server waits to ask again, or that was the turn's end."""
+    starting: bool = False
+    """Missing or stored, and the process that is to answer the prompt is starting. The runner ends such a start in the
+    end, and says so with `not_started`."""
+    not_started: str = ""
+    """Missing or stored, and that process could not start: no turn began, and none will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,8 @@ class Requesting(Protocol):
 
 class Runner(Requesting, Protocol):
     """A server that runs coding agents in sessions. Errors, for every method: `RunnerUnavailable` (no answer in time,
-    connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again).
+    connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again), `SessionUnavailable` (the
+    server or process of this session alone does not answer).
     """
 
     async def start(self) -> None:
@@ -178,8 +184,8 @@ class Runner(Requesting, Protocol):
         ...
 
     async def abort(self, session: str) -> None:
-        """Stop the session's turn, and return only when a read showed that it stopped; its error then is
-        `MessageAbortedError: …`. Nothing to stop is fine.
+        """Stop the session's turn, and return only when a read showed that it stopped, or when the process that ran it
+        is gone; its error then is `MessageAbortedError: …`. Nothing to stop is fine.
         """
         ...
 

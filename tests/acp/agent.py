@@ -13,6 +13,15 @@ from typing import Any
 
 STORE = Path(os.environ["STORE"])
 FLAGS = (STORE / "flags").read_text().split() if (STORE / "flags").exists() else []
+BEGAN = time.monotonic()
+for flag in FLAGS:  # how it starts: `works:3` uses three seconds of processor time, `sleeps:3` none, `dies` ends
+    what, _, seconds = flag.partition(":")
+    while what == "works" and time.monotonic() < BEGAN + float(seconds):
+        pass
+    if what == "sleeps":
+        time.sleep(float(seconds))
+    if what == "dies":
+        sys.exit("npm error network: no such host")
 MODES = {"currentModeId": "auto", "availableModes": [{"id": one, "name": one} for one in ("auto", "default", "plan")]}
 MODELS = ("scripted/default", "scripted/other")
 lock = threading.Lock()

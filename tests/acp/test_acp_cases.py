@@ -96,6 +96,48 @@ async def place(tmp_path: Path, about: Path) -> AsyncIterator[Place]:
         shutil.copy(place.kept / "about.json", about)
 
 
+@pytest.mark.promise("X9")
+async def test_an_agent_that_works_at_its_start_is_waited_for_and_its_prompt_is_not_in_doubt(place: Place) -> None:
+    await place.runner.start()
+    (place.store / "flags").write_text("works:3")
+    place.runner = place.another(start_timeout=timedelta(seconds=1))
+    prompt = await place.begin("slow")
+    with anyio.fail_after(30):
+        while not (turn := await place.runner.turn(prompt.session, prompt.message_id)).starting:
+            await anyio.sleep(0.02)
+    assert (turn.state, turn.not_started) == ("stored", "")
+    done = await place.reached(prompt)
+    assert (done.error, done.starting) == (None, False)
+    assert len(place.asked()) == 1
+
+
+@pytest.mark.promise("E5", "X9")
+@pytest.mark.parametrize(
+    ("flag", "why"),
+    [
+        ("sleeps:30", "AgentSilent: no answer to initialize within 1 s; it had used 0 s of CPU, and was ended"),
+        ("dies", "AgentDied: it ended with 1: npm error network: no such host"),
+    ],
+)
+async def test_an_agent_that_does_not_start_has_begun_no_turn(place: Place, flag: str, why: str) -> None:
+    """The next prompt may go to the same session, and its agent gets twice as long."""
+    await place.runner.start()
+    (place.store / "flags").write_text(flag)
+    place.runner = place.another(start_timeout=timedelta(seconds=1))
+    prompt = await place.begin("never")
+    with anyio.fail_after(30):
+        while not (turn := await place.runner.turn(prompt.session, prompt.message_id)).not_started:
+            await anyio.sleep(0.02)
+    assert (turn.state, turn.error, turn.not_started) == ("stored", None, why)
+    assert await place.processes(prompt) == []
+    assert await place.runner.busy((prompt.session,)) == frozenset()
+    (place.store / "flags").write_text("sleeps:1.5")
+    again = Prompt(prompt.session, "msg_2", "prt_2", "never")
+    await place.runner.send(again)
+    assert (await place.reached(again)).error is None
+    assert len(place.asked()) == 1
+
+
 @pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
 async def test_nothing_is_done_outside_for_an_agent_in_a_sandbox_and_its_session_goes_with_its_place(
     place: Place,

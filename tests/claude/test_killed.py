@@ -213,7 +213,8 @@ async def test_two_daemons_begin_a_prompt_once(world: ClaudeWorld) -> None:
     await other.aclose()
 
 
-async def test_what_its_process_says_where_it_cannot_start_is_the_turns_error(world: ClaudeWorld) -> None:
+@pytest.mark.promise("E5")
+async def test_a_process_that_cannot_start_has_begun_no_turn_and_says_why(world: ClaudeWorld) -> None:
     await world.runner.aclose()
     odd = world.another()
     odd._command = (*odd._command, "--no-such-option")  # pyright: ignore[reportPrivateUsage] - a wrong configuration
@@ -221,9 +222,11 @@ async def test_what_its_process_says_where_it_cannot_start_is_the_turns_error(wo
     session = await opened(world)
     sent = prompt(session, name())
     await odd.send(sent)
-    turn = await settled(world, session, sent.message_id)
-    assert turn.error is not None
-    assert "no-such-option" in turn.error
+    with anyio.fail_after(60):
+        while not (turn := await odd.turn(session, sent.message_id)).not_started:
+            await anyio.sleep(0.05)
+    assert (turn.state, turn.error) == ("missing", None)
+    assert "no-such-option" in turn.not_started
     await odd.aclose()
 
 

@@ -234,9 +234,9 @@ BLOCKED = ends(num_turns=0, terminal_reason=None, result="blocked", modelUsage={
 @pytest.mark.parametrize(
     ("notes", "events", "stderr", "state", "error"),
     [
-        ((), (), "", "missing", None),
-        ((), (), "error: unknown option", "finished", "ClaudeError: error: unknown option"),
-        ((), (INIT, BLOCKED), "", "missing", None),
+        ((), (), "", "missing", "its process ended before the model was asked"),
+        ((), (), "error: unknown option", "missing", "error: unknown option"),
+        ((), (INIT, BLOCKED), "", "missing", "its process ended before the model was asked"),
         (("begun",), (INIT,), "", "incomplete", None),
         (("begun",), (INIT, BLOCKED), "", "incomplete", None),
         ((), (INIT, says("half")), "", "incomplete", None),
@@ -260,7 +260,7 @@ def test_how_an_attempt_stands_once_its_process_is_dead(
     (attempt.folder / "stderr").write_text(stderr)
     process.record(attempt, DEAD)
     found = turns.standing(attempt, Output(attempt.folder / "stdout"), process.found(attempt))
-    assert (found.state, found.error) == (state, error)
+    assert (found.state, found.not_started or found.error) == (state, error)
     assert found.instance == DEAD.instance + ("" if state == "finished" else " ended")
 
 

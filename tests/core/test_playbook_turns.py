@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
 from ashep.core.policy.agents import Agent, Agents, Performance, Sandbox
@@ -93,20 +94,28 @@ def test_an_incomplete_message_after_long_silence_is_a_sign_of_a_turn() -> None:
     assert book >> book.turn("incomplete")
 
 
-@pytest.mark.promise("T2")
-def test_a_turn_that_dies_for_ever_fails() -> None:
+@pytest.mark.promise("T2", "E5")
+def test_a_turn_that_dies_for_ever_parks_its_issue_and_fails_nobody() -> None:
     book = working()
     for life in range(2, 12):
         book.made.instance = life
         book >> book.turn("incomplete") << runs.TurnDied << c.SendPrompt
         book.answered()
     book.made.instance = 12
-    assert book >> book.turn("incomplete") << like(runs.RunEnded, state="failed") << issues.RetryScheduled
+    book >> book.turn("incomplete") << like(runs.RunEnded, state="aborted") << like(issues.IssueParked, code=INFRA)
+    assert book << issues.CommentWanted << ...
 
 
-def never_begun(book: Playbook) -> None:
+ABORTED = "MessageAbortedError: aborted"
+INFRA = "infrastructure"
+DOUBT = like(runs.RunEnded, state="aborted", doubt=True, counts=False, abort=False)
+AGAIN = like(issues.RetryScheduled, failures=0)
+
+
+def never_begun(book: Playbook, patience: float = 30) -> None:
     assert book >> book.turn("stored")
-    assert book >> book.later(30)
+    assert book >> book.later(patience - 1)
+    assert book >> book.later(1)
     assert book >> book.turn("stored") << c.StopTurn
     assert book >> book.turn("stored")  # the abort is not done yet
     assert book >> book.next()
@@ -124,8 +133,39 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     assert isinstance(second, c.SendPrompt)
     assert second.message_id != first.message_id
     book.answered()
-    never_begun(book)
-    assert book >> book.turn("missing") << like(runs.RunEnded, state="failed", error="no_turn") << issues.RetryScheduled
+    never_begun(book, 60)  # each time it is given twice as long
+    assert book >> book.turn("missing") << like(runs.PromptAbandoned, n=1, sign_after=timedelta(minutes=2)) << ...
+
+
+@pytest.mark.promise("T2", "E5")
+def test_a_server_that_never_begins_a_turn_parks_the_issue_and_burns_no_attempt() -> None:
+    book = working()
+    for times in range(9):
+        never_begun(book, min(30 * 2**times, 600))
+        assert book >> book.turn("missing") << like(runs.PromptAbandoned, n=1) << ...
+        (book >> book.later(61)).answered()
+    never_begun(book, 600)
+    book >> book.turn("missing") << DOUBT << like(issues.IssueParked, code=INFRA) << issues.CommentWanted
+    assert book << c.WriteIssue
+    assert book.flow().failures == 0
+    assert not book.bodies(runs.DeadlineReached), "what no turn ran in is no time of the run's"
+
+
+@pytest.mark.promise("T2")
+def test_time_that_passes_before_a_turn_begins_is_not_the_runs() -> None:
+    book = Playbook(policy_of(Phase(name="review", timeout=timedelta(seconds=20)))).looked()
+    assert book >> book.turn("stored")
+    assert book >> book.later(20)
+    assert book >> book.turn("stored")
+    assert book >> book.later(10)
+    book >> book.turn("stored") << c.StopTurn
+    assert book >> book.next()
+    assert book >> book.turn("stored") << like(runs.PromptAbandoned) << ...
+    book.answered()
+    assert book >> book.turn("running")
+    assert book.later(15) == []
+    assert book >> book.later(5)
+    book >> book.turn("running") << runs.DeadlineReached << like(runs.RunEnded, state="timed_out") << ...
 
 
 def test_a_turn_that_begins_after_all_is_not_abandoned() -> None:
@@ -139,11 +179,148 @@ def test_a_turn_that_begins_after_all_is_not_abandoned() -> None:
     assert never >> never.turn("running")
 
 
-def test_a_turn_that_our_own_abort_cut_off_is_no_persons_doing() -> None:
+@pytest.mark.promise("T6")
+def test_a_turn_that_our_own_abort_cut_off_is_nobodys_doing() -> None:
+    book = working()
+    session = book.run().session
+    never_begun(book)
+    assert book >> book.turn("finished", error=ABORTED) << DOUBT << AGAIN
+    (book >> book.later(2)).answered()
+    assert book.run().session != session
+    assert (book.flow().failures, book.flow().counters.cycle_runs) == (0, 1)
+    assert book.run().watch.sign_after == timedelta(minutes=1)
+
+
+def stop_fails(book: Playbook) -> None:
+    """A turn shows no sign for 30 s; the call that is to stop it gets no answer."""
+    assert book >> book.turn("stored")
+    assert book >> book.later(30)
+    assert book >> book.turn("stored") << c.StopTurn
+    assert book >> book.failed()
+
+
+@pytest.mark.promise("T6", "E5")
+def test_a_turn_that_begins_while_our_abort_is_unanswered_and_is_cut_off_by_it_burns_no_attempt() -> None:
+    book = working()
+    stop_fails(book)
+    assert book >> book.turn("finished", error=ABORTED) << DOUBT << AGAIN
+
+
+@pytest.mark.promise("T6")
+def test_a_turn_that_runs_on_and_is_cut_off_by_a_late_abort_is_no_persons_doing() -> None:
+    book = working()
+    stop_fails(book)
+    assert book >> book.turn("running")
+    assert book >> book.later(300)
+    assert book >> book.turn("finished", error=ABORTED) << DOUBT << AGAIN
+
+
+@pytest.mark.promise("T6")
+def test_an_abort_that_got_no_answer_may_stop_the_next_prompt_and_nobody_is_blamed() -> None:
+    """That one goes to the same session: were the first to begin after all, two turns would act in two sessions."""
+    book = Playbook(policy_of(Phase(name="review", session="reuse"))).looked()
+    session = book.run().session
+    stop_fails(book)
+    assert book >> book.later(1) << c.StopTurn
+    assert book >> book.next()
+    book >> book.turn("stored") << runs.PromptAbandoned
+    assert book << like(c.SendPrompt, session=session)
+    book.answered()
+    assert book >> book.turn("running")
+    assert book >> book.turn("finished", error=ABORTED) << DOUBT << AGAIN
+    (book >> book.later(2)).answered()
+    assert book.run().session != session
+    assert book >> book.turn("finished", error=ABORTED) << like(runs.RunEnded, state="aborted") << TAKEN_OVER << ...
+
+
+@pytest.mark.promise("T6")
+def test_a_session_whose_turn_was_not_seen_to_stop_is_not_used_again() -> None:
+    book = Playbook(policy_of(Phase(name="review", session="reuse"))).looked()
+    session = book.run().session
+    assert book >> book.turn("running")
+    assert book >> book.later(1800)
+    book >> book.turn("running") << runs.DeadlineReached << like(runs.RunEnded, state="timed_out") << ...
+    assert book >> book.failed()
+    for _ in range(2):
+        (book >> book.later(30)).answered()
+    assert book.run().attempt == 2
+    assert book.run().session != session
+
+
+@pytest.mark.promise("T6")
+def test_while_nobody_knows_whether_a_turn_stopped_nothing_begins_and_it_is_said() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    assert book >> book.later(1800)
+    book >> book.turn("running") << ...
+    for _ in range(5):
+        assert book >> book.failed()
+        shown = account(book.world, "t-1")
+        assert (shown.state, shown.code) == ("time", "turn_unsure"), shown
+        book >> book.later(61) << c.StopTurn
+    assert not book.left
+    assert book >> book.next() << like(runs.RunPlanned, attempt=2) << ...
+    assert account(book.world, "t-1").code != "turn_unsure"
+
+
+@pytest.mark.promise("T6")
+def test_who_stops_a_turn_that_runs_behind_an_answered_abort_is_a_person() -> None:
     book = working()
     never_begun(book)
-    book >> book.turn("finished", error="MessageAbortedError: aborted")
-    assert book << like(runs.RunEnded, state="failed") << issues.RetryScheduled
+    assert book >> book.turn("running")
+    assert book >> book.turn("finished", error=ABORTED) << like(runs.RunEnded, state="aborted") << TAKEN_OVER << ...
+
+
+def test_a_turn_that_ended_with_its_server_is_nobodys_doing() -> None:
+    book = working()
+    assert book >> book.turn("running")
+    book.made.instance = 2
+    assert book >> book.turn("finished", error=ABORTED) << DOUBT << AGAIN
+
+
+@pytest.mark.promise("X11")
+def test_the_doubt_begins_when_the_server_answers_again() -> None:
+    book = working()
+    assert book >> book.turn("stored")
+    assert book >> book.later(30)
+    book >> resources.RunnerSeen("away", "no answer")
+    book.left = []
+    assert book >> book.turn("stored")
+    book >> book.later(40)
+    assert book >> up()
+    assert book >> book.turn("stored")
+    assert book >> book.later(29)
+    assert book >> book.later(1)
+    assert book >> book.turn("stored") << c.StopTurn
+
+
+@pytest.mark.promise("T2", "E5")
+def test_a_process_that_does_not_start_burns_no_attempt() -> None:
+    book = working()
+    for times in range(9):
+        why = "npx ended with exit code 1: no network"
+        book >> book.turn("missing", not_started=why) << like(runs.PromptAbandoned, why=why)
+        assert not book.left, "the next start waits"
+        (book >> book.later(min(2.0**times, 60))).answered()
+        assert book.run().prompt.sent
+    book.made.now += timedelta(minutes=2)
+    book >> book.turn("missing", not_started="npx ended") << DOUBT << like(issues.IssueParked, code=INFRA) << ...
+    assert book.flow().failures == 0
+
+
+@pytest.mark.promise("T2")
+def test_a_process_that_starts_is_not_in_doubt_and_its_start_is_no_time_of_the_run() -> None:
+    book = working()
+    assert book >> book.turn("stored", starting=True)
+    assert book.later(3599) == []
+    assert book >> book.turn("stored")
+    assert {timer.key for timer in book.later(30)} == {"sign:t-1"}  # type: ignore[attr-defined]
+    assert book >> book.turn("running")
+    assert book >> book.later(1700)
+    endless = working()
+    assert endless >> endless.turn("stored", starting=True)
+    assert endless >> endless.later(3600)
+    endless >> endless.turn("stored", starting=True) << c.StopTurn
 
 
 def test_a_turn_that_somebody_stopped_is_taken_over() -> None:

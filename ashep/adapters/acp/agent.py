@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from ashep.adapters import processes
 from ashep.adapters.acp.apart import Wrap
@@ -19,7 +20,12 @@ from ashep.adapters.bubblewrap import filter_file
 from ashep.errors import RunnerUnavailable
 
 ANSWER = 90.0
-"""Seconds for an agent to answer anything but a prompt."""
+"""Seconds for an agent to answer anything but a prompt, once it has a session."""
+
+LONGEST_START = 600.0
+"""Seconds after which an agent that has no session yet is ended, whatever it uses."""
+
+_IDLE = 0.1  # seconds of processor time: who used no more since the last look shows no life
 
 _TAIL = 4000  # characters of what it printed on standard error
 _PATIENCE = 2.0  # seconds for it to end by itself, once its line is closed
@@ -34,8 +40,12 @@ class AgentFailed(Exception):
 
     def __init__(self, name: str, message: str, code: int = 0) -> None:
         super().__init__(f"{name}: {message}")
-        self.code = code
+        self.code, self.name = code, name
         self.gone = name == "AgentDied"
+
+
+STARTS = ("AgentNotStarted", "AgentSilent", "AgentDied")
+"""Names of the errors of an agent that did not come to a session: nothing that it answered."""
 
 
 class Unknown(Exception):
@@ -64,6 +74,7 @@ class Agent:
         self.connection = Connection(handler, Line(process, hear))
         self._reading = asyncio.create_task(self._read_errors())
         self.about: Mapping[str, Any] = {}
+        self.start_bound = ANSWER
 
     @classmethod
     async def begin(
@@ -74,8 +85,12 @@ class Agent:
         hear: Hear,
         handle: Handle,
         wrap: Wrap | None = None,
+        start_bound: float = ANSWER,
     ) -> "Agent":
-        """Start it in a group of its own, and say hello. `wrap`: puts it into its sandbox."""
+        """Start it in a group of its own, and say hello. `wrap`: puts it into its sandbox.
+
+        `start_bound`: seconds until it must show that it works (`start`). Raises AgentFailed.
+        """
         environ = {**os.environ, **mark}
         try:
             with filter_file() if wrap is not None else nullcontext(()) as passed:
@@ -88,10 +103,11 @@ class Agent:
             raise AgentFailed("AgentNotStarted", f"{command[0]} in {directory}: {error.strerror}") from error
         processes.restrain(process.pid, 0)
         agent = cls(process, hear, handle)
+        agent.start_bound = start_bound
         try:
             client = {"name": "ashep", "title": "Agent Shepherd", "version": "1"}
             asks = {"protocolVersion": agent._version, "clientCapabilities": _ABILITIES, "clientInfo": client}
-            agent.about = await agent.ask("initialize", asks)
+            agent.about = await agent.start("initialize", asks)
             for one in processes.below(process.pid) if wrap is not None else ():
                 for pid in (one, *processes.below(one)):  # it is there by now, and what it starts is as it is
                     processes.restrain(pid, 0)
@@ -111,6 +127,36 @@ class Agent:
         for name in path:
             found = as_object(found).get(name)
         return found not in (None, False)
+
+    async def start(self, method: str, params: Mapping[str, object]) -> Mapping[str, Any]:
+        """Ask it something that belongs to its start. Raises AgentFailed.
+
+        One that has not answered at its bound, and used no processor time, is silent. Else it is given twice as long,
+        up to `LONGEST_START`.
+        """
+        answer, failed = dict[str, Any](), list[AgentFailed]()
+
+        async def asking(scope: anyio.CancelScope) -> None:
+            try:
+                answer.update(await self.ask(method, params, None))
+            except AgentFailed as error:
+                failed.append(error)
+            scope.cancel()
+
+        began, bound, before = anyio.current_time(), min(self.start_bound, LONGEST_START), 0.0
+        async with anyio.create_task_group() as group:
+            group.start_soon(asking, group.cancel_scope)
+            while True:
+                await anyio.sleep(began + bound - anyio.current_time())
+                used = await anyio.to_thread.run_sync(processes.processor_time, self.process.pid)
+                if bound >= LONGEST_START or used <= before + _IDLE:
+                    life = f"it had used {used:.0f} s of CPU, and was ended"
+                    failed.append(AgentFailed("AgentSilent", f"no answer to {method} within {bound:g} s; {life}"))
+                    group.cancel_scope.cancel()
+                bound, before = min(bound * 2, LONGEST_START), used
+        if failed:
+            raise failed[0]
+        return answer
 
     async def ask(self, method: str, params: Mapping[str, object], bound: float | None = ANSWER) -> Mapping[str, Any]:
         """Ask it something. Raises AgentFailed."""

@@ -162,3 +162,8 @@ def lives(keeper: str) -> bool:
     """Whether the process of this name has not ended."""
     pid, _, started = keeper.partition(".")
     return pid.isdecimal() and started.isdecimal() and processes.lives(int(pid), int(started))
+
+
+def age(keeper: str) -> float:
+    """Returns for how many seconds the process of this name has lived; 0 where it has ended."""
+    return processes.age(int(keeper.partition(".")[0])) if lives(keeper) else 0.0

@@ -20,7 +20,7 @@ import anyio.abc
 
 from ashep.adapters import processes
 from ashep.adapters.acp import leave
-from ashep.adapters.acp.agent import Agent, AgentFailed, Unknown, end_left
+from ashep.adapters.acp.agent import ANSWER, LONGEST_START, STARTS, Agent, AgentFailed, Unknown, end_left
 from ashep.adapters.acp.apart import wrapped
 from ashep.adapters.acp.folder import MARK, Folder, Json, as_list, as_object, named
 from ashep.adapters.acp.offer import Offer, Unfit, mode_for, model_for, read_offer
@@ -167,6 +167,8 @@ class Keeper:
     async def _play(self, turn: _Turn, prompt: Json) -> None:
         try:
             agent = await self._ready(turn)
+            turn.state["ready"] = True
+            self._folder.write(f"turns/{turn.message}.json", turn.state)
             answered = (
                 self._replay.answer(turn.message) if turn.state["doubtful"] and self._replay is not None else None
             )
@@ -185,7 +187,9 @@ class Keeper:
         except (AgentFailed, Unfit) as error:
             if isinstance(error, AgentFailed) and error.gone:
                 self._agent = None
-            if turn.cancelled:
+            if isinstance(error, AgentFailed) and error.name in STARTS and not turn.state.get("ready"):
+                await self._not_started(turn, error)
+            elif turn.cancelled:
                 self._ended(turn, ABORTED)
             elif turn.sent and self._agent is None:  # what it did is not known
                 self._note({"k": "died", "x": str(error)})
@@ -198,6 +202,18 @@ class Keeper:
             self._allowed.clear()
             self._calls.clear()
         return None
+
+    async def _not_started(self, turn: _Turn, error: AgentFailed) -> None:
+        """End an agent that did not come to a session: no turn began, and what is left of the agent must not begin one."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            await agent.end()
+        await end_left(self._folder.path)
+        if turn.cancelled:
+            return self._ended(turn, ABORTED)
+        self._folder.write(f"turns/{turn.message}.json", turn.state | {"state": "unstarted", "error": str(error)})
+        self._note({"k": "unstarted", "x": str(error)})
+        return self._folder.remove("now")
 
     async def _converse(self, agent: Agent, turn: _Turn, text: str) -> None:
         for _ in range(_AGAIN):
@@ -237,7 +253,9 @@ class Keeper:
             return self._agent
         mark, command = {MARK: str(self._folder.path)}, cast("list[str]", self._session.get("command", []))
         wrap = wrapped(self._folder)
-        agent = self._agent = await Agent.begin(command, self._directory, mark, self._hear, self._asks, wrap)
+        failed = sum(one.get("state") == "unstarted" for one in self._turns())
+        bound = float(self._session.get("start", ANSWER)) * 2 ** min(failed, 10)
+        agent = self._agent = await Agent.begin(command, self._directory, mark, self._hear, self._asks, wrap, bound)
         known = self._folder.read("agent.json") or {}
         place: dict[str, object] = {"cwd": str(self._directory), "mcpServers": []}
         answer: Mapping[str, Any] | None = None
@@ -245,7 +263,7 @@ class Keeper:
             loads = agent.can("loadSession")
             self._id, self._replay = str(known.get("session")), Replay() if loads else None
             with suppress(AgentFailed):
-                answer = await agent.ask(
+                answer = await agent.start(
                     "session/load" if loads else "session/resume", {"sessionId": self._id, **place}
                 )
             self._cost = float(known.get("cost", 0.0))
@@ -256,7 +274,7 @@ class Keeper:
             if known and (lost or any(one.get("state") == "ended" for one in self._turns() if not one.get("error"))):
                 raise Unfit(_LOST)
             self._replay = None
-            answer = await agent.ask("session/new", place)
+            answer = await agent.start("session/new", place)
             self._id, self._cost = str(answer.get("sessionId")), 0.0
             self._folder.write("agent.json", {"session": self._id, "cost": 0.0})
         self._offer, turn.state["cost_before"] = read_offer(answer), self._cost
@@ -414,9 +432,10 @@ async def probe(directory: Path, command: Sequence[str]) -> Json:
     async def nothing(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         raise Unknown(method)
 
-    agent = await Agent.begin(command, directory, {MARK: f"probe {os.getpid()}"}, lambda _: None, nothing)
+    mark = {MARK: f"probe {os.getpid()}"}
+    agent = await Agent.begin(command, directory, mark, lambda _: None, nothing, start_bound=LONGEST_START)
     try:
-        offer = read_offer(await agent.ask("session/new", {"cwd": str(directory), "mcpServers": []}))
+        offer = read_offer(await agent.start("session/new", {"cwd": str(directory), "mcpServers": []}))
     finally:
         await agent.end()
     info = as_object(agent.about.get("agentInfo"))

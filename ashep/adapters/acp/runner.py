@@ -20,12 +20,21 @@ import anyio.to_thread
 from ashep.adapters import processes, programs
 from ashep.adapters.acp import apart, offer, signs
 from ashep.adapters.acp import folder as places
+from ashep.adapters.acp.agent import LONGEST_START
 from ashep.adapters.acp.folder import Folder, Json
 from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
-from ashep.errors import AshepError, ProgramMissing, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.errors import (
+    AshepError,
+    ProgramMissing,
+    ProgramTimedOut,
+    RunnerRefused,
+    RunnerUnauthorized,
+    RunnerUnavailable,
+    ServerStarting,
+)
 from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
@@ -38,7 +47,6 @@ ABORTED = "MessageAbortedError: the turn was stopped"
 _NAMESPACE = uuid.UUID("7a0f2c52-3c0b-5d61-9a55-0c3f2d1e8b47")
 _SESSION = re.compile(r"acp_[0-9a-f]{32}")
 _NAME = re.compile(r"[\w.-]{1,150}", re.ASCII)
-_PROBE = 120.0  # seconds for an agent to start and to say what it can do
 _ABORT = 12.0  # seconds until a turn must have stopped: its agent's 3, and those until it is dead
 _POLL = 0.05
 _KEEPERS = 3.0  # seconds for a keeper to end by itself
@@ -68,16 +76,18 @@ class AcpRunner:
         redaction: Redaction | None = None,
         idle: timedelta = timedelta(minutes=5),
         quarters: Quarters | None = None,
+        start_timeout: timedelta = timedelta(minutes=2),
     ) -> None:
         """`command` starts the agent, with the whole environment `environ`; `folder` is the runner's own; `mode`: what
         to set it to for an access, where the names that are known do not do; `models`: those that it has, its default
         first, where it does not say so itself; `idle`: after which an agent with nothing to do is ended; `quarters`:
-        keep sessions apart, in sandboxes; None: agents run as we do.
+        keep sessions apart, in sandboxes; None: agents run as we do; `start_timeout`: until one that starts must work.
         """
         self._command, self._environ, self._name = [*command], dict(environ), name
         self._directory, self._folder = directory, folder
         self._modes, self._models, self._idle = dict(mode or {}), tuple(models), idle
         self._redaction, self._quarters = redaction or Redaction(), quarters
+        self._start = self._patience = start_timeout.total_seconds()
         self._about: Json | None = None
         self._started = False
         self._starting = anyio.Lock()
@@ -121,8 +131,16 @@ class AcpRunner:
             return known
         argv = [sys.executable, "-m", "ashep.adapters.acp.keeper", "--probe", str(self._directory), *self._command]
         try:
-            done = await programs.run(argv, cwd=self._folder, env=self._environ, timeout=_PROBE, patience=_KEEPERS)
+            done = await programs.run(
+                argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
+            )
             found = cast("Json", json.loads(done.stdout))
+        except ProgramTimedOut:
+            waited, self._patience = self._patience, min(self._patience * 2, LONGEST_START)
+            why = f"{self._name} did not say within {waited:g} s what it can do"
+            if waited >= LONGEST_START:
+                raise RunnerUnavailable(why) from None
+            raise ServerStarting(f"{why}; waiting up to {self._patience:g} s") from None
         except (ProgramMissing, AshepError, ValueError) as error:
             raise RunnerUnavailable(f"{self._name} does not answer: {self._redact(str(error))}") from error
         if "error" in found:
@@ -189,7 +207,7 @@ class AcpRunner:
         asked = {
             "key": request.key, "title": request.title, "access": request.access, "directory": directory,
             "permissions": [one.model_dump(mode="json") for one in request.permissions], "command": self._command,
-            "modes": self._modes, "idle": self._idle.total_seconds(), "agent": request.agent,
+            "modes": self._modes, "idle": self._idle.total_seconds(), "agent": request.agent, "start": self._start,
             "model": [request.model.provider, request.model.model] if request.model else None,
             "things": str(things) if things is not None else None, "sandbox": request.sandbox,
         }  # fmt: skip
@@ -263,7 +281,9 @@ class AcpRunner:
         message = prompt.message_id
         with own.door():
             turn, keeper = own.read(f"turns/{message}.json"), own.keeper()
-            if turn is not None and (turn.get("state") == "ended" or places.lives(str(turn.get("keeper")))):
+            if turn is not None and (
+                turn.get("state") in ("ended", "unstarted") or places.lives(str(turn.get("keeper")))
+            ):
                 return str(turn.get("keeper"))
             asked = own.read("session.json") or {}
             model = [prompt.model.provider, prompt.model.model] if prompt.model else asked.get("model")
@@ -302,15 +322,19 @@ class AcpRunner:
         if own is None or not _NAME.fullmatch(message):
             return Turn("missing", "")
         turn = own.read(f"turns/{message}.json")
-        if turn is not None and turn.get("state") != "ended":
-            if places.lives(str(turn.get("keeper"))):
-                return Turn("running" if turn.get("state") == "sent" else "stored", str(turn.get("keeper")))
+        if turn is not None and turn.get("state") not in ("ended", "unstarted"):
+            if places.lives(keeper := str(turn.get("keeper"))):
+                is_sent, starting = turn.get("state") == "sent", not turn.get("ready")
+                return Turn("running", keeper) if is_sent else Turn("stored", keeper, starting=starting)
             turn = own.read(f"turns/{message}.json") or turn  # it may have ended meanwhile, and its keeper with it
         if turn is not None and turn.get("state") == "ended":
             return self._finished(turn, ours)
+        if turn is not None and turn.get("state") == "unstarted":
+            return Turn("stored", str(turn.get("keeper")), not_started=self._redact(str(turn.get("error"))))
         keeper = own.keeper()
         if (own.inbox / f"prompt.{message}.json").exists():
-            return Turn("stored", keeper) if places.lives(keeper) else Turn("missing", _dead(keeper))
+            young = places.age(keeper) < self._start  # it may not have come to its inbox yet
+            return Turn("stored", keeper, starting=young) if places.lives(keeper) else Turn("missing", _dead(keeper))
         if turn is None:  # or it was taken in this moment
             turn = own.read(f"turns/{message}.json")
             return Turn("missing", "") if turn is None else Turn("stored", str(turn.get("keeper")))

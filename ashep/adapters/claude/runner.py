@@ -335,7 +335,7 @@ class ClaudeRunner:
         error = clean(found.error) if found.error else None
         return Turn(
             found.state, found.instance, clean(found.text), error, found.provider, found.model, found.tokens,
-            found.cost, found.people, refused,
+            found.cost, found.people, refused, not_started=clean(found.not_started),
         )  # fmt: skip
 
     def _told(self, session: str, message_id: str, refused: Refusal) -> Refusal:

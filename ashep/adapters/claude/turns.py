@@ -4,8 +4,7 @@
     -       lives     -                               running
     any     dead      an end after a turn, an error   finished
     any     dead      we stopped it, no end           finished, with the error of an abort
-    no      dead      an end without a turn, nothing  missing: the model was not asked
-    no      dead      nothing, and it said why        finished, with that as its error
+    no      dead      an end without a turn, nothing  missing, not started: the model was not asked
     yes     dead      the same                        incomplete: whether the model was asked cannot be known
 
 Where the model shows to have been asked although nothing says that it was let through, that counts as begun. A turn
@@ -38,6 +37,7 @@ class Standing:
     state: TurnState
     instance: str
     error: str | None = None
+    not_started: str = ""
 
 
 def standing(attempt: Attempt, output: Output, known: Process | None) -> Standing:
@@ -56,7 +56,7 @@ def standing(attempt: Attempt, output: Output, known: Process | None) -> Standin
     if attempt.has("begun") or output.asked:
         return Standing("incomplete", ended)
     why = _last_words(attempt)
-    return Standing("finished", name, f"ClaudeError: {why}") if why else Standing("missing", ended)
+    return Standing("missing", ended, not_started=why or "its process ended before the model was asked")
 
 
 def _last_words(attempt: Attempt) -> str:
@@ -92,5 +92,5 @@ def read(
     return Turn(
         now.state, now.instance, text=output.text, error=now.error, provider=PROVIDER if output.asked else None,
         model=output.model, tokens=tokens, cost=cost,
-        refused=ended or (output.retry if now.state == "running" else None),
+        refused=ended or (output.retry if now.state == "running" else None), not_started=now.not_started,
     )  # fmt: skip

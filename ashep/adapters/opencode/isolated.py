@@ -29,7 +29,15 @@ from ashep.adapters.sandboxes.surroundings import tell
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
-from ashep.errors import RunnerError, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.errors import (
+    RunnerError,
+    RunnerRefused,
+    RunnerUnauthorized,
+    RunnerUnavailable,
+    ServerNotStarted,
+    ServerStarting,
+    SessionUnavailable,
+)
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 
 _Answer = TypeVar("_Answer")
@@ -42,8 +50,6 @@ _WAITING = 100  # signs that are not yet taken
 _IDLE = 300.0  # seconds after which the server of a place is ended that nobody used
 _PAUSE, _LONGEST = 2.0, 60.0  # seconds for which a server that failed once more is left alone
 _READING = 20.0  # seconds that a read waits for a server to be started
-_TRIES = 3  # of who opens or sends: a run ends with the last
-_SLOW = 3  # so often in a row it may be too slow for that, before it is ended
 _TIMES = 2  # so often the limit of memory goes into what a server holds that is ended at once
 
 
@@ -111,10 +117,6 @@ def _where_of(said: str) -> _Where:
     return _Where(said) if sandbox is None else _Where(rest, sandbox)
 
 
-class _Slow(RunnerUnavailable):
-    """A server is being started still."""
-
-
 @dataclass(slots=True)
 class _Maker:
     runner: OpencodeRunner
@@ -154,6 +156,11 @@ class IsolatedRunner:
         """Those that are in places."""
         self._changed = anyio.Event()
         self._attaches = False
+
+    @cached_property
+    def _starts(self) -> anyio.CapacityLimiter:
+        """Servers that start at one time: each takes a processor, and 400 MB, for seconds."""
+        return anyio.CapacityLimiter(max((os.cpu_count() or 2) // 2, 1))
 
     @cached_property
     def _folder(self) -> Path:
@@ -241,32 +248,28 @@ class IsolatedRunner:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
         whoever reads waits for that no longer than `patience`, for others are read after this one.
 
-        Raises `RunnerRefused` where that of a place does not answer all the same: that is about this run alone. Who
-        opens or sends tries more often, whatever came of others' tries.
+        Raises `SessionUnavailable` where that of a place does not answer all the same: that is about this run alone. Who
+        opens or sends is not kept off by what came of others' tries, and waits as long as the server shows life.
         """
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         if place is None:
             return await call(self._judges)
         maker = self._makers.setdefault(place, _Maker(self._make(place)))
-        maker.used, tries = anyio.current_time(), _TRIES if patience == math.inf else 1
-        if maker.used < maker.until and tries == 1:  # each try may take long, and others wait for it
-            raise RunnerRefused(f"the agent server of {place.name} does not answer")
-        while True:
-            try:
-                await self._up(maker, place, patience)
-                with suppress(RunnerUnavailable):
-                    return await self._once(maker, call)
-                await self._up(maker, place, patience)
+        maker.used = anyio.current_time()
+        if maker.used < maker.until and patience != math.inf:  # each try may take long, and others wait for it
+            raise SessionUnavailable(f"the agent server of {place.name} does not answer")
+        try:
+            await self._up(maker, place, patience)
+            with suppress(RunnerUnavailable):
                 return await self._once(maker, call)
-            except (RunnerUnavailable, RunnerUnauthorized) as error:
-                if self._attaches:
-                    raise
-                await maker.runner.ask_for_room()  # a full disk is everybody's
-                await self._failed(maker, error)
-                tries -= 1
-                if not tries:
-                    raise RunnerRefused(f"the agent server of {place.name}: {error}") from error
-            await anyio.sleep(_PAUSE)
+            await self._up(maker, place, patience)
+            return await self._once(maker, call)
+        except (RunnerUnavailable, RunnerUnauthorized) as error:
+            if self._attaches:
+                raise
+            await maker.runner.ask_for_room()  # a full disk is everybody's
+            await self._failed(maker, error)
+            raise SessionUnavailable(f"the agent server of {place.name}: {error}") from error
 
     async def _once(self, maker: _Maker, call: Callable[[OpencodeRunner], Awaitable[_Answer]]) -> _Answer:
         life = maker.life
@@ -284,9 +287,11 @@ class IsolatedRunner:
         if maker.up or maker.starting.locked():
             return
         async with maker.starting:
+            if isinstance(error, ServerStarting):
+                return  # it is waited for
             maker.failed += 1
             maker.until = anyio.current_time() + min(_PAUSE * 2**maker.failed, _LONGEST)
-            if not isinstance(error, _Slow) or maker.failed % _SLOW == 0:
+            if not isinstance(error, ServerNotStarted):  # that one has been ended
                 with suppress(RunnerError):
                     await maker.runner.stop_server()  # whatever it is that answers there, or does not
 
@@ -299,14 +304,18 @@ class IsolatedRunner:
         with anyio.move_on_after(patience) as waited:
             await self._start(maker)
         if waited.cancelled_caught:
-            raise _Slow(f"it is being started, and did not answer in {patience:g} s")
+            raise ServerStarting(f"it is being started, and did not answer in {patience:g} s")
 
     async def _start(self, maker: _Maker) -> None:
-        async with maker.starting:
+        """Start a server, or see that it runs; those that start at once would keep each other from it."""
+        async with maker.starting, self._starts:
             while not maker.up:
                 maker.up = True  # before it is: it may be to be another while it is being started
                 try:
                     await (maker.runner.attach() if self._attaches else maker.runner.start())
+                except ServerStarting:
+                    maker.up = False
+                    continue
                 except BaseException:
                     maker.up = False
                     raise
@@ -430,13 +439,22 @@ class IsolatedRunner:
         for where, those in await self._by_server(sessions):
             try:
                 found |= await self._on(where, lambda on, those=those: on.busy(those))
-            except RunnerRefused:
+            except (RunnerRefused, SessionUnavailable):
                 continue  # whoever reads such a session is told why
         return frozenset(found)
 
     async def abort(self, session: str) -> None:
-        """Stop a session's turn and see it stopped (see the port)."""
-        await self._of(session, lambda on: on.abort(session))
+        """Stop a session's turn and see it stopped (see the port): where its own server does not say so, that ends."""
+        try:
+            await self._of(session, lambda on: on.abort(session))
+        except SessionUnavailable:
+            place = await anyio.to_thread.run_sync(self._place_of, await self._directory(session))
+            maker = self._makers.get(place) if place is not None else None
+            if maker is None:
+                raise
+            async with maker.starting:
+                maker.up = False
+                await maker.runner.stop_server()
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""
@@ -450,7 +468,7 @@ class IsolatedRunner:
         for where, those in await self._by_server(sessions):
             try:
                 found += await self._on(where, lambda on, those=those: on.requests(those))
-            except RunnerRefused as error:
+            except (RunnerRefused, SessionUnavailable) as error:
                 if where is None:
                     raise
                 found += [Request("", one, "permission", unlisted=str(error)) for one in those]

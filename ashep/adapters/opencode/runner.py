@@ -23,9 +23,10 @@ from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
 _PAGE = 100
-_ABORT = 10.0  # seconds until an aborted session must have stopped
+_ABORT = 30.0  # seconds until an aborted session must have stopped
 _WRITING = 2.0  # seconds that a message without parts, which a killed server may have left as well, may get some
-_QUIET = 1.0  # seconds without a sign after an abort of a turn that had not begun (fact 26)
+_QUIET = 1.0, 15.0  # seconds without a sign after an abort of a turn that had not begun (fact 26): least, most
+_SLOWER = 10  # so many times as long as its slowest answer: what is slow to answer is slow to begin a turn
 _BACKOFF = (0.2, 5.0)
 _NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
 
@@ -243,20 +244,23 @@ class OpencodeRunner:
         """Stop a session's turn and see it stopped (see the port).
 
         A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest
-        message is an unanswered prompt, the session must stay quiet for a while before it counts as stopped.
+        message is an unanswered prompt, the session must stay quiet before it counts as stopped, the longer the slower
+        the server answers.
         """
         path = f"/session/{session}/abort"
         deadline = anyio.current_time() + _ABORT
         asked = [one for kind in ("permission", "question") for one in self._told.now(kind)]
-        quiet_since: float | None = None
-        while anyio.current_time() < deadline:
+        quiet_since, slowest = None, 0.0
+        while (began := anyio.current_time()) < deadline:
             if quiet_since is None:
                 await self._call("POST", path, accept=_NOT_THERE)
             running = session in await self.busy((session,))
             now = anyio.current_time()
+            slowest = max(slowest, now - began)
+            quiet = min(max(_QUIET[0], slowest * _SLOWER), _QUIET[1])
             if running:
                 quiet_since = None
-            elif await self._answered(session) or (quiet_since is not None and now - quiet_since >= _QUIET):
+            elif await self._answered(session) or (quiet_since is not None and now - quiet_since >= quiet):
                 return await questions.drop(self._post, self._root, session, asked)
             elif quiet_since is None:
                 quiet_since = now

@@ -22,9 +22,10 @@ import socket
 import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
@@ -36,11 +37,20 @@ from ashep.adapters.opencode.environment import passed
 from ashep.adapters.sandboxes.inside import needed, start
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.policy.settings import Settings
-from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted
+from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted, ServerStarting
 from ashep.journal import paths
 
-_START = 40.0  # until a started server answers
-_REATTACH = 30.0  # until a running server answers; then it counts as wedged, and is ended
+FIRST_PATIENCE = 40.0
+"""Seconds that a started server is given to answer. One that is alive then is given twice as long, again and again."""
+
+BUSY_PATIENCE = 30.0
+"""The same for a server that has answered before; one that is not alive then counts as wedged, and is ended."""
+
+LONGEST_PATIENCE = 600.0
+"""Seconds after which a server that has not answered is ended, whatever it uses."""
+
+_SLICE = 60.0  # the longest that one call waits, so that who waits is told how things are
+_IDLE = 0.1  # seconds of processor time: who used no more since the last look shows no life
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
 _LOCK = 120.0  # for another starter to be done
 _PORTS = 3  # that are tried where somebody else takes them
@@ -72,6 +82,8 @@ class Record(BaseModel):
     """The first process of its sandbox and that one's start time: with it all that is in there ends."""
     how: str = ""
     """How it was started, where not everything that can be was; one that is to be started otherwise is another one."""
+    answered: bool = False
+    """It has answered: what does not answer any more is busy, or wedged."""
 
     @property
     def mark(self) -> processes.Mark:
@@ -91,6 +103,17 @@ def folder_of(state: Path, environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
     digest = hashlib.sha256(os.fsencode(os.path.realpath(state))).hexdigest()[:16]
     return Path(base, "ashep", digest)
+
+
+@dataclass(slots=True)
+class _Silence:
+    """A server does not answer: since when, how many seconds it is given now, and what it had used of the processor."""
+
+    token: str
+    since: float
+    bound: float
+    used: float
+    answered: bool
 
 
 class ManagedServer:
@@ -123,6 +146,9 @@ class ManagedServer:
         self._state = state
         self._little = ""
         """Why its disk had too little room at the last look."""
+        self._silence: _Silence | None = None
+        self._first = FIRST_PATIENCE
+        """Seconds that the next start is given: twice as many after each that showed no life."""
 
     @cached_property
     def folder(self) -> Path:
@@ -142,6 +168,7 @@ class ManagedServer:
 
         Raises:
             ProgramMissing: there is no such program.
+            ServerStarting: it is alive, and has not answered yet; the next call goes on waiting.
             ServerNotStarted: it did not answer in time; its log's last lines are in the message.
 
         """
@@ -152,8 +179,11 @@ class ManagedServer:
             if record is not None:
                 with suppress(_Taken):
                     same = record.how == (self._profile.how if self._profile is not None else "")
-                    if same and record.pid is not None and await self._answers(record, _REATTACH):
-                        return _address(record)
+                    if same and record.pid is not None:
+                        if await self._answers(record):
+                            return await self._reached(record)
+                        if not record.answered:
+                            await self._give_up(record)
                 await _end(record)
             for _ in range(_PORTS - 1):
                 with suppress(_Taken):
@@ -226,14 +256,34 @@ class ManagedServer:
     async def _start(self) -> Address:
         record, taken = await _in_thread(self._launch), None
         try:
-            if await self._answers(record, _START):
-                return _address(record)
+            if await self._answers(record):
+                return await self._reached(record)
         except _Taken as error:
             taken = error
+        await self._give_up(record, taken)
+
+    async def _reached(self, record: Record) -> Address:
+        """Note that a server answers, and return where it is."""
+        self._silence, self._first = None, FIRST_PATIENCE
+        if not record.answered:
+            await _in_thread(self._write, record.model_copy(update={"answered": True}))
+        return _address(record)
+
+    async def _give_up(self, record: Record, why: ServerNotStarted | None = None) -> NoReturn:
+        """End a server that has never answered. Raises `ServerNotStarted`."""
+        silence, lived = self._silence, await _in_thread(processes.lives, record.pid, record.started)
+        used = await _in_thread(processes.processor_time, record.pid or 0)
         await _end(record)
         tail = await _in_thread(self._log_tail)
         await _in_thread(self._forget)
-        raise taken or ServerNotStarted(f"the OpenCode server did not start; {self._log_file} ends: {tail}")
+        self._silence = None
+        if why is not None:
+            raise why
+        fate = "ended at its start"
+        if lived and silence is not None:
+            self._first = min(silence.bound * 2, LONGEST_PATIENCE)
+            fate = f"did not answer within {silence.bound:g} s and was ended; it had used {used:.0f} s of CPU"
+        raise ServerNotStarted(f"the OpenCode server {fate}; {self._log_file} {tail}")
 
     def _launch(self) -> Record:
         """Record, start, record: in this order, so that no server is ever unknown."""
@@ -251,15 +301,50 @@ class ManagedServer:
         self._write(record)
         return record
 
-    async def _answers(self, record: Record, bound: float) -> bool:
-        """Probe until it answers, the bound is over or the process has ended; raises `_Taken`."""
-        address, timeout = _address(record), PROBE
-        deadline = anyio.current_time() + bound
+    async def _answers(self, record: Record) -> bool:
+        """Wait for a server; False: it has ended, shows no life at its bound, or reached the longest bound.
+
+        A server is alive that used processor time since the last bound, and one that starts, if it takes connections.
+        Raises `ServerStarting` where it is alive and somebody should know, and `_Taken`.
+        """
+        silence = self._silence
+        if silence is None or silence.token != record.token:
+            age = await _in_thread(processes.age, record.pid or 0)
+            answered = record.answered or age > LONGEST_PATIENCE
+            age, bound = (0.0, BUSY_PATIENCE) if answered else (age, self._first)
+            used = await _in_thread(processes.processor_time, record.pid or 0) if answered else 0.0
+            silence = self._silence = _Silence(record.token, anyio.current_time() - age, bound, used, answered)
+        while silence.since + silence.bound <= anyio.current_time() and silence.bound < LONGEST_PATIENCE:
+            silence.bound = min(silence.bound * 2, LONGEST_PATIENCE)  # it was alive when an earlier ashep looked
+        now, over = anyio.current_time(), silence.since + silence.bound
+        deadline = over if over > now else now + _PATIENCE  # one of an earlier ashep is asked once, however old it is
+        answered, listens = await self._probe_until(record, min(deadline, now + _SLICE))
+        if answered or not await _in_thread(processes.lives, record.pid, record.started):
+            return answered
+        used, late = await _in_thread(processes.processor_time, record.pid or 0), anyio.current_time() >= over
+        waited = anyio.current_time() - silence.since
+        alive = used > silence.used + _IDLE or (listens and not silence.answered)
+        if late and (silence.bound >= LONGEST_PATIENCE or not alive):
+            return False
+        if late:
+            silence.bound, silence.used = min(silence.bound * 2, LONGEST_PATIENCE), used
+        raise ServerStarting(
+            f"the OpenCode server did not answer within {waited:.0f} s, alive, used {used:.0f} s of CPU; "
+            f"waiting up to {silence.bound:g} s"
+        )
+
+    async def _probe_until(self, record: Record, deadline: float) -> tuple[bool, bool]:
+        """Probe until it answers, the time is over or the process has ended; whether it answered, and took connections.
+
+        Raises `_Taken`.
+        """
+        address, timeout, listens = _address(record), PROBE, False
         while (left := deadline - anyio.current_time()) > 0:
             try:
-                if await _in_thread(self._listens, record):
+                listens = await _in_thread(self._listens, record)
+                if listens:
                     await probe(address.url, address.password, min(timeout, left))
-                    return True
+                    return True, True
             except _Taken:
                 raise
             except RunnerUnauthorized:
@@ -268,9 +353,9 @@ class ManagedServer:
                 # whoever refuses does so at once; only for one that took the connection the next is given longer
                 timeout = timeout if was_refused(error) else min(timeout * 2, _PATIENCE)
             if not await _in_thread(processes.lives, record.pid, record.started):
-                return False
+                return False, listens
             await anyio.sleep(0.1)
-        return False
+        return False, listens
 
     def _listens(self, record: Record) -> bool:
         """Whether the server, or what it started, listens at its port; False: nobody does yet. Raises `_Taken`."""
@@ -359,8 +444,9 @@ class ManagedServer:
     def _log_tail(self) -> str:
         with suppress(OSError):
             text = self._log_file.read_bytes()[-2000:].decode(errors="replace")
-            return " / ".join(text.strip().splitlines()[-5:]) or "(nothing)"
-        return "(nothing)"
+            if lines := " / ".join(text.strip().splitlines()[-5:]):
+                return f"ends: {lines}"
+        return "is empty"
 
     # --- the record -----------------------------------------------------------------------------------------------
 

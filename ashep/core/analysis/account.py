@@ -5,13 +5,15 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.delivery.trees import waits_for_person
-from ashep.core.policy.kinds import spoken
+from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.resources.notices import is_to_be_told
 from ashep.core.runs.requests import asked_now, question_of
 from ashep.core.state import holds, pauses, providers
 from ashep.core.state.flow import Flow
 from ashep.core.state.indexes import turn
-from ashep.core.state.run import Asks
+from ashep.core.state.intents import is_exhausted
+from ashep.core.state.run import Asks, Run
+from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
@@ -82,6 +84,8 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
             return "person", "paused", f"a person has the session: {flow.why}" if flow.takeover else flow.why
         case "work" if (asked := asked_now(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
+        case "work" if flow.run is not None and flow.run.stop and flow.run.abort_unseen:
+            return "time", "turn_unsure", _unsure(flow, flow.run)
         case "work" if flow.effect_after is not None:
             return "time", "effect", _tried(flow)
         case "work" if flow.run is not None and not flow.run.ended:
@@ -96,6 +100,13 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
             return "time", flow.code, flow.why
         case _:
             return "not_eligible", flow.code or "unseen", flow.why or "not looked into yet"
+
+
+def _unsure(flow: Flow, run: Run) -> str:
+    return (
+        f"nobody knows whether the turn of {run.id} in session {run.session} has stopped: {flow.infra} calls to stop it "
+        "failed; nothing begins in its tree until the session is seen idle. Stop it there, or end its server"
+    )
 
 
 def _unseen(asks: Asks) -> str:
@@ -170,8 +181,34 @@ def is_held_up(world: World) -> bool:
 
     What a tracker has to show that does not answer nobody knows.
     """
+    return bool(obstacle(world))
+
+
+def obstacle(world: World) -> str:
+    """Returns what keeps issues from starting that neither time nor another issue ends; empty: nothing does."""
     if world.tracker_error:
-        return True
+        return f"the tracker does not answer: {world.tracker_error[:300]}"
     away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *holds.NO_PROVIDER)
-    flows = (world.flows[issue] for issue in world.indexes.unclosed)
-    return any(flow.code in away and flow.stage in ("idle", "left", "work") for flow in flows)
+    flows = [world.flows[issue] for issue in sorted(world.indexes.unclosed)]
+    held = [flow for flow in flows if flow.code in away and flow.stage in ("idle", "left", "work")]
+    return f"{held[0].issue.id} and {len(held) - 1} more wait: {held[0].why}" if held else ""
+
+
+def has_patience(world: World) -> bool:
+    """Whether a runner that is away, and that something waits for, may still come back by itself.
+
+    One that starts or is busy may, and a managed server that has not failed as often as infrastructure may.
+    """
+    waiting = {
+        flow.held_by or OPENCODE
+        for flow in map(world.flows.__getitem__, world.indexes.unclosed)
+        if flow.code == "runner_away"
+    }
+    for name in waiting:
+        seen, server = world.seen.get(name), server_of(world.servers, name)
+        if seen is not None and seen.patient:
+            return True
+        failed = 0 < server.failures and not is_exhausted(server.failures, server.away, world.now)
+        if failed and world.dies(name):
+            return True
+    return False

@@ -175,6 +175,8 @@ class RunnerSeen:
     """Whether it has no other agents and models than those that it lists."""
     runner: str = OPENCODE
     """Which of the project's runners it is."""
+    patient: bool = False
+    """It is away, and alive: it starts, or is busy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,10 @@ class TurnSeen(OfRun):
     """Signs of life, where it was read whether there are any."""
     refused: Refusal | None = None
     """The provider did not take it: it is asked again in the turn, or that was the turn's end."""
+    starting: bool = False
+    """The process that is to answer the prompt is starting; its runner bounds that."""
+    not_started: str = ""
+    """Why that process could not start; no turn began then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,8 @@ class RunPlanned(OfRun, Decision):
     """The branch that the user has checked out."""
     sandbox: Sandbox | None = None
     """Where its agent runs; None: where all do that may change files, or it only reads."""
+    sign_after: timedelta | None = None
+    """How long its prompts may show no sign of a turn; None: 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +190,16 @@ class TurnDied(OfRun, Decision):
 
 @dataclass(frozen=True, slots=True)
 class PromptAbandoned(OfRun, Decision):
-    """A prompt was never begun: 30 s without a sign, an abort, and a second read. A new id is used."""
+    """No turn of a prompt began: no sign of one in time, an abort and a second read; or its process did not start. The
+    prompt is sent again under a new id.
+    """
 
     n: int
     why: str
+    sign_after: timedelta | None = None
+    """How long it may then show no sign of a turn; None: 30 s, as before this was decided."""
+    due: datetime | None = None
+    """It is not sent again before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +221,8 @@ class RunEnded(OfRun, Decision):
     """Whether it is one of the cycle's `max_runs`."""
     diagnosis: Outcome | None = None
     """What another agent made of a stall; its verdict is retry, change_agent or ask_person."""
+    doubt: bool = False
+    """ashep stopped its turn because it seemed not to begin: that is no agent's failure, and no person's doing."""
 
 
 @dataclass(frozen=True, slots=True)

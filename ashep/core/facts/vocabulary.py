@@ -26,6 +26,8 @@ class ReadRefused(OfRun):
     what: Literal["requests", "turn"]
     why: str
     as_of: int
+    away: bool = False
+    """The session's own server did not answer."""
 
 
 @dataclass(frozen=True, slots=True)

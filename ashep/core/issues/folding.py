@@ -10,7 +10,8 @@ from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled, with_work
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done, stale
+from ashep.core.state.intents import MAX_REPORTS, done, infra_delay, stale
+from ashep.core.state.run import with_watch
 
 
 def asked(flow: Flow, command: commands.Command) -> Flow:
@@ -20,6 +21,9 @@ def asked(flow: Flow, command: commands.Command) -> Flow:
     )
     if isinstance(command, commands.SendPrompt):
         flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
+    run = flow.run
+    if isinstance(command, commands.StopTurn) and run is not None and not run.ended and run.prompt.sent:
+        flow = replace(flow, run=with_watch(run, stopping=True))
     return replace(flow, open=(*flow.open, command), writing=writing)
 
 
@@ -48,7 +52,7 @@ def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
         flow.counters, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
         spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
     )  # fmt: skip
-    flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, lock="")
+    flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, lock="", doubts=0, doubts_began=None)
     return flow if fact.keeps else with_work(flow, waived=(), evidence=None)
 
 
@@ -278,12 +282,21 @@ def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> F
         return _given_up(done(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
-    wait = min(2.0 ** min(flow.infra, 6), 60.0)
+    if isinstance(command, commands.StopTurn):
+        flow = _abort_unseen(flow, command.session)
     return replace(
         flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
         infra=flow.infra + 1, infra_began=flow.infra_began or at, lock=fact.lock,
-        effect_after=at + timedelta(seconds=wait),
+        effect_after=at + infra_delay(flow.infra),
     )  # fmt: skip
+
+
+def _abort_unseen(flow: Flow, session: str) -> Flow:
+    """A call to stop a turn failed. It may take effect later, so that no other prompt goes to its session."""
+    run = flow.run
+    if run is not None and run.session == session:
+        run = replace(run, abort_unseen=True)
+    return replace(flow, run=run, sessions=tuple(entry for entry in flow.sessions if entry[1] != session))
 
 
 def _given_up(flow: Flow, command: commands.Command) -> Flow:

@@ -250,6 +250,9 @@ class OtherRunner(Document):
     """Environment variables that it gets beside the usual ones and the keys of providers."""
     modes: Modes = Modes()
     """What an agent of `acp` calls its modes."""
+    start_timeout: Duration = timedelta(minutes=2)
+    """How long an agent of `acp` may take to start and to open a session before it must show that it works (`npx` may
+    have a package to fetch). One that uses processor time is given more, up to 10 minutes."""
     options: Options = {}
     """What a class of your own is given. They are kept in the journal: for a secret, name an environment variable."""
     max_runs: AtOnce | None = None

@@ -31,7 +31,7 @@ from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.holds import PAUSED, Hold
 from ashep.core.state.pauses import hold as hold_of
-from ashep.core.state.run import runner_of
+from ashep.core.state.run import runner_of, sign_patience
 from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import World
 
@@ -293,7 +293,8 @@ def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice 
         seen = world.seen.get(name)
         state = seen.state if seen else "away"
         why = {"unauthorized": "takes none of our credentials"}.get(state, "does not answer")
-        return Hold(f"runner_{state}", f"{spoken(name)} {why}", "" if name == OPENCODE else name), None
+        detail = f": {seen.detail[:300]}" if seen and seen.detail else ""
+        return Hold(f"runner_{state}", f"{spoken(name)} {why}{detail}", "" if name == OPENCODE else name), None
     if flow.work.own is None and (none := NO_TREES.get(mode(world))) is not None:
         return none, None
     if flow.work.own is None and mode(world) == "worktree" and not has_base(world):
@@ -351,6 +352,7 @@ def _plan(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, 
         tool_timeout=phase.stall.tool_timeout,
         prompt="resume" if flow.resume is not None else "task",
         branch=branch,
+        sign_after=sign_patience(flow.doubts) if flow.doubts else None,
         slot=slot_of(flow.issue.id, room.numbers) if alone else 0,
         onto=world.tree.branch if alone and world.tree else None,
         sandbox=sandbox,

@@ -11,19 +11,12 @@ from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues.routing import abort, park
 from ashep.core.reconcile.changes import unread
 from ashep.core.state.flow import Flow
-from ashep.core.state.intents import stale
+from ashep.core.state.intents import INFRA_LIMIT, is_exhausted, stale
 from ashep.core.state.run import Run
 from ashep.core.state.world import IssueRules, World
 
 CLAIM_AGAIN = timedelta(minutes=1)
 """After a refused claim: a tracker that lists as ready what it lets nobody claim is not asked once a second."""
-
-
-INFRA_LIMIT = 10
-"""Infrastructure failures in a row after which an issue parks, never earlier than `INFRA_TIME` after the first."""
-
-
-INFRA_SECONDS = 120.0
 
 
 LOCK_TIME = timedelta(minutes=15)
@@ -73,9 +66,7 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         if run is not None and not run.ended and fact.key.startswith(run.id + "/"):
             return [RunEnded(fact.issue, run.id, "failed", f"the agent server refuses: {fact.error[:300]}", abort=True)]
         return []
-    if flow.infra < INFRA_LIMIT or flow.infra_began is None or flow.stage == "parked" or not flow.active:
-        return []
-    if (world.now - flow.infra_began).total_seconds() < INFRA_SECONDS:
+    if flow.stage == "parked" or not flow.active or not is_exhausted(flow.infra, flow.infra_began, world.now):
         return []
     why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
     return [*abort(flow, why), *park(flow, "infrastructure", why)]

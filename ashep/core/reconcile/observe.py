@@ -163,7 +163,10 @@ def runner_read(world: World, seen: RunnerSeen, now: datetime) -> list[Fact]:
 
 def is_known(last: RunnerSeen | None, seen: RunnerSeen) -> bool:
     """Whether a look shows the server as it was; why exactly it does not answer is no news."""
-    return last is not None and (seen == replace(last, times=0, replaced="") or last.state == seen.state != "up")
+    if last is None:
+        return False
+    same = (last.state, last.patient) == (seen.state, seen.patient) and seen.state != "up"
+    return same or seen == replace(last, times=0, replaced="")
 
 
 def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
@@ -174,7 +177,8 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
         return []
     if seen.as_of < run.effect_seq or seen.as_of < run.watch.fresh_after:
         return []
-    same = seen.state == run.turn and seen.people == run.people and seen.instance == run.turn_instance
+    same = (seen.state, seen.people, seen.instance) == (run.turn, run.people, run.turn_instance)
+    same = same and seen.starting == (run.watch.starting_since is not None) and not seen.not_started
     looked_into = run.watch.doubted and seen.life is not None and seen.state == "running"
     told = same and run.watch.fresh_after == 0 and not looked_into
     if told and not is_worth_telling(world, flow, run, seen) and not providers.is_worth_telling(world, run, seen):
@@ -198,14 +202,19 @@ def turn_asked(world: World, session: str, message: str) -> list[Fact]:
     return []
 
 
-def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int) -> list[Fact]:
-    """A read of a session was refused: told once, and where a verdict waits for a read, which this one is."""
+def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int, *, away: bool = False) -> list[Fact]:
+    """A read of a session was refused: told once, and where a verdict waits for a read, which this one is.
+
+    `away`: the session's own server did not answer.
+    """
     flow = world.flows.get(issue)
     run = flow.run if flow else None
     if run is None or run.id != run_id or run.ended or not run.prompt.sent:
         return []
     waits = run.watch.fresh_after != 0 and as_of >= run.watch.fresh_after
-    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of)] if waits or "turn" not in run.asks.unshown else []
+    return (
+        [ReadRefused(issue, run_id, "turn", why[:1000], as_of, away)] if waits or "turn" not in run.asks.unshown else []
+    )
 
 
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:

@@ -22,7 +22,7 @@ from ashep.core.state.notices import RECORDS
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
-RULES = 5
+RULES = 6
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
 QUIET = (

@@ -12,12 +12,27 @@ from ashep.core.state.delivery import OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, ended_with, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
-from ashep.core.state.run import NO_SIGN, Report, Run, Sent, Watch, due_after, growth, provider_of, used
+from ashep.core.state.run import (
+    NO_SIGN,
+    Report,
+    Run,
+    Sent,
+    Watch,
+    due_after,
+    growth,
+    provider_of,
+    used,
+    with_watch,
+)
 from ashep.core.state.server import Seen
 from ashep.core.state.spending import Spending, add, marked
 
 DIAGNOSIS = timedelta(minutes=5)
 """How long the diagnosis of a stalled turn may take."""
+
+
+LONGEST_START = timedelta(hours=1)
+"""How long a process may start that is to answer a prompt, whatever its runner says of it."""
 
 
 Fold = Callable[[Flow, Run, Any, int, datetime], Flow]
@@ -44,7 +59,8 @@ def _withdrawn(flow: Flow, run: Run, fact: run_facts.RunWithdrawn, seq: int, at:
 
 def _opened(flow: Flow, run: Run, fact: run_facts.SessionOpened, seq: int, at: datetime) -> Flow:
     extract = "open" if run.extract == "wanted" else run.extract
-    run = replace(run, session=fact.session, extract=extract)
+    unseen = run.abort_unseen and fact.session == run.session
+    run = replace(run, session=fact.session, extract=extract, abort_unseen=unseen)
     if run.prompt.kind == "resume" and not fact.reused:  # the session that a person had is gone
         run, flow = replace(run, prompt=replace(run.prompt, kind="task")), replace(flow, resume=None)
     flow = replace(flow, run=run)
@@ -84,7 +100,15 @@ def _prompted_anew(
     seq: int,
     at: datetime,
 ) -> Flow:
-    return replace(flow, run=_again(run, fact, at))
+    flow = replace(flow, run=_again(run, fact, at))
+    if isinstance(fact, run_facts.PromptAbandoned):
+        return _doubted(replace(flow, effect_after=fact.due), at)
+    return flow if isinstance(fact, run_facts.TurnDied) else replace(flow, doubts=0, doubts_began=None)
+
+
+def _doubted(flow: Flow, at: datetime) -> Flow:
+    """Another prompt in a row began no turn, or its turn was stopped because it seemed not to begin."""
+    return replace(flow, doubts=flow.doubts + 1, doubts_began=flow.doubts_began or at)
 
 
 def _counts(run: Run, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> bool:
@@ -127,7 +151,10 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
         fact.run, fact.phase, fact.visit, fact.attempt, fact.agent, fact.runner, fact.slug, fact.model, fact.access,
         fact.timeout, seq, at, fact.reuse, fact.branch, prompt=Sent(1, fact.prompt, slug=fact.slug, model=fact.model),
         tree_wanted="before" if fact.access == "write" or fact.branch else "no",
-        watch=Watch(stall_after=fact.stall_after, tool_timeout=fact.tool_timeout), sandbox=fact.sandbox,
+        watch=Watch(
+            stall_after=fact.stall_after, tool_timeout=fact.tool_timeout, sign_after=fact.sign_after or NO_SIGN
+        ),
+        sandbox=fact.sandbox,
     )  # fmt: skip
     counters, marks = flow.counters, tuple(mark for mark in flow.counters.marks if mark.scope != "run")
     counters = replace(counters, runs=counters.runs + 1, cycle_runs=counters.cycle_runs + 1, marks=marks)
@@ -156,7 +183,7 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     if run.ended:  # it was aborted while the prompt was on its way
         return replace(run, prompt=prompt, effect_seq=seq)
     stall_due = at + run.watch.stall_after if run.watch.stall_after is not None else None
-    watch = replace(run.watch, probation="no", sign_due=at + NO_SIGN, stall_due=stall_due, doubted=False)
+    watch = replace(run.watch, probation="no", sign_due=at + run.watch.sign_after, stall_due=stall_due, doubted=False)
     run = replace(run, prompt=prompt, state="running", turn="", watch=watch, effect_seq=seq)
     if prompt.kind == "diagnose":
         return replace(run, deadline=at + DIAGNOSIS)
@@ -175,9 +202,15 @@ def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
         return flow
     fresh = 0 if fact.as_of >= run.watch.fresh_after else run.watch.fresh_after
     began = fact.state == "incomplete" and run.turn != "incomplete"
+    run = _started(run, fact, at)
     stop, watch = run.stop, replace(run.watch, fresh_after=fresh)
-    if fact.state in ("running", "finished"):
-        stop, watch = False, replace(watch, sign_due=None, probation="no")
+    if fact.starting and not (watch.probation == "suspect" and fresh == 0):
+        due = (watch.starting_since or at) + LONGEST_START
+        stop, watch = False, replace(watch, sign_due=due, stall_due=None, probation="no")
+    elif fact.state in ("running", "finished"):
+        # a turn that runs behind an answered call to stop it began later: who stops it now is somebody else
+        stopping = watch.stopping and (fact.state == "finished" or run.abort_unseen)
+        stop, watch = False, replace(watch, sign_due=None, probation="no", stopping=stopping)
     elif began:  # it must look so in every read over 30 s, whatever was thought of it before
         stop, watch = False, replace(watch, sign_due=at + NO_SIGN, probation="no")
     elif watch.probation == "suspect" and fresh == 0 and fact.state in ("missing", "stored"):
@@ -186,6 +219,18 @@ def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
         watch = replace(watch, doubted=False, stall_due=due_after(watch, fact.life, at))
     run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, stop=stop, watch=watch)
     return replace(flow, run=_refusal(run, fact))
+
+
+def _started(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
+    """The process that answers the prompt starts, or has started: that is no time of the run's."""
+    since = run.watch.starting_since
+    if fact.starting:
+        return run if since is not None else with_watch(run, starting_since=at)
+    if since is None:
+        return run
+    stall_due = at + run.watch.stall_after if run.watch.stall_after is not None else None
+    run = replace(run, deadline=run.deadline + (at - since) if run.deadline is not None else None)
+    return with_watch(run, starting_since=None, sign_due=at + run.watch.sign_after, stall_due=stall_due)
 
 
 def _refusal(run: Run, fact: run_facts.TurnSeen) -> Run:
@@ -203,6 +248,7 @@ def _again(
     at: datetime,
 ) -> Run:
     watch = replace(run.watch, probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
+    watch = replace(watch, stopping=False, starting_since=None)
     run = replace(run, turn="", watch=watch)
     match fact:
         case run_facts.OutcomeRejected() if fact.then == "extract":
@@ -227,9 +273,12 @@ def _again(
                 run, prompt=replace(run.prompt, sent=False, begun=False, again=True), restarts=run.restarts + 1
             )
         case run_facts.PromptAbandoned():
-            return replace(
-                run, prompt=replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=at)
-            )
+            prompt = replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=at)
+            deadline = run.deadline
+            if deadline is not None and run.prompt.stamp is not None and fact.sign_after is not None:
+                deadline += at - run.prompt.stamp  # no turn ran in that time
+            watch = replace(watch, overdue=False, sign_after=fact.sign_after or NO_SIGN)
+            return replace(run, prompt=prompt, deadline=deadline, watch=watch)
 
 
 def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetime) -> Flow:
@@ -244,6 +293,7 @@ def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetim
     models = tuple((dict(flow.models) | {run.phase: run.model}).items()) if run.model else flow.models
     reports = (*flow.reports, report)[-MAX_REPORTS:]
     over = (*flow.requests, *(pending.request.id for pending in run.asks.requests))[-MAX_REPORTS:]
+    flow = _doubted(flow, at) if fact.doubt else replace(flow, doubts=0, doubts_began=None)
     counters, word = flow.counters, fact.outcome.passed if fact.outcome else None
     if not fact.counts:
         counters = replace(counters, cycle_runs=counters.cycle_runs - 1)

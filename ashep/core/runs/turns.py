@@ -4,9 +4,10 @@ from datetime import datetime, timedelta
 
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import runs
+from ashep.core.facts.issues import RetryScheduled
 from ashep.core.facts.outcome import Outcome, read_outcome
 from ashep.core.facts.vocabulary import Fact, ReadRefused
-from ashep.core.issues.routing import after_run
+from ashep.core.issues.routing import after_run, park
 from ashep.core.policy.language import format_duration
 from ashep.core.policy.policies import Phase
 from ashep.core.resources.budgets import after_turn
@@ -16,17 +17,17 @@ from ashep.core.runs.folding import DIAGNOSIS
 from ashep.core.runs.requests import over
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
-from ashep.core.state.intents import unfounded
-from ashep.core.state.run import Probation, Run, Watch, due_after
+from ashep.core.state.intents import infra_delay, is_exhausted, unfounded
+from ashep.core.state.run import Run, Watch, due_after, sign_patience
 from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10
-"""Turns of one run that are started again because the agent server died."""
+"""Turns of one run that are started again because the agent server died; one more parks the issue."""
 
 
-MAX_ABANDONED = 1
-"""Prompts of one run that are sent again under new ids; one more and the attempt has failed (facts/opencode.md 16)."""
+UNBEGUN = ("missing", "stored")
+"""States of a prompt that no turn answers yet."""
 
 
 EXTRACT = Phase(name="extract")
@@ -57,11 +58,13 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if flow.takeover is not None:
         return turn_of_held(world, flow, run, fact)
     if fact.state == "finished":
-        return _finished(world, flow, run, fact, before.run.watch.probation)
+        return _finished(world, flow, run, fact)
     if fact.people and not speaks_for_itself(world, run):
         why = f"a person wrote in the session ({fact.people[0]})"
         return in_session(world, flow, run, why, running=True)
-    if run.watch.overdue and run.watch.fresh_after == 0:
+    if fact.not_started and fact.state in UNBEGUN:
+        return _not_begun(world, flow, run, fact.not_started, world.now + infra_delay(flow.doubts))
+    if run.watch.overdue and run.watch.fresh_after == 0 and fact.state not in UNBEGUN:
         why = f"no outcome within {run.timeout}"
         issue = flow.issue.id
         late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
@@ -85,6 +88,9 @@ def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> 
     if not run.watch.overdue:
         return []
     why = f"no outcome within {run.timeout}, and the agent server shows nothing of it: {fact.why[:300]}"
+    if fact.away:  # whatever became of the turn, no agent is to blame
+        aborted = runs.RunEnded(fact.issue, run.id, "aborted", why, abort=True, counts=False)
+        return [runs.DeadlineReached(fact.issue, run.id), aborted, *park(flow, "infrastructure", why)]
     return [runs.DeadlineReached(fact.issue, run.id), runs.RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
 
 
@@ -99,22 +105,46 @@ def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: s
     given = run.prompt.instance  # unknown where a prompt was found delivered after a crash
     died = world.dies(run.on) and bool(fact.instance) and bool(given) and fact.instance != given
     if died or (fact.state == "incomplete" and suspicion == "suspect"):
-        if run.restarts >= MAX_RESTARTS:
-            return [
-                runs.RunEnded(issue, run.id, "failed", f"the agent server died {run.restarts} times during the run")
-            ]
         gone = "its process has ended" if world.apart(run.on) else "its server is gone"
         proof = gone if died else "incomplete and not busy for 30 s"
+        if run.restarts >= MAX_RESTARTS:
+            why = f"its turn died {run.restarts + 1} times, the last time: {proof}"
+            return [runs.RunEnded(issue, run.id, "aborted", why), *park(flow, "infrastructure", why)]
         return [runs.TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
-    if fact.state in ("missing", "stored") and suspicion == "second_look":
-        if run.prompt.tries >= MAX_ABANDONED:
-            why = "the server took the prompt and began no turn"
-            return [runs.RunEnded(issue, run.id, "failed", why, error="no_turn")]
-        return [runs.PromptAbandoned(issue, run.id, fact.n, "30 s without a sign of a turn, and none after an abort")]
+    if fact.state in UNBEGUN and suspicion == "second_look":
+        patience = format_duration(run.watch.sign_after)
+        return _not_begun(world, flow, run, f"{patience} without a sign of a turn, and none after an abort")
     return []
 
 
-def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, probation: Probation) -> list[Fact]:
+def _not_begun(world: World, flow: Flow, run: Run, why: str, due: datetime | None = None) -> list[Fact]:
+    """Send a prompt again that began no turn, under a new id: that is no failure of the agent's.
+
+    It goes out at `due`; None: at once. It goes to the same session, where one turn runs at a time: a prompt that begins
+    after all (facts/opencode.md 26) acts next to no other.
+    """
+    if is_exhausted(flow.doubts + 1, flow.doubts_began, world.now):
+        return _end_doubted(world, flow, run, f"its prompt began no turn: {why}")
+    return [runs.PromptAbandoned(flow.issue.id, run.id, run.prompt.n, why, sign_patience(flow.doubts + 1), due)]
+
+
+def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+    """End a run whose turn ashep stopped because it seemed not to begin, or never began; the phase is tried again.
+
+    It uses up no attempt and no run of the cycle. The count of such ends in a row bounds it, as it does any failure of
+    infrastructure.
+    """
+    issue, doubts = flow.issue.id, flow.doubts + 1
+    ended = runs.RunEnded(issue, run.id, "aborted", why, counts=False, doubt=True)
+    if is_exhausted(doubts, flow.doubts_began, world.now):
+        return [ended, *park(flow, "infrastructure", f"{doubts} prompts in a row came to no turn, the last: {why}")]
+    if flow.phase is None:
+        return [ended]
+    due = world.now + infra_delay(flow.doubts)
+    return [ended, RetryScheduled(issue, flow.phase, flow.failures, due, f"{why}; tried again")]
+
+
+def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
     issue = flow.issue.id
     if fact.people and not speaks_for_itself(
         world, run
@@ -123,12 +153,16 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, probation
         why = f"a person wrote in the session ({fact.people[0]})"
         return in_session(world, flow, run, why, said if isinstance(said, runs.RunEnded) else None)
     if fact.error is not None:
-        ours = probation in ("stop", "second_look")  # we stopped it, because it seemed not to begin
-        theirs = fact.error.startswith(ABORTED) and run.prompt.instance in ("", fact.instance) and not ours
-        if theirs and not speaks_for_itself(world, run):
+        is_stopped = fact.error.startswith(ABORTED)
+        by_ashep = run.watch.stopping or run.abort_unseen  # also where the call to stop it was answered late, or never
+        by_server = run.prompt.instance not in ("", fact.instance)  # it ended, and stopped its turns
+        if is_stopped and not by_ashep and not by_server and not speaks_for_itself(world, run):
             return in_session(world, flow, run, "somebody stopped the turn in OpenCode")
         if is_diagnosis(run):
             return diagnosed(flow, run, fact)
+        if is_stopped and (by_ashep or by_server):
+            who = "ashep, to which it seemed not to begin" if by_ashep else "the agent server, which ended"
+            return _end_doubted(world, flow, run, f"its turn was stopped by {who}")
         if fact.refused is not None:
             return stopped(world, flow, run, fact)
         return [

@@ -178,6 +178,9 @@ class Flow:
     take_off: tuple[str, ...] = ()
     infra: int = 0
     infra_began: datetime | None = None
+    doubts: int = 0
+    """Prompts in a row that began no turn, or whose turn ashep stopped because it seemed not to begin."""
+    doubts_began: datetime | None = None
     lock: str = ""  # another git's, that keeps the last effect of these from happening
     effect_after: datetime | None = None
     not_before: datetime | None = None

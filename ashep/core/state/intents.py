@@ -1,6 +1,7 @@
 """Intents of a flow: what is under way, whether a read is older than what it answers, and how far a landing is."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from ashep.core.facts.commands import (
     WRITES,
@@ -26,6 +27,20 @@ def stale(flow: Flow, as_of: int) -> bool:
 
 MAX_REPORTS = 40
 """Reports that a flow keeps for its prompts."""
+
+
+INFRA_LIMIT, INFRA_TIME = 10, timedelta(minutes=2)
+"""Infrastructure failures in a row after which an issue parks, and the least time since the first of them."""
+
+
+def is_exhausted(failures: int, since: datetime | None, now: datetime) -> bool:
+    """Whether infrastructure has failed so often in a row, and for so long, that the issue parks."""
+    return failures >= INFRA_LIMIT and since is not None and now - since >= INFRA_TIME
+
+
+def infra_delay(failures: int) -> timedelta:
+    """Returns the pause after so many earlier failures of infrastructure in a row: 1, 2, 4, … 60 seconds."""
+    return timedelta(seconds=min(2.0 ** min(failures, 6), 60.0))
 
 
 def unfounded(flow: Flow, run: Run, fact: TurnSeen) -> bool:

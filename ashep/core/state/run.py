@@ -15,8 +15,13 @@ from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
 from ashep.core.state.frozen import replace
 
-NO_SIGN = timedelta(seconds=30)
-"""From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26)."""
+NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
+"""From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26): at first, and at the longest."""
+
+
+def sign_patience(doubts: int) -> timedelta:
+    """Returns how long a prompt may show no sign of a turn after so many that began none: it doubles each time."""
+    return min(NO_SIGN * 2 ** min(doubts, 10), LONGEST_NO_SIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,12 @@ class Watch:
     """It may have stalled: whether it shows signs of life is to be read."""
     fresh_after: int = 0
     """A verdict needs a read that began at or after this sequence number; 0: none is waited for."""
+    sign_after: timedelta = NO_SIGN
+    """How long a prompt may show no sign of a turn."""
+    stopping: bool = False
+    """ashep asked to stop the turn of the present prompt, because it seemed not to begin."""
+    starting_since: datetime | None = None
+    """Since when the process starts that is to answer the present prompt."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,8 @@ class Run:
     restarts: int = 0
     stop: bool = False
     """Its session is to be aborted and seen to stop."""
+    abort_unseen: bool = False
+    """A call to stop a turn in its session failed: it may still stop whatever runs there later."""
     before: Tree | None = None
     tree_wanted: Literal["no", "before", "after", "again"] = "no"
     """again: a person had its session, and what they changed is read, too."""

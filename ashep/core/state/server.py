@@ -21,7 +21,7 @@ from ashep.core.facts.resources import (
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
-from ashep.core.state.run import NO_SIGN, with_watch
+from ashep.core.state.run import with_watch
 from ashep.core.state.timers import shifted
 
 RESTART, RECYCLE = "server", "recycle"
@@ -206,8 +206,8 @@ def returned(flow: Flow, gap: timedelta, at: datetime) -> Flow:
         return flow
     if run.watch.overdue and run.deadline is not None and run.deadline > at:
         run = with_watch(run, overdue=False)
-    if run.watch.probation == "suspect":
-        run = with_watch(run, probation="no", sign_due=at + NO_SIGN)
+    if run.watch.probation in ("suspect", "stop"):  # the doubt begins when the server answers again
+        run = with_watch(replace(run, stop=False), probation="no", sign_due=at + run.watch.sign_after)
     return replace(flow, run=run)
 
 

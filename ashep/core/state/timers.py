@@ -38,7 +38,7 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
             dues.append(("input", min(asked)))
     watch = run.watch
     if not flow.waits_for_input:
-        if run.deadline is not None and not watch.overdue:
+        if run.deadline is not None and not watch.overdue and watch.starting_since is None:
             dues.append(("deadline", run.deadline))
         if watch.sign_due is not None:
             dues.append(("sign", watch.sign_due))
