@@ -20,6 +20,7 @@ from ashep.adapters import control_socket, mounts, processes, programs
 from ashep.adapters.bubblewrap import try_out
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.load import cpu_pressure
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
 from ashep.adapters.systemd import Systemd
@@ -114,7 +115,9 @@ async def _work(
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
-    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where)
+    parts = Parts(
+        tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where, pressure=cpu_pressure
+    )
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None

@@ -38,6 +38,7 @@ from ashep.daemon.effects.work import Means
 from ashep.daemon.heartbeat import Heartbeat
 from ashep.daemon.hours import Hours
 from ashep.daemon.leases import Leases
+from ashep.daemon.machine import MachineLoad
 from ashep.daemon.monitor import Monitor
 from ashep.daemon.pruner import Pruner
 from ashep.daemon.pull_watch import PullWatch
@@ -89,6 +90,8 @@ class Parts:
     """Whether agents that are alone in a place are answered who ask for what they have committed to be verified."""
     where: Callable[[], str | None] | None = None
     """Asks where people reach the page, and blocks; None: nobody knows."""
+    pressure: Callable[[], float | None] | None = None
+    """Returns how long processes wait for a processor, and blocks. None: the machine's load is not looked at."""
 
 
 Say = Callable[[str], None]
@@ -167,6 +170,8 @@ def _told(body: Fact | commands.Command) -> str | None:
             return f"too big to be read, so that nothing is done about them: {told}{more}"
         case TrackerSeen() if body.lacks:
             return f"nothing new is taken: {body.lacks}"
+        case resources.MachineSeen():
+            return f"the machine is behind: {body.why}; less starts" if body.why else "the machine has caught up"
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"
         case _:
@@ -317,6 +322,8 @@ async def daemon(
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
+            if parts.pressure is not None:
+                group.start_soon(MachineLoad(shepherd, parts.clock, parts.pressure).run)
             yield Running(shepherd, worker, monitors, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()

@@ -185,7 +185,8 @@ class Runner(Requesting, Protocol):
 
     async def abort(self, session: str) -> None:
         """Stop the session's turn, and return only when a read showed that it stopped, or when the process that ran it
-        is gone; its error then is `MessageAbortedError: …`. Nothing to stop is fine.
+        is gone; its error then is `MessageAbortedError: …`. Nothing to stop is fine. A prompt of ours that has not begun
+        begins no turn after that.
         """
         ...
 

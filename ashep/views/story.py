@@ -344,7 +344,7 @@ SILENT = frozenset(
     {
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
-        "JournalPruned", "DiskSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
+        "JournalPruned", "DiskSeen", "MachineSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen", "ReadyChanged",
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",

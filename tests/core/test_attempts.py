@@ -39,11 +39,19 @@ def later(book: Playbook, seconds: float) -> None:
 
 def read(state: str, **fields: Any) -> Story:
     """A read of the turn."""
-    return lambda book: go(book, book.turn(state, **fields))
+
+    def story(book: Playbook) -> None:
+        go(book, book.turn(state, **fields))
+
+    return story
 
 
 def report(result: str) -> Story:
-    return lambda book: go(book, book.reports(result))
+
+    def story(book: Playbook) -> None:
+        go(book, book.reports(result))
+
+    return story
 
 
 def silent(book: Playbook) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.account import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
 from ashep.core.reconcile.dispatch import dispatch
 from ashep.core.reconcile.intake import policy_for
-from ashep.core.reconcile.observe import ready_read
+from ashep.core.reconcile.observe import machine_read, ready_read
 from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
 from tests.core.world_of import MadeUp
@@ -188,6 +188,34 @@ def test_slots_are_not_exceeded() -> None:
     book = Playbook(READ, issues=("t-1", "t-2", "t-3"), config=settings(max_concurrent_runs=2)).looked()
     assert len(list(book.world.indexes.live)) == 2
     assert book.flow("t-3").code == "slot"
+
+
+@pytest.mark.promise("D11")
+def test_while_the_machine_is_behind_one_run_is_under_way_and_never_none() -> None:
+    book = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=3))
+    book >> resources.MachineSeen("busy", "processes waited for a processor in 97 % of the last minute")
+    book.looked()
+    assert len(list(book.world.indexes.live)) == 1, "the last run is not held"
+    waiting = next(name for name in ("t-1", "t-2") if name not in book.world.indexes.live)
+    shown = account(book.world, waiting)
+    assert (shown.state, shown.code) == ("time", "machine_busy")
+    assert "97 %" in shown.reason
+    assert not is_idle(book.world)
+    book >> resources.MachineSeen("ok") << like(issues.IssueTaken, issue=waiting) << ...
+    away = Playbook(READ, issues=("t-1", "t-2"), config=settings(max_concurrent_runs=3, hold_when_busy=False))
+    away >> resources.MachineSeen("busy", "late")
+    assert len(list(away.looked().world.indexes.live)) == 2
+
+
+@pytest.mark.promise("D11")
+def test_a_machine_is_busy_and_no_longer_at_different_thresholds() -> None:
+    book = Playbook(READ)
+    assert machine_read(book.world, 94.9, 0.9) == []
+    assert machine_read(book.world, None, 1.0) == [resources.MachineSeen("busy", "ashep's own timers are 1.0 s late")]
+    book >> machine_read(book.world, 95.0, 0.0)
+    assert machine_read(book.world, 80.0, 0.0) == machine_read(book.world, None, 0.3) == []
+    assert machine_read(book.world, 79.9, 0.29) == [resources.MachineSeen("ok")]
+    assert machine_read(book.world, None, 0.0) == [resources.MachineSeen("ok")]
 
 
 @pytest.mark.promise("D6")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.account import account, has_patience, is_idle, obstacle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts import vocabulary as e
@@ -65,6 +65,29 @@ def test_an_absence_is_no_time_of_the_run_and_burns_no_attempt() -> None:
     assert book >> book.turn("running")
     book >> book.reports() << like(runs.RunEnded, state="succeeded") << issues.PhaseEntered << runs.RunPlanned
     book << c.WriteIssue
+
+
+@pytest.mark.promise("L2")
+def test_what_waits_for_a_server_with_patience_left_is_waited_for() -> None:
+    """One that is alive, and one that has not failed too often; not one that only a person can help."""
+    book = Playbook(READ)
+    book >> resources.RunnerSeen("away", "did not answer within 40 s, alive", patient=True)
+    book.looked()
+    assert has_patience(book.world)
+    assert "alive" in obstacle(book.world)
+    book >> seen(book, resources.RunnerSeen("away", "it ended"))
+    assert not has_patience(book.world)
+    for _ in range(9):
+        book.left = []
+        book >> resources.ServerFailed("", "it ended")
+        assert has_patience(book.world)
+    book.left = []
+    book.made.now += timedelta(minutes=2)
+    book >> resources.ServerFailed("", "it ended")
+    assert not has_patience(book.world)
+    book.left = []
+    book >> seen(book, resources.RunnerSeen("unauthorized", "it wants another password"))
+    assert not has_patience(book.world)
 
 
 def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() -> None:

@@ -28,7 +28,7 @@ WITHOUT_RULE = {
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,
     issues.PersonReminded, issues.PhaseEntered, issues.RetryScheduled, issues.TakeoverWanted,
     resources.AccountAudited, resources.BudgetWarned, resources.ClockJumped, resources.DaemonStarted,
-    resources.DaemonStopped, resources.DiskSeen, resources.EditMended, resources.EditRefused,
+    resources.DaemonStopped, resources.DiskSeen, resources.MachineSeen, resources.EditMended, resources.EditRefused,
     resources.JournalBegun, resources.JournalPruned, resources.ProviderRecovered, resources.ProviderRefused,
     resources.RecycleWanted, resources.RunnerSeen, resources.ServerEnded, resources.ServerRestartPlanned,
     resources.WorkPaused, resources.WorkResumed, resources.WriteDelayed, runs.DeadlineReached,

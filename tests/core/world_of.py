@@ -680,6 +680,7 @@ class MadeUp:
             resources.WorkResumed("ann"),
             *windows_read(self.world.pauses, {"night": self.now + timedelta(minutes=20)}, self.now),
         ]
+        facts += [resources.MachineSeen("busy", "late"), resources.MachineSeen("ok")]
         facts += [issues.IssueCancelled(name, "ann") for name in self.will.sample(sorted(self.tracker), 1)]
         self.turn(self.will.choice(facts))
 

@@ -34,6 +34,8 @@ class Agents:
         self.dice = dice
         self._fates: dict[str, str] = {}
         self._failing = dice.of("temper").choice((0.15, 0.15, 0.7))
+        self._late = dice.of("turn_late often").choice((0.3, 1.0))
+        """How often a turn begins late: now and then, or always."""
         self.said = 0
 
     def play(self, run: str, message: str, began: int, text: str) -> Play:
@@ -49,6 +51,8 @@ class Agents:
         if fate == "dies" and began > 0:
             fate = "ends"
         young = dice.uniform(0.2, 2.0) if self.dice.roll("server_young", 0.3) else dice.uniform(0.01, 0.05)
+        if self.dice.roll("turn_late", self._late):
+            young = self.dice.of("turn_late").uniform(20, 200)
         return Play(
             text=self._report(run, dice, text, extra=began == 0),
             error="APIError" if self.dice.roll("turn_errs", 0.08) else None,

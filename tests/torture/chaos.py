@@ -115,9 +115,19 @@ MOVES: dict[str, str] = {
 }
 """Of agents that move issues; chosen by dice of their own."""
 
-KINDS |= WORK | FORGE | MOVES
+SLOW: dict[str, str] = {
+    "turn_late": "a turn begins up to three minutes after its prompt (opencode.md 26, on a loaded machine)",
+    "abort_lost": "a call to stop a turn gets no answer, and takes effect up to a minute later",
+    "server_late": "the server needs up to five minutes to start",
+}
+"""Of a machine that is merely slow; chosen by dice of their own."""
+
+KINDS |= WORK | FORGE | MOVES | SLOW
 
 Kinds = frozenset[str]
+
+MOST_SLOW = 30
+"""Rolls of what is slow once the chaos is over."""
 
 
 class Dice:
@@ -127,6 +137,8 @@ class Dice:
         self.seed = seed
         self.calm = False
         """The chaos is over."""
+        self.slow = 0
+        """Rolls of what is slow since then."""
         self._dice: dict[str, random.Random] = {}
         self.kinds = self._some() if kinds is None else kinds
 
@@ -134,7 +146,7 @@ class Dice:
         """Few kinds in some seeds, most of them in others: what hides behind one lie shows without it."""
         dice = self.of("kinds")
         share = dice.choice((0.08, 0.15, 0.3, 0.5, 0.8))
-        some = frozenset(kind for kind in KINDS if kind not in WORK | FORGE | MOVES and dice.random() < share)
+        some = frozenset(kind for kind in KINDS if kind not in WORK | FORGE | MOVES | SLOW and dice.random() < share)
         dice = self.of("kinds of work")
         share = dice.choice((0.2, 0.5, 0.9))
         some |= frozenset(kind for kind in WORK if dice.random() < share)
@@ -142,7 +154,9 @@ class Dice:
         share = dice.choice((0.2, 0.5, 0.9))
         some |= frozenset(kind for kind in FORGE if dice.random() < share)
         dice = self.of("kinds of moves")
-        return some | frozenset(kind for kind in MOVES if dice.random() < 0.3)
+        some |= frozenset(kind for kind in MOVES if dice.random() < 0.3)
+        dice = self.of("kinds of slow")
+        return some | frozenset(kind for kind in SLOW if dice.random() < 0.3)
 
     def of(self, name: str) -> random.Random:
         """The dice of this name."""
@@ -152,7 +166,11 @@ class Dice:
 
     def roll(self, kind: str, chance: float) -> bool:
         """Whether this happens now."""
-        return not self.calm and kind in self.kinds and self.of(kind).random() < chance
+        if self.calm:  # what is slow goes on for a while: it takes longer than the rest
+            self.slow += kind in SLOW and kind in self.kinds
+            if kind not in SLOW or self.slow > MOST_SLOW:
+                return False
+        return kind in self.kinds and self.of(kind).random() < chance
 
     def on(self, kind: str) -> bool:
         """Whether this kind is in the story."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ashep.core.analysis.account import account
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
-from ashep.core.facts.issues import CycleBegan, IssueClosed, IssueGivenBack, IssueLeft
+from ashep.core.facts.issues import CycleBegan, IssueClosed, IssueGivenBack, IssueLeft, IssueParked
 from ashep.core.facts.outcome import last_block
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import ClockJumped, DaemonStarted, Finding
-from ashep.core.facts.runs import InputEnded, RequestGone, RequestJudged, RunEnded, RunPlanned, TurnSeen
+from ashep.core.facts.runs import InputEnded, RequestGone, RequestJudged, RunEnded, RunPlanned, SessionTaken, TurnSeen
 from ashep.core.facts.vocabulary import ChangeJudged
 from ashep.core.issues.people import COOLDOWN
 from ashep.journal.log import Journal
@@ -278,6 +278,7 @@ class Laws:
         self._true_ends(bodies)
         self._bounds(bodies)
         self._blames(bodies)
+        self._slow(bodies)
         self._waits(entries)
         self._replays(batches)
         if self.world.own is not None:
@@ -419,6 +420,19 @@ class Laws:
         for fact in [*blamed, *cycles, *closed]:
             if fact.issue in self.world.store.moved - touched - nobody and not self._losses:
                 self.broken("an agent moves nothing", f"{fact}")
+
+    def _slow(self, bodies: list[Any]) -> None:
+        """What ashep ends out of doubt is nobody's doing, and what is merely slow is not given up."""
+        people, on = self.world.server.sessions.people, self.world.dice.on
+        for fact in _of(bodies, SessionTaken):
+            if fact.session is not None and fact.label != "theirs" and fact.session not in people and not self._losses:
+                self.broken("nobody is said to have taken a session", f"{fact}")
+        for fact in _of(bodies, RunEnded):
+            if fact.state == "failed" and (fact.error or "").startswith("MessageAborted"):
+                self.broken("an abort is no agent's failure", f"{fact}")
+        for fact in _of(bodies, IssueParked):
+            if fact.code == "infrastructure" and "came to no turn" in fact.why and not on("turn_silent"):
+                self.broken("what is slow is not given up", f"{fact}")
 
     def _replays(self, batches: list[Sequence[Entry]]) -> None:
         """Every decision is derived again, and what is folded is what the daemon knew."""

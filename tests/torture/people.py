@@ -123,6 +123,7 @@ class People:
     def _in_session(self, session: Session, *, stop: bool) -> None:
         sessions = self.world.server.sessions
         self.world.tell(f"a person: {'stops the turn' if stop else 'writes'} in {session.metadata.get('ashep')}")
+        sessions.people.add(session.id)
         if stop:
             sessions.abort(session)
         else:

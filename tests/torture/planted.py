@@ -18,15 +18,17 @@ from ashep.core.delivery import pulls
 from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
 from ashep.core.facts.delivery import PullRequestMerged, PullRequestSeen
 from ashep.core.facts.issues import IssueHeld
+from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.facts.vocabulary import Fact, TreeLeft
 from ashep.core.issues import folding, people, routing
 from ashep.core.reconcile import changes, decide, dispatch, failures, observe, outstanding
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources import budgets
-from ashep.core.runs import requests
+from ashep.core.runs import requests, turns
 from ashep.core.state.delivery import Pull
 from ashep.core.state.flow import Flow
+from ashep.core.state.run import NO_SIGN, Run, with_watch
 from ashep.core.state.world import World
 from ashep.daemon.effects import pulls as forge_effects
 from ashep.daemon.effects.execute import Effects
@@ -340,8 +342,41 @@ def sealed_for_ever() -> AbstractContextManager[object]:
     return patch.object(failures, "_tree_failed", failed)
 
 
+def abort_taken_for_failure() -> AbstractContextManager[object]:
+    """A turn that ashep stopped out of doubt has failed."""
+
+    def failed(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
+        return [RunEnded(flow.issue.id, run.id, "failed", why, error="MessageAbortedError")]
+
+    return patch.object(turns, "_end_doubted", failed)
+
+
+def abort_taken_for_a_person() -> AbstractContextManager[object]:
+    """That ashep asked for an abort is forgotten."""
+    original = turns._finished  # pyright: ignore[reportPrivateUsage]
+
+    def finished(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
+        return original(world, flow, replace(with_watch(run, stopping=False), abort_unseen=False), fact)
+
+    return patch.object(turns, "_finished", finished)
+
+
+def patience_does_not_grow() -> AbstractContextManager[object]:
+    """Each prompt has 30 s to show a sign of a turn, however often none did."""
+    return _everywhere("sign_patience", lambda doubts: NO_SIGN, turns, dispatch)
+
+
 # A stale read that is believed spoils the account, too: somebody "set" what ashep wrote.
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
+    "a late abort is the agent's failure": (
+        abort_taken_for_failure, _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"), ("an abort is no agent's failure",),
+    ),
+    "a late abort is a person's": (
+        abort_taken_for_a_person, _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"), ("nobody is said to have taken a session",),
+    ),
+    "patience that does not grow": (
+        patience_does_not_grow, _kinds("turn_late"), ("what is slow is not given up",),
+    ),
     "random message id at retry": (
         random_message_id,
         _kinds("crash crash_again server_forgets"),

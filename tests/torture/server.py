@@ -3,8 +3,10 @@
 Every lie is a kind of `tests.torture.chaos`, which cites the line of the facts that it comes from.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextvars import Context
 from datetime import timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -18,7 +20,7 @@ from ashep.adapters.opencode.client import Address, Refused, check
 from ashep.adapters.opencode.endpoints import AttachedServer
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.core.facts.runs import Model
-from ashep.errors import RunnerUnavailable, ServerNotStarted
+from ashep.errors import RunnerUnavailable, ServerNotStarted, ServerStarting
 from ashep.ports.runner import Catalog, Sign
 from tests.torture.laws import IN_FLIGHT
 from tests.torture.sessions import Json, Session, Sessions
@@ -42,10 +44,13 @@ class Server:
         self.sessions = Sessions(lambda: world.clock.now().timestamp() * 1000, self._play)
         self.sessions.tell = world.tell
         self.sessions.sign = self._sign
+        self.sessions.broken = lambda law, how: world.laws.broken(law, how)
         self.listeners: list[SimulatedRunner] = []
         self.used = FRESH
         """Bytes of memory."""
         self.wedged = self.broken = False
+        self.begins: float | None = None
+        """When the server that was started will answer."""
 
     def _play(self, session: Session, message: Json, began: int) -> Any:
         key = str(session.metadata.get("ashep", ""))
@@ -89,11 +94,23 @@ class Server:
             self.kill()
             raise ServerNotStarted("the server did not start")
         if not self.sessions.up:
-            await anyio.sleep(self.world.dice.of("server").uniform(0.5, 2.5))
+            await self._wait()
             if not self.sessions.up:
                 self.sessions.start()
                 self.world.tell(f"the agent server starts, life {self.sessions.life}")
         return Address(url=URL, password="secret", instance=f"opencode:{self.sessions.life}")
+
+    async def _wait(self) -> None:
+        """Wait for a server that starts; one that needs long is alive, and waited for by the next call, too."""
+        dice, now = self.world.dice, self.world.clock.monotonic
+        if self.begins is None:
+            slow = dice.of("server_late").uniform(20, 300) if dice.roll("server_late", 0.7) else 0.0
+            self.begins = now() + dice.of("server").uniform(0.5, 2.5) + slow
+        left = self.begins - now()
+        await anyio.sleep(min(max(left, 0.0), 40.0))
+        if left > 40.0:
+            raise ServerStarting("the server did not answer within 40 s, alive; waiting up to 80 s")
+        self.begins = None
 
     # --- HTTP ---
 
@@ -145,6 +162,8 @@ class Server:
             case "POST", ["abort"]:
                 self.sessions.abort(session)
                 return 200, True, {}
+            case "DELETE", ["message", id]:
+                return (200, True, {}) if self.sessions.delete(session, id) else (409, {}, {})
             case "GET", ["children"]:
                 return 200, [], {}
             case "GET", ["message"]:
@@ -207,6 +226,8 @@ class SimulatedClient:
             raise RunnerUnavailable(f"{what}: cut before")
         if path.endswith("prompt_async") and world.clock.now() - asked < IN_FLIGHT:
             world.laws.prompted(server.sessions.all[path.split("/")[2]], cast("dict[str, Any]", json))
+        if path.endswith("/abort") and dice.roll("abort_lost", 0.5):
+            await self._lose_abort(path.split("/")[2])
         path, _, query = path.partition("?")
         found = server.answer(method, path, json, (params or {}) | dict(parse_qsl(query)))
         if method == "POST":
@@ -220,6 +241,20 @@ class SimulatedClient:
         answer = response(method, path, found[0], found[1], date | found[2])
         check(answer, accept)
         return answer
+
+    async def _lose_abort(self, session: str) -> None:
+        """The call gets no answer in time, and takes effect later, whatever runs in the session then."""
+        sessions = self._life.world.server.sessions
+        life, late = sessions.life, self._life.world.dice.of("abort_lost").uniform(1, 60)
+
+        def abort() -> None:
+            if sessions.up and sessions.life == life and session in sessions.all:
+                sessions.tell(f"a late abort comes to {session}")
+                sessions.abort(sessions.all[session])
+
+        asyncio.get_running_loop().call_later(late, abort, context=Context())
+        await anyio.sleep(15)
+        raise RunnerUnavailable("POST abort: ReadTimeout")
 
     def _connect(self, *, midway: bool = False) -> None:
         sessions = self._life.world.server.sessions

@@ -83,6 +83,9 @@ class Sessions:
         self.sign: Callable[[str | None, bool], None] = lambda session, urgent: None
         self.tell: Callable[[str], None] = lambda text: None
         self.count = 0
+        self.people: set[str] = set()
+        """Sessions in which a person wrote, or stopped a turn."""
+        self.broken: Callable[[str, str], None] = lambda law, how: None
 
     def new_id(self, kind: str) -> str:
         """An id that sorts by time, as the server's own do."""
@@ -147,6 +150,17 @@ class Sessions:
             return  # opencode.md 26: it cannot be aborted before it is busy
         self._end(turn, error={"name": "MessageAbortedError", "data": {"message": "Aborted"}})
 
+    def delete(self, session: Session, id: str) -> bool:
+        """Delete a message: a turn that it was about to begin has none to answer (opencode.md 27)."""
+        turn, message = session.turn, session.message(id)
+        if turn is not None and turn.status != "young":
+            return False
+        if message is not None:
+            session.messages.remove(message)
+        if turn is not None and turn.prompt == id:
+            session.turn = None
+        return True
+
     def shown(self, kind: str, directory: str | None = None) -> list[Json]:
         """What waits for an answer in a folder."""
         found: list[Json] = []
@@ -196,6 +210,7 @@ class Sessions:
         steps, play = turn.play.steps, turn.play
         if turn.status == "young":
             turn.status = "busy"
+            self._alone(turn)
             self.begun[turn.prompt] += 1
             key = turn.session.metadata.get("ashep", "somebody")
             self.tell(f"turn {self.begun[turn.prompt]} of {key} begins ({turn.prompt}: {play.fate}, {steps})")
@@ -215,6 +230,21 @@ class Sessions:
             self.died[turn.prompt] += 1
             turn.session.turn, turn.status = None, "over"
         # hangs: nothing comes any more
+
+    def _alone(self, turn: Turn) -> None:
+        """No other turn of ashep's acts for the same issue."""
+        issue = str(turn.session.metadata.get("ashep", "")).partition(":")[2].partition("/")[0]
+        for other in self.all.values():
+            its = str(other.metadata.get("ashep", "")).partition(":")[2].partition("/")[0]
+            at_work = other.turn is not None and other.turn.status in ("busy", "retry")
+            if (
+                issue
+                and other is not turn.session
+                and its == issue
+                and at_work
+                and not {other.id, turn.session.id} & self.people
+            ):
+                self.broken("never two turns on one tree", f"{turn.session.metadata} and {other.metadata}")
 
     def _step(self, turn: Turn, step: str) -> None:
         now = self.millis()

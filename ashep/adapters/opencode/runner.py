@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -26,9 +27,11 @@ _PAGE = 100
 _ABORT = 30.0  # seconds until an aborted session must have stopped
 _WRITING = 2.0  # seconds that a message without parts, which a killed server may have left as well, may get some
 _QUIET = 1.0, 15.0  # seconds without a sign after an abort of a turn that had not begun (fact 26): least, most
+_TAIL = 20  # messages among which prompts are looked for that wait for their turn
 _SLOWER = 10  # so many times as long as its slowest answer: what is slow to answer is slow to begin a turn
 _BACKOFF = (0.2, 5.0)
 _NOT_THERE = frozenset({400, 404})  # 400: not an id of theirs
+_OURS = re.compile(r"msg_[0-9a-f]{26}")  # of the server's own ids the last 14 characters are of 62 kinds
 
 
 class OpencodeRunner:
@@ -245,7 +248,7 @@ class OpencodeRunner:
 
         A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest
         message is an unanswered prompt, the session must stay quiet before it counts as stopped, the longer the slower
-        the server answers.
+        the server answers. A prompt of ours is deleted then, so that it cannot begin later (fact 27).
         """
         path = f"/session/{session}/abort"
         deadline = anyio.current_time() + _ABORT
@@ -260,8 +263,10 @@ class OpencodeRunner:
             quiet = min(max(_QUIET[0], slowest * _SLOWER), _QUIET[1])
             if running:
                 quiet_since = None
-            elif await self._answered(session) or (quiet_since is not None and now - quiet_since >= quiet):
-                return await questions.drop(self._post, self._root, session, asked)
+            elif (quiet_since is not None and now - quiet_since >= quiet) or await self._answered(session):
+                if await self._delete_unanswered(session):
+                    return await questions.drop(self._post, self._root, session, asked)
+                quiet_since = None
             elif quiet_since is None:
                 quiet_since = now
             await anyio.sleep(0.1)
@@ -272,6 +277,19 @@ class OpencodeRunner:
         newest = await self._page(session, 1, None)
         messages = newest[0] if newest else ()
         return bool(messages) and messages[-1].info.role == "assistant" and messages[-1].is_ended
+
+    async def _delete_unanswered(self, session: str) -> bool:
+        """Delete our prompts that nothing answers yet; False: a turn has begun meanwhile."""
+        newest = await self._page(session, _TAIL, None)
+        messages = newest[0] if newest else ()
+        answered = {message.info.parentID for message in messages}
+        for message in messages:
+            is_prompt = message.info.role == "user" and _OURS.fullmatch(message.info.id) is not None
+            if is_prompt and message.info.id not in answered:
+                path = f"/session/{session}/message/{message.info.id}"
+                if (await self._call("DELETE", path, accept=_NOT_THERE | {409})).status_code == 409:
+                    return False
+        return True
 
     async def transcript(self, session: str, limit: int) -> str:
         """The tail of a session's text (see the port)."""

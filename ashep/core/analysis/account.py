@@ -84,7 +84,9 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
             return "person", "paused", f"a person has the session: {flow.why}" if flow.takeover else flow.why
         case "work" if (asked := asked_now(flow)) is not None:
             return "person", "input", f"asked: {question_of(asked.request)[:200]}"
-        case "work" if flow.run is not None and flow.run.stop and flow.run.abort_unseen:
+        case "work" if (
+            flow.run is not None and flow.run.stop and (flow.run.abort_unseen or flow.run.stop_due is not None)
+        ):
             return "time", "turn_unsure", _unsure(flow, flow.run)
         case "work" if flow.effect_after is not None:
             return "time", "effect", _tried(flow)
@@ -103,6 +105,8 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
 
 
 def _unsure(flow: Flow, run: Run) -> str:
+    if run.stop_due is not None:
+        return f"the prompt of {run.id} in session {run.session} may still begin a turn: it is stopped once more then"
     return (
         f"nobody knows whether the turn of {run.id} in session {run.session} has stopped: {flow.infra} calls to stop it "
         "failed; nothing begins in its tree until the session is seen idle. Stop it there, or end its server"

@@ -89,6 +89,15 @@ class DiskSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineSeen:
+    """Whether the machine is behind with its work. By difference of its state."""
+
+    state: Literal["ok", "busy"]
+    why: str = ""
+    """What was measured."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimerDue:
     """A due time in the World has passed. Ignored where that wait no longer stands."""
 

@@ -344,6 +344,8 @@ class TurnStopped(RunAnswer):
     tokens: int = 0
     cost: float = 0.0
     provider: str | None = None
+    state: str = ""
+    """How its turn was read then, as in `TurnSeen`; empty: it was not read."""
 
 
 @dataclass(frozen=True, slots=True)

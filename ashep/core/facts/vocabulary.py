@@ -80,6 +80,7 @@ Fact = (
     | delivery.PullRequestMerged | delivery.TreeSeen
     | resources.JournalBegun | resources.DaemonStarted | resources.DaemonStopped | resources.Adopted
     | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen
+    | resources.MachineSeen
     | resources.EditRefused | resources.EditMended | resources.AccountAudited | resources.WorkPaused
     | resources.WorkResumed | resources.ServerFailed | resources.ServerEnded | resources.ServerMemorySeen
     | resources.ServerRestartPlanned | resources.RecycleWanted | resources.RunnerSeen | resources.BudgetWarned

@@ -145,6 +145,8 @@ class WorkerSettings(Document):
     """How a new work tree of an issue is set up, step by step, once for each tree."""
     disk_floor: Size | None = Bytes(1024**3)
     """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
+    hold_when_busy: bool = True
+    """Whether no run starts while the machine is behind and another run is under way. Runs under way go on."""
     quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
     """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
     has begun, until it begins again."""

@@ -60,6 +60,8 @@ class Capacity:
     """Providers on which a run that tries them has just started."""
     runs: tuple[caps.Kind, ...] = ()
     """What the runs that have a slot count as where there are caps."""
+    busy: str = ""
+    """Why the machine counts as behind: then only one run is under way."""
 
     def with_run(self, run: RunPlanned, policy: str | None, provider: str) -> "Capacity":
         """The room after this run started."""
@@ -161,6 +163,7 @@ def capacity_of(world: World) -> Capacity:
         frozenset(world.indexes.slots.items()),
         used_up=budgets.used_up(world),
         runs=caps.under_way(world, taken),
+        busy=world.machine_busy if world.settings.worker.hold_when_busy else "",
     )
 
 
@@ -312,6 +315,8 @@ def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "
         return budgets.many_runs(world)
     if room.slots <= 0:
         return Hold("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
+    if room.busy and room.slots < world.settings.worker.max_concurrent_runs:
+        return Hold("machine_busy", f"the machine is behind, and other runs are under way: {room.busy}")
     if kind == "own":
         return None
     if world.settings.worker.lock_work_tree:

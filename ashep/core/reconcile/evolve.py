@@ -154,6 +154,7 @@ def _begun(world: World, fact: resources.JournalBegun) -> World:
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
     world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, tree=None)
+    world = replace(world, machine_busy="")
     files = edits.happened(world.files, fact, world.now)
     return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 
@@ -215,6 +216,10 @@ def _audited(world: World, fact: resources.AccountAudited) -> World:
 
 def _disk(world: World, fact: resources.DiskSeen) -> World:
     return replace(world, disk_low=fact.state == "low")
+
+
+def _machine(world: World, fact: resources.MachineSeen) -> World:
+    return replace(world, machine_busy=fact.why if fact.state == "busy" else "")
 
 
 def _resumed(world: World, fact: resources.WorkResumed) -> World:
@@ -293,6 +298,7 @@ _WORLD: WorldFolds = {
     resources.ClockJumped: _clock_jumped,
     resources.AccountAudited: _audited,
     resources.DiskSeen: _disk,
+    resources.MachineSeen: _machine,
     resources.WorkResumed: _resumed,
     resources.BudgetWarned: _limit,
     resources.BudgetReached: _limit,

@@ -11,11 +11,12 @@ from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
-from ashep.core.facts.resources import DiskSeen, RunnerSeen, ServerFailed
+from ashep.core.facts.resources import DiskSeen, MachineSeen, RunnerSeen, ServerFailed
 from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.disk import is_low
+from ashep.core.policy.machine import busy_reason
 from ashep.core.reconcile.intake import LEASE_GRACE
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
@@ -250,6 +251,14 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
         gone = (pending for pending in left if pending.seq <= as_of)
         facts += (RequestGone(issue, run.id, one.request.id, as_of) for one in gone if one.request.id not in under_way)
     return facts
+
+
+def machine_read(world: World, pressure: float | None, lag: float) -> list[Fact]:
+    """Compare the machine's load with what is known of it: another state is a fact, and another figure is none."""
+    why = busy_reason(pressure, lag, was_busy=bool(world.machine_busy))
+    if bool(why) == bool(world.machine_busy):
+        return []
+    return [MachineSeen("busy" if why else "ok", why)]
 
 
 def disk_read(world: World, free: int) -> list[Fact]:

@@ -13,6 +13,7 @@ from ashep.core.state.flow import Flow, Folds, Posture, ended_with, with_work
 from ashep.core.state.frozen import replace
 from ashep.core.state.intents import MAX_REPORTS, unfounded
 from ashep.core.state.run import (
+    MOST_STOPS,
     NO_SIGN,
     Report,
     Run,
@@ -21,6 +22,7 @@ from ashep.core.state.run import (
     due_after,
     growth,
     provider_of,
+    sign_patience,
     used,
     with_watch,
 )
@@ -90,7 +92,19 @@ def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, a
     if watch.probation == "stop":
         watch = replace(watch, probation="second_look", fresh_after=seq)
     flow, run = _counted(flow, run, fact)
-    return replace(flow, run=replace(run, stop=False, watch=watch, effect_seq=seq))
+    run = replace(run, stop=False, stop_due=None, watch=watch, effect_seq=seq)
+    if run.ended and run.stops < MOST_STOPS and _may_begin(flow, run, fact):
+        run = replace(run, stop=True, stop_due=at + sign_patience(run.stops), stops=run.stops + 1)
+    return replace(flow, run=run)
+
+
+def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
+    """Whether the prompt of a run that was stopped may begin a turn all the same.
+
+    One that waits still may (facts/opencode.md 26), and one whose delivery got no answer: it may arrive later.
+    """
+    lost = f"{run.id}/prompt/{run.prompt.n}."
+    return fact.state == "stored" or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
 
 
 def _prompted_anew(

@@ -61,14 +61,11 @@ def run_effects(world: World, flow: Flow) -> Iterator[Command]:
         return
     if run is None:
         return
-    if run.stop and run.session is not None:
+    if run.stop and run.session is not None and run.stop_due is None:
         if world.is_up(runner_of(run.session)):
-            yield StopTurn(
-                f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}",
-                flow.issue.id,
-                run.id,
-                run.session,
-            )
+            again = f".{run.stops}" if run.stops else ""
+            key = f"{run.id}/stop/{run.prompt.n}.{run.prompt.tries}.{run.restarts}.{run.ended:d}{again}"
+            yield StopTurn(key, flow.issue.id, run.id, run.session)
         return
     if run.tree_wanted in ("after", "again"):
         if not is_held(world, flow):

@@ -18,16 +18,12 @@ from ashep.core.runs.requests import over
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
 from ashep.core.state.intents import infra_delay, is_exhausted, unfounded
-from ashep.core.state.run import Run, Watch, due_after, sign_patience
+from ashep.core.state.run import UNBEGUN, Run, Watch, due_after, sign_patience
 from ashep.core.state.server import NOT_SEEN
 from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10
 """Turns of one run that are started again because the agent server died; one more parks the issue."""
-
-
-UNBEGUN = ("missing", "stored")
-"""States of a prompt that no turn answers yet."""
 
 
 EXTRACT = Phase(name="extract")
@@ -135,7 +131,8 @@ def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     infrastructure.
     """
     issue, doubts = flow.issue.id, flow.doubts + 1
-    ended = runs.RunEnded(issue, run.id, "aborted", why, counts=False, doubt=True)
+    may_begin = run.turn in UNBEGUN
+    ended = runs.RunEnded(issue, run.id, "aborted", why, abort=may_begin, counts=False, doubt=True)
     if is_exhausted(doubts, flow.doubts_began, world.now):
         return [ended, *park(flow, "infrastructure", f"{doubts} prompts in a row came to no turn, the last: {why}")]
     if flow.phase is None:

@@ -214,7 +214,10 @@ class Flow:
         return (
             (self.stage == "finishing" and not lands)
             or self.stage == "giving_back"
-            or (self.stage in ("idle", "left") and self.code in ("slot", "work_tree", "recycling", *CAPS))
+            or (
+                self.stage in ("idle", "left")
+                and self.code in ("slot", "work_tree", "recycling", "machine_busy", *CAPS)
+            )
         )
 
     @property

@@ -42,5 +42,5 @@ NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")
 CAPS = ("cap_phase", "cap_runner", "cap_agent", "cap_provider")
 """Holds because as many runs are under way as may be at one time of a phase, a runner, an agent or a provider."""
 
-WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER)
+WITHHELD = (*PAUSED, *NO_BUDGET, *NO_PROVIDER, *NO_RUNNER, "machine_busy")
 """Holds of a wanted phase that are nobody's fault: no working time of a cycle."""

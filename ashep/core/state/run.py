@@ -19,6 +19,13 @@ NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
 """From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26): at first, and at the longest."""
 
 
+MOST_STOPS = 4
+"""Times that the session of an ended run is stopped once more whose prompt had not begun: after 30 s, 1, 2 and 4 min."""
+
+UNBEGUN = ("missing", "stored")
+"""States of a prompt that no turn answers yet."""
+
+
 def sign_patience(doubts: int) -> timedelta:
     """Returns how long a prompt may show no sign of a turn after so many that began none: it doubles each time."""
     return min(NO_SIGN * 2 ** min(doubts, 10), LONGEST_NO_SIGN)
@@ -156,6 +163,10 @@ class Run:
     restarts: int = 0
     stop: bool = False
     """Its session is to be aborted and seen to stop."""
+    stop_due: datetime | None = None
+    """When a session whose prompt had not begun is stopped once more: the prompt may begin after all."""
+    stops: int = 0
+    """How often that was done."""
     abort_unseen: bool = False
     """A call to stop a turn in its session failed: it may still stop whatever runs there later."""
     before: Tree | None = None

@@ -30,6 +30,8 @@ def flow_dues(flow: Flow) -> list[tuple[str, datetime]]:
     if rest is not None and rest.due is not None:
         dues.append(("tree", rest.due))
     run = flow.run
+    if run is not None and run.stop_due is not None:
+        dues.append(("stop", run.stop_due))
     if run is None or run.ended:
         return dues
     if run.asks.requests and flow.stage == "work" and flow.takeover is None:
@@ -73,6 +75,8 @@ def over(flow: Flow, name: str, seq: int, at: datetime) -> Flow:
             return rested(flow, dataclasses.replace(flow.work.own.rest, due=None, asked=seq))
         case "deadline", Run():
             return replace(flow, run=with_watch(run, overdue=True, fresh_after=seq))
+        case "stop", Run():
+            return replace(flow, run=replace(run, stop_due=None))
         case "stall", Run():
             return replace(flow, run=with_watch(run, doubted=True, stall_due=None, fresh_after=seq))
         case "sign", Run():
@@ -98,7 +102,11 @@ def shifted(flow: Flow, gap: timedelta) -> Flow:
     if run is None:
         return flow
     run = with_watch(
-        replace(run, deadline=run.deadline + gap if run.deadline else None),
+        replace(
+            run,
+            deadline=run.deadline + gap if run.deadline else None,
+            stop_due=run.stop_due + gap if run.stop_due else None,
+        ),
         sign_due=run.watch.sign_due + gap if run.watch.sign_due else None,
         stall_due=run.watch.stall_due + gap if run.watch.stall_due else None,
     )

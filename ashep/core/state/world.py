@@ -83,6 +83,8 @@ class World:
     """The issue that holds the work tree."""
     disk_low: bool = False
     """Whether there is little room where the state folder lies: nothing new is taken."""
+    machine_busy: str = ""
+    """Why the machine counts as behind with its work; empty: it does not."""
     flows: HashTrieMap[str, Flow] = NO_FLOWS
     indexes: Indexes = NO_INDEXES
     """What follows from `flows` alone."""

@@ -25,7 +25,8 @@ async def stop(runner: Runner, command: commands.StopTurn, world: World) -> list
         message = message_id(world, run) if run is not None and run.id == command.run and run.prompt.sent else None
         if run is not None and message is not None:
             turn = await runner.turn(command.session, message)
-            stopped = replace(stopped, n=run.prompt.n, tokens=turn.tokens, cost=turn.cost, provider=turn.provider)
+            used = {"tokens": turn.tokens, "cost": turn.cost, "provider": turn.provider}
+            stopped = replace(stopped, n=run.prompt.n, state=turn.state, **used)
     return [stopped]
 
 
