@@ -427,8 +427,11 @@ class Laws:
         for fact in _of(bodies, SessionTaken):
             if fact.session is not None and fact.label != "theirs" and fact.session not in people and not self._losses:
                 self.broken("nobody is said to have taken a session", f"{fact}")
+        sessions = (self.world.server.sessions.all[session] for session in people)
+        stopped = {str(session.metadata.get("ashep")).partition(":")[2] for session in sessions}
         for fact in _of(bodies, RunEnded):
-            if fact.state == "failed" and (fact.error or "").startswith("MessageAborted"):
+            by_agent = fact.run in stopped  # who works alone in a place may be whoever stops a turn there
+            if fact.state == "failed" and (fact.error or "").startswith("MessageAborted") and not by_agent:
                 self.broken("an abort is no agent's failure", f"{fact}")
         for fact in _of(bodies, IssueParked):
             if fact.code == "infrastructure" and "came to no turn" in fact.why and not on("turn_silent"):
