@@ -125,7 +125,7 @@ def worktrees_of(
     ends: dict[str, Any] = {"leave": partial(leave, state), "forget": partial(forget, state)}
     if sandboxed(settings):
         ends["enter"] = partial(_enter, project, settings)
-    apart = Places(project, places, redaction=redaction, **ends, **made)
+    apart = Places(project, places, redaction=redaction, hooks=settings.git.hooks, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 

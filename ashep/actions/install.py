@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.actions import kinds
+from ashep.actions import doctor_git, kinds
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -68,6 +68,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
+        "hooks": lambda: doctor_git.hooks(project, settings),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
@@ -90,7 +91,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings)
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["hooks"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
     return [*lines, *found["bd"], *of_server, *of_others, *rest]
 
@@ -407,7 +408,7 @@ async def git(project: Path, settings: Settings) -> list[Line]:
     try:
         tree = await GitTree(project, 10.0).read()
     except AshepError as error:
-        return [Line("warning", "git", str(error), remedy)]
+        return [doctor_git.git_error(error) or Line("warning", "git", str(error), remedy)]
     if not tree.present:
         return [Line("warning", "git", f"{project} is in no git repository", remedy)]
     if tree.dirty:

@@ -302,9 +302,17 @@ class Git:
         timeout: float | None = None,
     ) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
-        common = await self.common()
-        how = How(cwd=common, env={"GIT_DIR": str(common)}, stdin=stdin, timeout=timeout or self._timeout)
+        how = await self.in_no_tree(timeout) | How(stdin=stdin)
         return await self.run(*arguments, accepted=accepted, absent=absent, **how)
+
+    async def in_no_tree(self, timeout: float | None = None) -> How:
+        """Say how git is called on the repository alone.
+
+        The folder is always named: git does not look for a repository in it then, which fails in somebody else's
+        checkout and with `safe.bareRepository` (facts/git.md 1).
+        """
+        common = await self.common()
+        return How(cwd=common, env={"GIT_DIR": str(common)}, timeout=timeout or self._timeout)
 
     async def word(self, *arguments: str) -> str:
         """Run git on the repository and give what it printed, as one word."""

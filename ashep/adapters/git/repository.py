@@ -186,8 +186,7 @@ class Repository:
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""
-        common = (await self.folders()).common
-        return await commit_of(self.git, revision, cwd=common, env={"GIT_DIR": str(common)}, timeout=LONG)
+        return await commit_of(self.git, revision, **await self.git.in_no_tree(LONG))
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         """Say whether a commit holds another one in its history."""

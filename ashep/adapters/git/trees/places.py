@@ -25,6 +25,8 @@ from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.ground import CLOSED, lay
+from ashep.adapters.git.trees.hooks import Hooks, copy_hooks, find_hooks, switch_hooks
+from ashep.adapters.git.trees.hooks import Policy as HookPolicy
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
 from ashep.adapters.git.trees.worktrees import Worktrees, path_of
@@ -40,6 +42,10 @@ NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
 
 No agent works in the first two, so that a branch is quoted there: a note is found wherever the place of its branch is.
 """
+
+TRIAL = "ashep/+install"
+"""The branch that a place for trials is on; no ref of the repository has its name."""
+NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
 
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
@@ -62,13 +68,16 @@ class Places(Worktrees):
         sandbox: bool = True,
         leave: Callable[[Path], Awaitable[None]] | None = None,
         forget: Callable[[Path], Awaitable[None]] | None = None,
+        hooks: HookPolicy = "run",
         **options: Any,
     ) -> None:
         """`leave`: ends every process that works in a place, before our git looks into it; `forget`: lets what belongs
-        to a place that is gone go, too. Both may be called again. `options`: those of `Worktrees`.
+        to a place that is gone go, too. Both may be called again. `hooks`: whether an agent's own commits run the
+        team's hooks. `options`: those of `Worktrees`.
         """
         super().__init__(project, place, **options)
         self._leaving, self._forgetting = leave, forget
+        self._hooks: HookPolicy = hooks
         self._sandboxed = sandbox
         self._calls: Inside | None = None
         self._lender = Lender(self._repository, place / LENDER)
@@ -132,7 +141,7 @@ class Places(Worktrees):
         else:
             head = begun = await self._base_commit(base)
             if head is None or begun is None:
-                raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
+                raise AshepError(NO_COMMIT)
             await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
         return begun, head
 
@@ -168,11 +177,7 @@ class Places(Worktrees):
     async def _build(self, branch: str, head: str, lent: Lent) -> Place:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
         place = await self._at(branch)
-        async with self._drafting(branch) as made:
-            draft = replace(place, path=made, admin=made / ".git")
-            await self._make_git(draft, branch, head, lent)
-            git = Git(made, PLACE, LONG, self._repository.redaction, common=draft.admin)
-            await git.raw("read-tree", "--reset", "-u", "HEAD", env=draft.env)
+        async with self._draft(branch, head, lent) as draft:
 
             def put() -> None:
                 if place.notes.exists():
@@ -180,10 +185,35 @@ class Places(Worktrees):
                 _write_given(place, lent.refs)
                 if place.path.exists():
                     place.path.rmdir()
-                made.rename(place.path)
+                draft.path.rename(place.path)
 
             await anyio.to_thread.run_sync(put)
         return place
+
+    @asynccontextmanager
+    async def _draft(self, branch: str, head: str, lent: Lent) -> AsyncGenerator[Place]:
+        """Have a place, beside the places, with all that a new one has but its notes."""
+        place = await self._at(branch)
+        async with self._drafting(branch) as made:
+            draft = replace(place, path=made, admin=made / ".git")
+            await self._make_git(draft, branch, head, lent)
+            git = Git(made, PLACE, LONG, self._repository.redaction, common=draft.admin)
+            await git.raw("read-tree", "--reset", "-u", "HEAD", env=draft.env)
+            yield draft
+
+    @asynccontextmanager
+    async def trial(self) -> AsyncGenerator[Place]:
+        """Have a place of the base to try things in, which goes with all that is in it; nobody knows of it."""
+        branch = TRIAL
+        async with self._repository.hold(branch):
+            if (head := await self._base_commit(None)) is None:
+                raise AshepError(NO_COMMIT)
+            async with self._draft(branch, head, await self._lent(branch, head)) as draft:
+                yield draft
+
+    async def hooks(self) -> Hooks:
+        """Find the hooks that a place has."""
+        return await self._find_hooks(await settings.read(self._repository.git))
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
@@ -202,6 +232,8 @@ class Places(Worktrees):
         said = await self._settings()
         made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
         made += [(key, value) for key, value in said if key.startswith("core.sparse")] + settings.kept(said)
+        hooks = await self._find_hooks(said)
+        made += hooks.settings
         if url := dict(said).get("remote.origin.url"):
             made += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
         if lent.kind != "sha1":
@@ -221,9 +253,7 @@ class Places(Worktrees):
             for name in ("info/exclude", "info/sparse-checkout", "info/attributes"):
                 if (common / name).is_file():
                     shutil.copyfile(common / name, place.admin / name)
-            for hook in sorted((common / "hooks").glob("*")) if (common / "hooks").is_dir() else ():
-                if hook.suffix != ".sample" and hook.is_file() and os.access(hook, os.X_OK):
-                    shutil.copy(hook, place.admin / "hooks" / hook.name)
+            copy_hooks(hooks, place)
 
         await anyio.to_thread.run_sync(write)
         if head not in lent.tips:
@@ -237,11 +267,15 @@ class Places(Worktrees):
         await settings.write_down(said, await anyio.to_thread.run_sync(self._place.resolve))
         return said
 
+    async def _find_hooks(self, said: Sequence[tuple[str, str]]) -> Hooks:
+        folders = await self._repository.folders()
+        return await anyio.to_thread.run_sync(lambda: find_hooks(said, folders, self._hooks))
+
     async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
         """Give a place that stands what the base, the tags and `origin` have now, and the branch what it has."""
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
-        await self._settings()
+        await switch_hooks(inner, place, await self._find_hooks(await self._settings()))
         on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}

@@ -110,13 +110,13 @@ class Worktrees:
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
-        git, common = self._repository.git, (await self._repository.folders()).common
+        git, how = self._repository.git, await self._repository.git.in_no_tree()
         ref = f"refs/heads/{branch}"
         log = ("--reverse", "--topo-order", f"{base}..{ref}")
         return Changes(
-            commits=tuple(commit for commit, _ in await program.history(git, *log, cwd=common)),
-            stat=await program.changed(git, program.STAT, "diff", base, ref, cwd=common),
-            diff=await program.changed(git, program.PATCH, "diff", base, ref, cwd=common),
+            commits=tuple(commit for commit, _ in await program.history(git, *log, **how)),
+            stat=await program.changed(git, program.STAT, "diff", base, ref, **how),
+            diff=await program.changed(git, program.PATCH, "diff", base, ref, **how),
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""What `ashep install` says of a repository as people have them, and of what stands around it."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from ashep.actions.security import Line
+from ashep.adapters.git.trees.hooks import hook_files
+from ashep.adapters.git.trees.places import Places
+from ashep.adapters.sandboxes.inside import Inside
+from ashep.connect import inside_of, places_of, sandboxed
+from ashep.core.policy.settings import Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError, ProgramTimedOut
+
+_DUBIOUS = re.compile(r"detected dubious ownership in repository at '([^'\n]+)'")
+
+_MESSAGE = ".git/MESSAGE"
+_HOOKS = {
+    "pre-commit": (),
+    "prepare-commit-msg": (_MESSAGE, "message"),
+    "commit-msg": (_MESSAGE,),
+    "post-commit": (),
+    "post-checkout": ("HEAD", "HEAD", "1"),
+}
+"""Hooks that are tried, with what git hands to each."""
+_REFUSING = ("pre-commit", "prepare-commit-msg", "commit-msg")
+_HOOK, _ALL = 15.0, 100.0  # seconds for one hook, and for all of them with their place
+_SHOWN = 300
+_REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
+
+
+def git_error(error: AshepError) -> Line | None:
+    """Say what to do where git does not work in somebody else's checkout; None: it is something else."""
+    if (named := _DUBIOUS.search(str(error))) is None:
+        return None
+    why = f"{named[1]} belongs to another user, and git does nothing there before it is told that it may"
+    return Line("error", "git", why, f"git config --global --add safe.directory {shlex.quote(named[1])}")
+
+
+async def hooks(project: Path, settings: Settings) -> list[Line]:
+    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits."""
+    if not sandboxed(settings) or settings.git.hooks == "skip":
+        return []
+    try:
+        with anyio.fail_after(_ALL):
+            return await _try_hooks(project, settings)
+    except (TimeoutError, AshepError) as error:
+        why = str(error) or f"no answer in {_ALL:g} s"
+        return [Line("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {why}", _REMEDY)]
+
+
+async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
+    places = Places(project, places_of(project, settings))
+    hooks = await places.hooks()
+    if hooks.path is None and not await to_thread.run_sync(hook_files, hooks.source):
+        return []
+    lines = list[Line]()
+    async with places.trial() as place, anyio.TemporaryDirectory(prefix="ashep-install-") as folder:
+        if hooks.path is not None and not await anyio.Path(place.path, hooks.path).is_dir():
+            what = f"no hook runs in a place: `core.hooksPath` is {clean(hooks.path)}, which no commit holds"
+            return [Line("ok", "hooks", what, "a step of `worker.setup` can make it")]
+        await anyio.Path(place.path, _MESSAGE).write_text("chore: try the hooks\n")
+        scratch = await to_thread.run_sync(Path(folder).resolve)
+        inside = await inside_of(project, settings, place.path, scratch / "server")
+        for name, arguments in _HOOKS.items():
+            if inside is not None and (why := await _failure(inside, place.path, name, arguments)):
+                verb = "refuses each commit" if name in _REFUSING else "fails"
+                before = " (`worker.setup` was not carried out before)" if settings.worker.setup else ""
+                lines.append(Line("warning", "hooks", f"in a place the hook {name} {verb}{before}: {why}", _REMEDY))
+    return lines or [Line("ok", "hooks", "the hooks of this repository let commits pass in a place")]
+
+
+async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[str]) -> str:
+    """Give what a hook says that fails; empty: it does not."""
+    try:
+        done = await inside.run(("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK)
+    except ProgramTimedOut:
+        return f"it had not ended after {_HOOK:g} s"
+    words = " ".join(clean((done.stderr or done.stdout).decode(errors="replace")).split())
+    return (words[-_SHOWN:] or f"exit code {done.returncode}") if done.returncode else ""
