@@ -12,10 +12,10 @@ from ashep.actions.security import Line
 from ashep.adapters.git.trees.hooks import hook_files
 from ashep.adapters.git.trees.places import Places
 from ashep.adapters.sandboxes.inside import Inside
-from ashep.connect import inside_of, places_of, sandboxed
+from ashep.connect import check_path, inside_of, places_of, sandboxed
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
-from ashep.errors import AshepError, ProgramTimedOut
+from ashep.errors import AshepError, ProgramTimedOut, UsageError
 
 _DUBIOUS = re.compile(r"detected dubious ownership in repository at '([^'\n]+)'")
 
@@ -34,6 +34,15 @@ _SHOWN = 300
 _REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
 
 
+def path_of(project: Path) -> list[Line]:
+    """Say whether agents can be started where the project is."""
+    try:
+        check_path(project)
+    except UsageError as error:
+        return [Line("error", "configuration", str(error), "rename the folder, or clone the repository elsewhere")]
+    return []
+
+
 def git_error(error: AshepError) -> Line | None:
     """Say what to do where git does not work in somebody else's checkout; None: it is something else."""
     if (named := _DUBIOUS.search(str(error))) is None:
@@ -42,9 +51,12 @@ def git_error(error: AshepError) -> Line | None:
     return Line("error", "git", why, f"git config --global --add safe.directory {shlex.quote(named[1])}")
 
 
-async def hooks(project: Path, settings: Settings) -> list[Line]:
-    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits."""
-    if not sandboxed(settings) or settings.git.hooks == "skip":
+async def hooks(project: Path, settings: Settings, *, ask: bool = True) -> list[Line]:
+    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits.
+
+    `ask`: anything is started at all.
+    """
+    if not ask or not sandboxed(settings) or settings.git.hooks == "skip":
         return []
     try:
         with anyio.fail_after(_ALL):

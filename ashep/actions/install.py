@@ -30,7 +30,7 @@ from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, check_path, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
@@ -68,7 +68,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
-        "hooks": lambda: doctor_git.hooks(project, settings),
+        "hooks": lambda: doctor_git.hooks(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
@@ -126,6 +126,7 @@ def configuration(project: Path) -> list[Line]:
         return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
     findings = check_files(folder)
     lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    lines += doctor_git.path_of(project)
     if "%" in str(project):
         why = f"{project}: OpenCode and bd's own database take a `%` in a path for an escape; nothing runs there"
         lines.append(Line("warning", "configuration", why, "move the project"))
@@ -257,6 +258,7 @@ async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
 
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
+    check_path(project)
     server = settings.runners.opencode
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)

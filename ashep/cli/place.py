@@ -36,7 +36,7 @@ def _project_of_tree(folder: Path) -> Path | None:
             notes = [Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep"]
         elif link.is_dir():  # a place: our notes are beside all of them
             below = ((above, branch_in(folder.relative_to(above).as_posix())) for above in folder.parents)
-            notes = [above / ".notes" / quote(branch, safe="") for above, branch in below]
+            notes = [above / ".notes" / quote(branch, safe="", errors="surrogateescape") for above, branch in below]
         for one in notes:
             with suppress(FileNotFoundError, NotADirectoryError):
                 project = Path((one / "project").read_text().rstrip("\n"))

@@ -314,7 +314,9 @@ def _symbolic(file: Path) -> str | None:
 def _lock_file(common: Path, branch: str) -> int:
     folder = common / "ashep" / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / quote(branch, safe=""), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(
+        folder / quote(branch, safe="", errors="surrogateescape"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
 
 
 def aside(place: Path, what: Path) -> Path:

@@ -85,7 +85,7 @@ class Lender:
             there = await self._there()
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
-                pins[f"{PINS}{quote(branch, safe='')}"] = begun
+                pins[f"{PINS}{quote(branch, safe='', errors='surrogateescape')}"] = begun
             shallow = await anyio.to_thread.run_sync(end_of_history, (await repository.folders()).common)
             ends = await anyio.to_thread.run_sync(end_of_history, self.folder)
             if lent | pins != there or shallow != ends:  # with another end of history nothing is known to be whole

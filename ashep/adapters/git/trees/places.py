@@ -219,7 +219,10 @@ class Places(Worktrees):
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
         """Have a folder beside the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        folder, ignore = root / MAKING / quote(branch, safe=""), anyio.Path(root, ".gitignore")
+        folder, ignore = (
+            root / MAKING / quote(branch, safe="", errors="surrogateescape"),
+            anyio.Path(root, ".gitignore"),
+        )
         async with drafting(folder):
             if not await ignore.exists():
                 await ignore.write_text("*\n")
@@ -420,7 +423,12 @@ class Places(Worktrees):
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = await anyio.to_thread.run_sync(path_of, root, branch)
-        return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / quote(branch, safe=""))
+        return Place(
+            path,
+            path / ".git",
+            f"refs/heads/{branch}",
+            beside=root / NOTES / quote(branch, safe="", errors="surrogateescape"),
+        )
 
     async def _found(self, branch: str, told: sealing.Told | None = None) -> Place | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
@@ -502,7 +510,7 @@ def place_at(root: Path, directory: str | Path | None) -> Path | None:
     above = (
         root / one
         for one in (inner, *inner.parents)
-        if one.parts and (root / NOTES / quote(branch_in(str(one)), safe="")).is_dir()
+        if one.parts and (root / NOTES / quote(branch_in(str(one)), safe="", errors="surrogateescape")).is_dir()
     )
     return next(above, None)
 
