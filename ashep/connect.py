@@ -67,11 +67,12 @@ READER = "ashep-reader"
 
 
 def check_path(project: Path) -> None:
-    """Raise `UsageError` where no agent can be started in the project's folder: programs in JavaScript, and the
-    journal, hold text alone.
+    """Raise `UsageError` where no agent can be started in the project: programs in JavaScript, and the journal, hold
+    text alone.
     """
     if (name := os.fsencode(project).decode(errors="replace")) != str(project):
-        raise UsageError(f"the path {clean(name)} is not UTF-8, and no agent can be started there: rename the folder")
+        why = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
+        raise UsageError(f"{why}: rename the folder, or clone the repository elsewhere")
 
 
 def check(project: Path, settings: Settings) -> None:

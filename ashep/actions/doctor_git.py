@@ -1,18 +1,23 @@
 """What `ashep install` says of a repository as people have them, and of what stands around it."""
 
+import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from ashep.actions.security import Line
+from ashep.adapters.git.program import Git, commit_of
+from ashep.adapters.git.submodules import find_submodules, flat
+from ashep.adapters.git.trees.filling import is_filled_by
 from ashep.adapters.git.trees.hooks import hook_files
 from ashep.adapters.git.trees.places import Places
+from ashep.adapters.opencode.environment import past_proxies
 from ashep.adapters.sandboxes.inside import Inside
-from ashep.connect import check_path, inside_of, places_of, sandboxed
+from ashep.connect import FOLDER, check_path, inside_of, places_of, sandboxed
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramTimedOut, UsageError
@@ -39,8 +44,16 @@ def path_of(project: Path) -> list[Line]:
     try:
         check_path(project)
     except UsageError as error:
-        return [Line("error", "configuration", str(error), "rename the folder, or clone the repository elsewhere")]
+        return [Line("error", "configuration", str(error))]
     return []
+
+
+def proxy(environ: Mapping[str, str]) -> list[Line]:
+    """Say what agents get beside the proxies of this environment."""
+    if not (added := past_proxies(environ)):
+        return []
+    what = f"a proxy is set, and NO_PROXY spares not all of this machine: the agent server and agents get {max(added)}"
+    return [Line("ok", "proxy", f"{what}={added[max(added)]}", "set NO_PROXY yourself for other programs")]
 
 
 def git_error(error: AshepError) -> Line | None:
@@ -51,12 +64,44 @@ def git_error(error: AshepError) -> Line | None:
     return Line("error", "git", why, f"git config --global --add safe.directory {shlex.quote(named[1])}")
 
 
-async def hooks(project: Path, settings: Settings, *, ask: bool = True) -> list[Line]:
-    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits.
+async def repository(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
+    """Look at what a fresh clone lacks, and at hooks. `ask`: anything is started for that."""
+    lines = [*await cleaning(project), *await submodules(project, settings)]
+    return [*lines, *await hooks(project, settings)] if ask else lines
 
-    `ask`: anything is started at all.
-    """
-    if not ask or not sandboxed(settings) or settings.git.hooks == "skip":
+
+async def cleaning(project: Path) -> list[Line]:
+    """Say what `git clean` would take of issues, configuration and journal: all that no commit holds."""
+    try:
+        listed = await Git(project).raw("clean", "-ndx", "--", ".beads", FOLDER)
+    except AshepError:
+        return []  # that is told already
+    names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed or b"")})
+    what = f"`git clean -fdx` deletes what no commit holds, here of {' and '.join(names)}: issues, journal, settings"
+    remedy = f"`git clean -fdx -e .beads -e {FOLDER}` spares them"
+    return [Line("ok", "git clean", what, remedy)] if names else []
+
+
+async def submodules(project: Path, settings: Settings) -> list[Line]:
+    """Say which submodules are empty where agents and checks work, and why."""
+    git = Git(project)
+    try:
+        commit = await commit_of(git, "HEAD", absent=re.compile(""))
+        listed = [*flat(await find_submodules(await git.common(), commit, commit) if commit is not None else ())]
+    except AshepError:
+        return []  # that is told already
+    lacking = [one for one in listed if one.source is None]
+    lines = [Line("warning", "submodules", f"in places and checks {one}") for one in lacking]
+    if listed and settings.worker.workspace == "worktree" and not is_filled_by(settings.worker.setup):
+        what = "in a linked work tree submodules are empty folders; checks have their files"
+        remedy = "`worker.setup: [{run: [git, submodule, update, --init, --recursive]}]` fills them; so do places"
+        lines.append(Line("warning", "submodules", what, remedy))
+    return lines or [Line("ok", "submodules", f"{len(listed)} filled from git's own folder, read only")][: len(listed)]
+
+
+async def hooks(project: Path, settings: Settings) -> list[Line]:
+    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits."""
+    if not sandboxed(settings) or settings.git.hooks == "skip":
         return []
     try:
         with anyio.fail_after(_ALL):

@@ -68,7 +68,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
-        "hooks": lambda: doctor_git.hooks(project, settings, ask=server),
+        "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
@@ -91,8 +91,9 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings)
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["hooks"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
+    lines += doctor_git.proxy(environ)
     return [*lines, *found["bd"], *of_server, *of_others, *rest]
 
 

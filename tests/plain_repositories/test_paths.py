@@ -78,9 +78,7 @@ def test_every_command_once_in_a_folder_whose_name_is_no_text(
 
 def test_install_says_that_no_agent_can_be_started_there(project: Path) -> None:
     errors = [line for line in install.configuration(project) if line.level == "error"]
-    assert [(line.check, "is not UTF-8" in line.what, line.remedy) for line in errors] == [
-        ("configuration", True, "rename the folder, or clone the repository elsewhere")
-    ]
+    assert [(line.check, "is not UTF-8" in line.what) for line in errors] == [("configuration", True)]
     with pytest.raises(UsageError, match="rename the folder"):
         connect.check(project, install.settings_of(project))
 

@@ -12,6 +12,7 @@ import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -23,7 +24,9 @@ from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_his
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
+from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
+from ashep.adapters.git.trees.filling import changed_submodules, fill_place
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.hooks import Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.trees.hooks import Policy as HookPolicy
@@ -157,7 +160,8 @@ class Places(Worktrees):
         shallow = await anyio.to_thread.run_sync(end_of_history, folders.common)
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
-            made = await lay(source, shared, draft, folders.prefix, self._floor)
+            submodules = await find_submodules(folders.common, head, begun)
+            made = await lay(source, shared, draft, folders.prefix, self._floor, submodules)
 
             def put() -> None:
                 delete(folder)
@@ -289,6 +293,11 @@ class Places(Worktrees):
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
             await inner.ask(place, "merge", "--quiet", "--ff-only", head)
 
+    async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
+        """Fill the submodules of a place from those of the user's repository."""
+        submodules = await find_submodules((await self._repository.folders()).common, head, begun)
+        await fill_place(place, submodules, partial(self._drafting, branch), self._floor)
+
     async def _have(self, inner: PlaceRepository, place: Place, branch: str, head: str) -> None:
         """See to it that a place has the branch's commit, and a branch: an agent may have deleted either."""
         if head not in await held(inner, [head]):
@@ -311,6 +320,7 @@ class Places(Worktrees):
         told.words += await inner.unname(branch)
         await self._have(inner, place, branch, tip)
         await sealing.seal(inner, place, branch, tip, *words, told)
+        told.words += await anyio.to_thread.run_sync(changed_submodules, place)
         if moved:
             await self._join(inner, place, branch, tip, words[0])
         told.saved[:] = await self._take(inner, place, branch, tip, told)
@@ -411,6 +421,8 @@ class Places(Worktrees):
         await made.on_disk(lambda: made.make_git(made.folder))
         await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
+        modules = (await self._repository.folders()).common / MODULES  # which are read where this commit is checked
+        await anyio.Path(made.folder, MODULES).symlink_to(modules)
         return head
 
     # --- where they are ---
