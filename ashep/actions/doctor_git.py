@@ -96,7 +96,8 @@ async def submodules(project: Path, settings: Settings) -> list[Line]:
         what = "in a linked work tree submodules are empty folders; checks have their files"
         remedy = "`worker.setup: [{run: [git, submodule, update, --init, --recursive]}]` fills them; so do places"
         lines.append(Line("warning", "submodules", what, remedy))
-    return lines or [Line("ok", "submodules", f"{len(listed)} filled from git's own folder, read only")][: len(listed)]
+    what = f"places and checks have the files of {len(listed)} submodules, from `.git/modules`"
+    return lines or ([Line("ok", "submodules", what)] if listed else [])
 
 
 async def hooks(project: Path, settings: Settings) -> list[Line]:

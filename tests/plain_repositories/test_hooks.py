@@ -225,6 +225,14 @@ async def test_a_hook_without_end_and_one_that_prints_without_end_hold_nothing_u
     assert not (world.place / ".making").exists() or not os.listdir(world.place / ".making")
 
 
+@pytest.mark.parametrize("path", ["", "/dev/null", "loop", "../../elsewhere", "."])
+async def test_whatever_the_folder_of_hooks_is_a_place_is_made(world: World, path: str) -> None:
+    (world.top / "loop").symlink_to("loop")
+    world.git("config", "core.hooksPath", path)
+    await world.begun(ONE, {})
+    world.git("commit", "-q", "--allow-empty", "-m", "An agent's", at=ONE)
+
+
 async def test_only_a_folders_own_small_files_are_copied(world: World) -> None:
     hooks = in_gits_folder(world)
     shutil.rmtree(hooks)

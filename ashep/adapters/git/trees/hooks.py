@@ -46,8 +46,8 @@ class Hooks:
 def find_hooks(said: Sequence[tuple[str, str]], folders: Folders, policy: Policy) -> Hooks:
     """Find the hooks by the user's settings of git. Blocks."""
     named = next((value for key, value in reversed(said) if key.lower() == KEY.lower()), None)
-    top, common = folders.top.resolve(), folders.common.resolve()
-    folder = common / "hooks" if named is None else (top / Path(named).expanduser()).resolve()
+    top, common = (Path(os.path.realpath(one)) for one in (folders.top, folders.common))
+    folder = common / "hooks" if named is None else Path(os.path.realpath(top / os.path.expanduser(named)))
     own = folder.is_relative_to(top) and not folder.is_relative_to(common)
     path = folder.relative_to(top).as_posix() if own else None
     return Hooks(NO_HOOKS if policy == "skip" else path, None if own else folder)
@@ -63,18 +63,18 @@ def copy_hooks(hooks: Hooks, place: Place) -> None:
 
 def hook_files(folder: Path | None) -> Iterable[Path]:
     """List the files of a folder of hooks that may be copied: no sample, no folder, nothing that is large. Blocks."""
-    if folder is None or not folder.is_dir():
+    try:
+        there = sorted(folder.iterdir()) if folder is not None else ()
+    except OSError:  # there is none, or nobody may read it
         return ()
-    files = (file for file in sorted(folder.iterdir()) if file.suffix != ".sample" and _is_small_file(file))
-    return list(islice(files, _MOST))
+    return list(islice((file for file in there if file.suffix != ".sample" and _is_small_file(file)), _MOST))
 
 
 def _is_small_file(file: Path) -> bool:
-    try:
+    with suppress(OSError):  # a link to nowhere
         about = file.stat()
-    except OSError:
-        return False
-    return stat.S_ISREG(about.st_mode) and about.st_size <= _LARGEST
+        return stat.S_ISREG(about.st_mode) and about.st_size <= _LARGEST
+    return False
 
 
 async def switch_hooks(inner: Repository, place: Place, hooks: Hooks) -> None:
