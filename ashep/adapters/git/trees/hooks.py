@@ -37,11 +37,6 @@ class Hooks:
     source: Path | None
     """The user's folder that is copied into that folder; None: the branch holds the hooks, or nothing does."""
 
-    @property
-    def settings(self) -> list[tuple[str, str]]:
-        """The settings of a place by which its git finds them."""
-        return [] if self.path is None else [(KEY, self.path)]
-
 
 def find_hooks(said: Sequence[tuple[str, str]], folders: Folders, policy: Policy) -> Hooks:
     """Find the hooks by the user's settings of git. Blocks."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -28,13 +28,13 @@ from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
 from ashep.adapters.git.trees.filling import changed_submodules, fill_place
 from ashep.adapters.git.trees.ground import CLOSED, lay
-from ashep.adapters.git.trees.hooks import Hooks, copy_hooks, find_hooks, switch_hooks
+from ashep.adapters.git.trees.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.trees.hooks import Policy as HookPolicy
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
 from ashep.adapters.git.trees.worktrees import Worktrees, path_of
 from ashep.core.facts.delivery import Ground
-from ashep.core.state.branches import BASES, branch_in, folder_of
+from ashep.core.state.branches import BASES, branch_in, file_of, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
 from ashep.journal import paths
@@ -208,25 +208,22 @@ class Places(Worktrees):
     @asynccontextmanager
     async def trial(self) -> AsyncGenerator[Place]:
         """Have a place of the base to try things in, which goes with all that is in it; nobody knows of it."""
-        branch = TRIAL
-        async with self._repository.hold(branch):
+        async with self._repository.hold(TRIAL):
             if (head := await self._base_commit(None)) is None:
                 raise AshepError(NO_COMMIT)
-            async with self._draft(branch, head, await self._lent(branch, head)) as draft:
+            async with self._draft(TRIAL, head, await self._lent(TRIAL, head)) as draft:
                 yield draft
 
     async def hooks(self) -> Hooks:
         """Find the hooks that a place has."""
-        return await self._find_hooks(await settings.read(self._repository.git))
+        said, folders = await settings.read(self._repository.git), await self._repository.folders()
+        return await anyio.to_thread.run_sync(lambda: find_hooks(said, folders, self._hooks))
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
         """Have a folder beside the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        folder, ignore = (
-            root / MAKING / quote(branch, safe="", errors="surrogateescape"),
-            anyio.Path(root, ".gitignore"),
-        )
+        folder, ignore = root / MAKING / file_of(branch), anyio.Path(root, ".gitignore")
         async with drafting(folder):
             if not await ignore.exists():
                 await ignore.write_text("*\n")
@@ -239,8 +236,8 @@ class Places(Worktrees):
         said = await self._settings()
         made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
         made += [(key, value) for key, value in said if key.startswith("core.sparse")] + settings.kept(said)
-        hooks = await self._find_hooks(said)
-        made += hooks.settings
+        hooks = await self.hooks()
+        made += [(KEY, hooks.path)] if hooks.path is not None else []
         if url := dict(said).get("remote.origin.url"):
             made += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
         if lent.kind != "sha1":
@@ -274,15 +271,12 @@ class Places(Worktrees):
         await settings.write_down(said, await anyio.to_thread.run_sync(self._place.resolve))
         return said
 
-    async def _find_hooks(self, said: Sequence[tuple[str, str]]) -> Hooks:
-        folders = await self._repository.folders()
-        return await anyio.to_thread.run_sync(lambda: find_hooks(said, folders, self._hooks))
-
     async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
         """Give a place that stands what the base, the tags and `origin` have now, and the branch what it has."""
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
-        await switch_hooks(inner, place, await self._find_hooks(await self._settings()))
+        await self._settings()
+        await switch_hooks(inner, place, await self.hooks())
         on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
@@ -435,12 +429,7 @@ class Places(Worktrees):
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = await anyio.to_thread.run_sync(path_of, root, branch)
-        return Place(
-            path,
-            path / ".git",
-            f"refs/heads/{branch}",
-            beside=root / NOTES / quote(branch, safe="", errors="surrogateescape"),
-        )
+        return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
 
     async def _found(self, branch: str, told: sealing.Told | None = None) -> Place | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
@@ -522,7 +511,7 @@ def place_at(root: Path, directory: str | Path | None) -> Path | None:
     above = (
         root / one
         for one in (inner, *inner.parents)
-        if one.parts and (root / NOTES / quote(branch_in(str(one)), safe="", errors="surrogateescape")).is_dir()
+        if one.parts and (root / NOTES / file_of(branch_in(str(one)))).is_dir()
     )
     return next(above, None)
 
