@@ -71,8 +71,8 @@ def check_path(project: Path) -> None:
     text alone.
     """
     if (name := os.fsencode(project).decode(errors="replace")) != str(project):
-        why = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
-        raise UsageError(f"{why}: rename the folder, or clone the repository elsewhere")
+        what = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
+        raise UsageError(f"{what}: rename the folder, or clone the repository elsewhere")
 
 
 def check(project: Path, settings: Settings) -> None:

@@ -97,9 +97,7 @@ async def test_an_agents_shell_sees_no_secret(real_place: RealWorld) -> None:
             await runner.stop_server()
     seen = dict(line.split("=", 1) for line in (world.directory / "seen").read_text().splitlines() if "=" in line)
     assert seen["MY_PROVIDER"] == "m"
-    assert seen["NO_PROXY"] == seen["no_proxy"] == LOOPBACK, (
-        "the model was reached beside the proxy, which is not there"
-    )
+    assert seen["NO_PROXY"] == seen["no_proxy"] == LOOPBACK, "the model was reached past the proxy, which is not there"
     assert not SECRETS.keys() & seen.keys()
 
 

@@ -1,4 +1,4 @@
-"""What `ashep install` says of a repository as people have them, and of what stands around it."""
+"""Looks of `ashep install` at a repository and at what is around it: whose it is, hooks, submodules, paths, proxies."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def path_of(project: Path) -> list[Line]:
 
 
 def proxy(environ: Mapping[str, str]) -> list[Line]:
-    """Say what agents get beside the proxies of this environment."""
+    """Say what agents get in addition to the proxies of this environment."""
     if not (added := past_proxies(environ)):
         return []
     what = f"a proxy is set, and NO_PROXY spares not all of this machine: the agent server and agents get {max(added)}"
@@ -58,10 +58,10 @@ def proxy(environ: Mapping[str, str]) -> list[Line]:
 
 def git_error(error: AshepError) -> Line | None:
     """Say what to do where git does not work in somebody else's checkout; None: it is something else."""
-    if (named := _DUBIOUS.search(str(error))) is None:
+    if (match := _DUBIOUS.search(str(error))) is None:
         return None
-    why = f"{named[1]} belongs to another user, and git does nothing there before it is told that it may"
-    return Line("error", "git", why, f"git config --global --add safe.directory {shlex.quote(named[1])}")
+    what = f"{match[1]} belongs to another user, and git does nothing there until `safe.directory` names it"
+    return Line("error", "git", what, f"git config --global --add safe.directory {shlex.quote(match[1])}")
 
 
 async def repository(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
@@ -75,7 +75,7 @@ async def cleaning(project: Path) -> list[Line]:
     try:
         listed = await Git(project).raw("clean", "-ndx", "--", ".beads", FOLDER)
     except AshepError:
-        return []  # that is told already
+        return []  # another line says so
     names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed or b"")})
     what = f"`git clean -fdx` deletes what no commit holds, here of {' and '.join(names)}: issues, journal, settings"
     remedy = f"`git clean -fdx -e .beads -e {FOLDER}` spares them"
@@ -89,9 +89,10 @@ async def submodules(project: Path, settings: Settings) -> list[Line]:
         commit = await commit_of(git, "HEAD", absent=re.compile(""))
         listed = [*flat(await find_submodules(await git.common(), commit, commit) if commit is not None else ())]
     except AshepError:
-        return []  # that is told already
-    lacking = [one for one in listed if one.source is None]
-    lines = [Line("warning", "submodules", f"in places and checks {one}") for one in lacking]
+        return []  # another line says so
+    lacking = [submodule for submodule in listed if submodule.source is None]
+    more = f"; so are {len(lacking) - 1} more" if lacking[1:] else ""
+    lines = [Line("warning", "submodules", f"in places and checks {submodule}{more}") for submodule in lacking[:1]]
     if listed and settings.worker.workspace == "worktree" and not is_filled_by(settings.worker.setup):
         what = "in a linked work tree submodules are empty folders; checks have their files"
         remedy = "`worker.setup: [{run: [git, submodule, update, --init, --recursive]}]` fills them; so do places"
@@ -108,8 +109,8 @@ async def hooks(project: Path, settings: Settings) -> list[Line]:
         with anyio.fail_after(_ALL):
             return await _try_hooks(project, settings)
     except (TimeoutError, AshepError) as error:
-        why = str(error) or f"no answer in {_ALL:g} s"
-        return [Line("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {why}", _REMEDY)]
+        reason = str(error) or f"no answer in {_ALL:g} s"
+        return [Line("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {reason}", _REMEDY)]
 
 
 async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
@@ -126,18 +127,20 @@ async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
         scratch = await to_thread.run_sync(Path(folder).resolve)
         inside = await inside_of(project, settings, place.path, scratch / "server")
         for name, arguments in _HOOKS.items():
-            if inside is not None and (why := await _failure(inside, place.path, name, arguments)):
+            if inside is not None and (reason := await _failure(inside, place.path, name, arguments)):
                 verb = "refuses each commit" if name in _REFUSING else "fails"
-                before = " (`worker.setup` was not carried out before)" if settings.worker.setup else ""
-                lines.append(Line("warning", "hooks", f"in a place the hook {name} {verb}{before}: {why}", _REMEDY))
+                before = " (`worker.setup` did not run before)" if settings.worker.setup else ""
+                lines.append(Line("warning", "hooks", f"in a place the hook {name} {verb}{before}: {reason}", _REMEDY))
     return lines or [Line("ok", "hooks", "the hooks of this repository let commits pass in a place")]
 
 
 async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[str]) -> str:
     """Give what a hook says that fails; empty: it does not."""
     try:
-        done = await inside.run(("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK)
+        finished = await inside.run(
+            ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK
+        )
     except ProgramTimedOut:
         return f"it had not ended after {_HOOK:g} s"
-    words = " ".join(clean((done.stderr or done.stdout).decode(errors="replace")).split())
-    return (words[-_SHOWN:] or f"exit code {done.returncode}") if done.returncode else ""
+    words = " ".join(clean((finished.stderr or finished.stdout).decode(errors="replace")).split())
+    return (words[-_SHOWN:] or f"exit code {finished.returncode}") if finished.returncode else ""

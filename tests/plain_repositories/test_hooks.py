@@ -149,8 +149,8 @@ async def test_bds_own_hooks_refuse_no_commit(world: World) -> None:
     assert "bd hooks run" in (in_gits_folder(world) / "prepare-commit-msg").read_text()
     await world.begun(ONE, {})
     for words in ((), ("--no-verify",)):
-        done = await commit_as_an_agent(world, *words)
-        assert (done.returncode, done.stderr) == (0, b"")
+        finished = await commit_as_an_agent(world, *words)
+        assert (finished.returncode, finished.stderr) == (0, b"")
     (line,) = await doctor_git.hooks(world.top, world.settings("bwrap"))
     assert line.level == "ok", line
 
@@ -202,9 +202,9 @@ async def test_huskys_folder_is_the_candidates_and_install_says_where_no_hook_ru
     await world.begun(ONE, {})
     assert (await commit_as_an_agent(world)).returncode == 0
     shutil.copytree(world.top / ".husky" / "_", world.place / ONE / ".husky" / "_")  # as a step of the set-up does
-    done = await commit_as_an_agent(world)
-    assert done.returncode == 1
-    assert b"husky - pre-commit script failed (code 127)" in done.stderr + done.stdout
+    finished = await commit_as_an_agent(world)
+    assert finished.returncode == 1
+    assert b"husky - pre-commit script failed (code 127)" in finished.stderr + finished.stdout
     world.git("add", "--force", ".husky")
     world.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "With the folder")
     (line,) = await doctor_git.hooks(world.top, world.settings("bwrap"))

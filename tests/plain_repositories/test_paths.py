@@ -31,7 +31,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "story run": ("--all",), "story import": ("table.json",), "story compare": ("a", "b"),
     "foreman": ("--doctor",),
 }  # fmt: skip
-"""What commands are told beside their names."""
+"""Arguments of commands."""
 SERVING = {"serve", "ui", "demo"}
 """These go on until a signal; `demo` is in a folder of its own."""
 
@@ -62,10 +62,10 @@ def test_every_command_once_in_a_folder_whose_name_is_no_text(
     names += [f"{group} {name}" for group in groups for name in COMMANDS[group]]
     assert main(["status"]) == 0
     for name in sorted({*names} - SERVING):
-        code = main([*name.split(), *WORDS.get(name, ())])  # a bug of ours is raised here
-        said = capfd.readouterr()
-        assert "Usage:" not in said.err, (name, said.err)
-        assert code in (0, 1, 2, 69), (name, code, said.err)
+        code = main([*name.split(), *WORDS.get(name, ())])  # a bug raises here
+        output = capfd.readouterr()
+        assert "Usage:" not in output.err, (name, output.err)
+        assert code in (0, 1, 2, 69), (name, code, output.err)
     served = [sys.executable, "-m", "ashep", "serve", "--port", "0"]
     with subprocess.Popen(served, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None

@@ -67,9 +67,9 @@ async def test_whose_checkout_is_named_is_worked_on_verified_and_landed_on(
     check = {"type": "test_pass", "verify": {"command": ["cat", "new.txt"]}}
     assert (await checks.verify(check, commit=sealed.head, base=base)).results[0].status == "passed"
     landing = GitLanding(world.top)
-    made = await landing.integrate(Candidate("t-1", ONE, sealed.head, "main"))
-    assert isinstance(made, Integrated)
-    assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    integrated = await landing.integrate(Candidate("t-1", ONE, sealed.head, "main"))
+    assert isinstance(integrated, Integrated)
+    assert await landing.advance("main", integrated.base, integrated.commit) == Advanced(integrated.commit)
     assert (world.top / "new.txt").read_text() == "new\n"
     await world.spaces.restore(ONE, base)
     await world.spaces.remove(ONE, forget=True)

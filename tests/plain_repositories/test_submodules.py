@@ -34,8 +34,8 @@ class World(PlacesWorld):
         self.git("config", "--global", "user.email", "person@example.invalid")
         self.git("config", "--global", "user.name", "person")
         self.lib, inner = folder / "lib", folder / "inner"
-        for made in (inner, self.lib):
-            self.at(folder, "init", "-q", str(made))
+        for repository in (inner, self.lib):
+            self.at(folder, "init", "-q", str(repository))
         (inner / "i.txt").write_text("i\n")
         self.at(inner, "add", "--all")
         self.at(inner, "commit", "-q", "-m", "inner")
@@ -95,8 +95,8 @@ async def test_a_place_has_the_files_of_submodules_and_git_sees_none_of_them(wor
     assert not standing.dirty
     removed = await world.spaces.remove(ONE)
     (saved,) = removed.saved
-    held = world.git("ls-tree", "-r", "--name-only", saved).splitlines()
-    assert held == [".gitmodules", "a.txt", "vendor/lib/built.o"], "what came with the submodule can be had again"
+    files = world.git("ls-tree", "-r", "--name-only", saved).splitlines()
+    assert files == [".gitmodules", "a.txt", "vendor/lib/built.o"], "what came with the submodule can be had again"
 
 
 async def test_a_ground_has_them_too(world: World) -> None:
@@ -108,8 +108,8 @@ async def test_a_ground_has_them_too(world: World) -> None:
 
 async def test_what_an_agent_changes_in_a_submodule_is_told_and_saved(world: World) -> None:
     await world.begun(ONE, {"vendor/lib/l.txt": "an agent's\n"})
-    (told,) = (await world.spaces.seal(ONE, RUN, "Work")).told
-    assert told.startswith("vendor/lib/l.txt of the submodule vendor/lib is changed there, and on no branch")
+    (words,) = (await world.spaces.seal(ONE, RUN, "Work")).told
+    assert words.startswith("vendor/lib/l.txt of the submodule vendor/lib is changed there, and on no branch")
     (saved,) = (await world.spaces.remove(ONE)).saved
     assert world.git("show", f"{saved}:vendor/lib/l.txt") == "an agent's"
 
@@ -172,8 +172,10 @@ async def test_checks_have_them_and_each_finds_them_as_they_were(world: World) -
         "type": "test_pass",
         "verify": {"command": ["sh", "-c", "grep -q ^l vendor/lib/l.txt && echo x >vendor/lib/l.txt"]},
     }
-    found = await world.checks.verify(spoils, spoils | {"id": "again"}, SEES, commit=world.base(), base=world.base())
-    assert [result.status for result in found.results] == ["passed"] * 3, found.results
+    verification = await world.checks.verify(
+        spoils, spoils | {"id": "again"}, SEES, commit=world.base(), base=world.base()
+    )
+    assert [result.status for result in verification.results] == ["passed"] * 3, verification.results
     assert world.checks.left == []
     assert world.git("status", "--porcelain") == ""
 
@@ -256,16 +258,31 @@ async def test_in_linked_trees_install_says_that_they_are_empty(world: World) ->
 async def test_a_repository_without_any_is_asked_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.git("rm", "-q", "-r", "vendor", ".gitmodules")
     world.git("commit", "-q", "-m", "None")
-    asked = list[str]()
+    commands = list[str]()
     run = Git.run
 
     async def counted(self: Git, *arguments: str, **how: Any) -> Finished:
-        asked.append(arguments[0])
+        commands.append(arguments[0])
         return await run(self, *arguments, **how)
 
     monkeypatch.setattr(Git, "run", counted)
     assert await find_submodules(world.top / ".git", world.base(), None) == ()
-    assert asked == ["config"], "its tree is not read"
+    assert commands == ["config"], "its tree is not read"
+
+
+async def test_ten_thousand_that_are_not_here_are_told_on_one_line(world: World) -> None:
+    modules = "".join(f'[submodule "m{number}"]\n\tpath = s/{number}\n\turl = /nowhere\n' for number in range(10_000))
+    (world.top / ".gitmodules").write_text(modules)
+    entries = "".join(f"160000 {'1' * 40}\ts/{number}\n" for number in range(10_000))
+    world.git("update-index", "--add", "--index-info", stdin=entries.encode())
+    world.git("add", ".gitmodules")
+    world.git("commit", "-q", "-m", "Many")
+    (line,) = await doctor_git.submodules(world.top, Settings.model_validate({"worker": {"workspace": "place"}}))
+    assert "the submodule s/0 is an empty folder here" in line.what
+    assert line.what.endswith("so are 199 more"), "no more are looked for"
+    (world.top / ".gitmodules").write_text('[submodule "x"\n' * 70_000)
+    world.git("commit", "-q", "-a", "-m", "Broken")
+    assert await doctor_git.submodules(world.top, Settings()) == [], "git cannot read it"
 
 
 async def test_install_says_what_git_clean_takes(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Settings of git by which it signs, asks or starts programs: no call of ours waits for a person who is not there."""
+"""Settings of git by which it signs, asks or starts programs: no call of ashep's waits for a person."""
 
 from pathlib import Path
 
@@ -40,15 +40,15 @@ async def test_no_call_signs_asks_or_collects(
 
     World.kind = kind
     world = World(folder.parent, **({} if kind is Worktrees else {"sandbox": has_bubblewrap()}))
-    remote, notes, asks = folder.parent / "remote.git", folder.parent / "notes", folder.parent / "asks"
+    remote, notes, program = folder.parent / "remote.git", folder.parent / "notes", folder.parent / "asks"
     world.git("init", "-q", "--bare", str(remote))
     world.git("remote", "add", "origin", str(remote))
-    asks.write_text(ASKS.format(notes=notes))
-    asks.chmod(0o755)
+    program.write_text(ASKS.format(notes=notes))
+    program.chmod(0o755)
     for name in SIGNS:
         world.git("config", name, "true")
     for name in PROGRAMS:
-        world.git("config", name, str(asks))
+        world.git("config", name, str(program))
     world.git("config", "gc.auto", "1")
     world.git("config", "gc.autoDetach", "false")
     monkeypatch.setenv("GPG_TTY", "/dev/pts/0")
@@ -63,11 +63,11 @@ async def test_no_call_signs_asks_or_collects(
         check = {"type": "test_pass", "verify": {"command": ["git", "log", "--format=%s"]}}
         assert (await checks.verify(check, commit=sealed.head, base=base)).results[0].status == "passed"
         landing = GitLanding(world.top)
-        made = await landing.integrate(Candidate("t-1", branch, sealed.head, "main", method=method))
-        assert isinstance(made, Integrated)
-        assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+        integrated = await landing.integrate(Candidate("t-1", branch, sealed.head, "main", method=method))
+        assert isinstance(integrated, Integrated)
+        assert await landing.advance("main", integrated.base, integrated.commit) == Advanced(integrated.commit)
         assert await GitRemote(world.top).push("work", sealed.head, "main") == Pushed(sealed.head)
-        assert (await GitTree(world.top).read()).head == made.commit
+        assert (await GitTree(world.top).read()).head == integrated.commit
         await world.spaces.restore(branch, base)
         await world.spaces.remove(branch, forget=True)
     assert not notes.exists(), notes.read_text()

@@ -93,8 +93,8 @@ async def look(repository: Repository, place: Place) -> Content:
 
 def files_of(place: Place) -> dict[bytes, Stat]:
     """List every file and link of a tree, but not git's own, nor those that its submodules were filled with."""
-    found, filled = walk(place.path, b".git" if place.whole else None), read_stats(place.notes / FILLED)
-    return {path: about for path, about in found.items() if filled.get(path) != about}
+    stats, filled = walk(place.path, b".git" if place.whole else None), read_stats(place.notes / FILLED)
+    return {path: about for path, about in stats.items() if filled.get(path) != about}
 
 
 def read_stats(note: Path) -> dict[bytes, Stat]:

@@ -311,10 +311,10 @@ class Git:
         return await self.run(*arguments, accepted=accepted, absent=absent, **how)
 
     async def in_no_tree(self, timeout: float | None = None) -> How:
-        """Say how git is called on the repository alone.
+        """Give the options of a call on the repository alone.
 
-        The folder is always named: git does not look for a repository in it then, which fails in somebody else's
-        checkout and with `safe.bareRepository` (facts/git.md 1).
+        They always name the folder: git looks for no repository in it then, which fails in somebody else's checkout
+        and with `safe.bareRepository` (facts/git.md 1).
         """
         common = await self.common()
         return How(cwd=common, env={"GIT_DIR": str(common)}, timeout=timeout or self._timeout)

@@ -58,12 +58,12 @@ async def find_submodules(
 ) -> tuple[Submodule, ...]:
     """List the submodules of a commit. `common`: git's folder; `base`: whose `.gitmodules` counts, None: the commit's.
 
-    None is listed where neither of the commits has such a file. Raises `AshepError` with git's words.
+    Returns nothing where neither of the commits has such a file. Raises `AshepError` with git's words.
     """
     names = await _names(common, base or commit)
     if names is None and (base is None or await _names(common, commit) is None):
         return ()
-    found, before = list[Submodule](), await _links(common, base) if base else {}
+    submodules, before = list[Submodule](), await _links(common, base) if base else {}
     for path, link in [*(await _links(common, commit)).items()][:_MOST]:
         store, lacking = await _store(common, (names or {}).get(path), path, link)
         source, inner = None, ()
@@ -73,8 +73,8 @@ async def find_submodules(
             if depth < _DEEPEST:
                 base_within = began if await _holds(store, began) else None
                 inner = await find_submodules(store, link, base_within, above + path + b"/", depth + 1)
-        found.append(Submodule(above + path, link, source, lacking, inner))
-    return tuple(found)
+        submodules.append(Submodule(above + path, link, source, lacking, inner))
+    return tuple(submodules)
 
 
 async def _store(common: Path, name: bytes | None, path: bytes, commit: str) -> tuple[Path | None, str]:
@@ -99,11 +99,11 @@ def _is_plain(name: bytes) -> bool:
 
 async def _names(common: Path, commit: str) -> dict[bytes, bytes] | None:
     """Give the names of submodules by their paths, as a commit has them; None: it has no such file that can be read."""
-    asked = ("config", "-z", f"--blob={commit}:{_NAMES}", "--get-regexp", r"^submodule\..*\.path$")
-    done = await Git(common, timeout=_GIT).run(*asked, env=_alone(common))
-    if done.returncode and done.stderr:
+    arguments = ("config", "-z", f"--blob={commit}:{_NAMES}", "--get-regexp", r"^submodule\..*\.path$")
+    finished = await Git(common, timeout=_GIT).run(*arguments, env=_alone(common))
+    if finished.returncode and finished.stderr:
         return None
-    lines = (line.partition(b"\n") for line in done.stdout.split(b"\0") if line)
+    lines = (line.partition(b"\n") for line in finished.stdout.split(b"\0") if line)
     return {path: key.removeprefix(b"submodule.").removesuffix(b".path") for key, _, path in lines}
 
 
@@ -115,8 +115,8 @@ async def _links(common: Path, commit: str) -> dict[bytes, str]:
 
 
 async def _holds(store: Path, commit: str) -> bool:
-    asked = ("cat-file", "-e", f"{commit}^{{tree}}")
-    return not (await Git(store, timeout=_GIT).run(*asked, env=_alone(store))).returncode
+    arguments = ("cat-file", "-e", f"{commit}^{{tree}}")
+    return not (await Git(store, timeout=_GIT).run(*arguments, env=_alone(store))).returncode
 
 
 def _alone(common: Path) -> dict[str, str]:

@@ -51,21 +51,21 @@ def passed(
     """The part of an environment that a runner gets: `named` pass, too, and what begins as one of its `families` does;
     `secret` never do. Loopback is reached past every proxy.
     """
-    kept = {
+    allowed = {
         name: value
         for name, value in environ.items()
         if name not in secret and (_may(name) or name.startswith(families) or name in named)
     }
-    return kept | past_proxies(kept)
+    return allowed | past_proxies(allowed)
 
 
 def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables that keep programs from asking a proxy for what is on this machine; none where they stand."""
+    """Give the variables that keep programs from asking a proxy for what is on this machine; none where they are set."""
     if not any(name.lower() in _PROXIES - {_PAST} and value for name, value in environ.items()):
         return {}
     lower, upper = environ.get(_PAST), environ.get(_PAST.upper())
-    found = {_PAST: lower or upper or "", _PAST.upper(): upper or lower or ""}
-    hosts = {name: [host.strip() for host in value.split(",") if host.strip()] for name, value in found.items()}
+    values = {_PAST: lower or upper or "", _PAST.upper(): upper or lower or ""}
+    hosts = {name: [host.strip() for host in value.split(",") if host.strip()] for name, value in values.items()}
     return {
         name: ",".join([*there, *missing])
         for name, there in hosts.items()

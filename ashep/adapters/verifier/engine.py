@@ -92,7 +92,9 @@ class LocalVerifier:
         ground = await self._ground(request.criteria)
         named = any(names_base(check) for check in request.criteria.checks)
         asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}" + f"\n{request.base}" * named
-        asked += "".join(f"\n{one.path!r} {one.commit} {one.source is None}" for one in flat(commits.submodules))
+        asked += "".join(
+            f"\n{module.path!r} {module.commit} {module.source is None}" for module in flat(commits.submodules)
+        )
         key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
             if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):

@@ -163,9 +163,9 @@ class GitSettings(Document):
     """How git is used where agents work."""
 
     hooks: Literal["run", "skip"] = "run"
-    """Whether the commits that an agent makes in a place run your hooks. `skip`: none runs there, in places that are
-    there already from their next run on. No git call of ashep's runs one. In a linked work tree git runs them for an
-    agent as for you, whatever is set here. `ashep install` tries them in a place and names those that refuse."""
+    """Whether the commits that an agent makes in a place run your hooks. `skip`: none runs, in existing places from
+    their next run on. No git call of ashep's runs one. In a linked work tree git runs them for an agent as for you,
+    whatever is set here. `ashep install` tries them in a place and names those that refuse."""
 
 
 class MonitorSettings(Document):

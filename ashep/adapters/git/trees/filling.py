@@ -1,4 +1,4 @@
-"""Fills the submodules of a place, and tells what became of them: what an agent changes in one is on no branch."""
+"""Fills the submodules of a place, and reports changes in them, which are on no branch."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -44,10 +44,10 @@ async def fill_place(place: Place, submodules: Sequence[Submodule], draft: Draft
                     target.parent.mkdir(parents=True, exist_ok=True)
                     delete(target)
                     (folder / "tree" / os.fsdecode(path)).rename(target)
-                    old = {*_below(note, path), *(one for one in note if one.startswith(path + b"@"))}
-                    kept = {file: about for file, about in note.items() if file not in old}
+                    old = {*_below(note, path), *(name for name in note if name.startswith(path + b"@"))}
+                    rest = {file: about for file, about in note.items() if file not in old}
                     note.clear()
-                    note.update(kept | _files(target, path) | {mark: _MARK})
+                    note.update(rest | _files(target, path) | {mark: _MARK})
                     write_stats(place.notes / FILLED, note)
 
                 if filled:
@@ -64,8 +64,8 @@ def _is_free(place: Place, target: Path, filled: Mapping[bytes, Stat], path: byt
 
 
 def _files(folder: Path, path: bytes) -> dict[bytes, Stat]:
-    own = {b".git": _MARK} if os.path.lexists(folder / ".git") else {}  # a repository that somebody made
-    return {path + b"/" + name: about for name, about in (walk(folder) | own).items()}
+    repository = {b".git": _MARK} if os.path.lexists(folder / ".git") else {}  # somebody's
+    return {path + b"/" + name: about for name, about in (walk(folder) | repository).items()}
 
 
 def _below(note: Mapping[bytes, Stat], path: bytes) -> dict[bytes, Stat]:
@@ -74,7 +74,7 @@ def _below(note: Mapping[bytes, Stat], path: bytes) -> dict[bytes, Stat]:
 
 def changed_submodules(place: Place) -> list[str]:
     """Tell of the files of submodules that were changed or deleted in a place. Blocks."""
-    note, told = read_stats(place.notes / FILLED), list[str]()
+    note, words = read_stats(place.notes / FILLED), list[str]()
     for path in [mark.rpartition(b"@")[0] for mark, about in note.items() if about == _MARK]:
         target = place.path / os.fsdecode(path)
         there = _files(target, path) if target.is_dir() and not target.is_symlink() else note
@@ -83,5 +83,5 @@ def changed_submodules(place: Place) -> list[str]:
             first, name = clean(os.fsdecode(changed[0]))[:200], clean(os.fsdecode(path))[:100]
             more = f" and {len(changed) - 1} more" if changed[1:] else ""
             what = f"{first}{more} of the submodule {name} is changed there, and on no branch"
-            told.append(f"{what}: a submodule is changed in its own repository")
-    return told
+            words.append(f"{what}: a submodule is changed in its own repository")
+    return words

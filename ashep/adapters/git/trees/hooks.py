@@ -38,14 +38,14 @@ class Hooks:
     """The user's folder that is copied into that folder; None: the branch holds the hooks, or nothing does."""
 
 
-def find_hooks(said: Sequence[tuple[str, str]], folders: Folders, policy: Policy) -> Hooks:
+def find_hooks(user_settings: Sequence[tuple[str, str]], folders: Folders, policy: Policy) -> Hooks:
     """Find the hooks by the user's settings of git. Blocks."""
-    named = next((value for key, value in reversed(said) if key.lower() == KEY.lower()), None)
-    top, common = (Path(os.path.realpath(one)) for one in (folders.top, folders.common))
-    folder = common / "hooks" if named is None else Path(os.path.realpath(top / os.path.expanduser(named)))
-    own = folder.is_relative_to(top) and not folder.is_relative_to(common)
-    path = folder.relative_to(top).as_posix() if own else None
-    return Hooks(NO_HOOKS if policy == "skip" else path, None if own else folder)
+    value = next((value for key, value in reversed(user_settings) if key.lower() == KEY.lower()), None)
+    top, common = (Path(os.path.realpath(path)) for path in (folders.top, folders.common))
+    folder = common / "hooks" if value is None else Path(os.path.realpath(top / os.path.expanduser(value)))
+    inner = folder.is_relative_to(top) and not folder.is_relative_to(common)
+    path = folder.relative_to(top).as_posix() if inner else None
+    return Hooks(NO_HOOKS if policy == "skip" else path, None if inner else folder)
 
 
 def copy_hooks(hooks: Hooks, place: Place) -> None:
@@ -73,7 +73,7 @@ def _is_small_file(file: Path) -> bool:
 
 
 async def switch_hooks(inner: Repository, place: Place, hooks: Hooks) -> None:
-    """Switch hooks on or off in a place that stands; where an agent set another folder, that stays."""
+    """Switch hooks on or off in an existing place; another folder that an agent set stays."""
     printed = await inner.inside(place, "config", "--local", KEY, absent=NOTHING)
     present = os.fsdecode(printed).strip() or None
     if present == hooks.path or NO_HOOKS not in (present, hooks.path):

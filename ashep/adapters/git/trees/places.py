@@ -196,12 +196,12 @@ class Places(Worktrees):
 
     @asynccontextmanager
     async def _draft(self, branch: str, head: str, lent: Lent) -> AsyncGenerator[Place]:
-        """Have a place, beside the places, with all that a new one has but its notes."""
+        """Have a place next to the places, with all that a new one has but its notes."""
         place = await self._at(branch)
-        async with self._drafting(branch) as made:
-            draft = replace(place, path=made, admin=made / ".git")
+        async with self._drafting(branch) as folder:
+            draft = replace(place, path=folder, admin=folder / ".git")
             await self._make_git(draft, branch, head, lent)
-            git = Git(made, PLACE, LONG, self._repository.redaction, common=draft.admin)
+            git = Git(folder, PLACE, LONG, self._repository.redaction, common=draft.admin)
             await git.raw("read-tree", "--reset", "-u", "HEAD", env=draft.env)
             yield draft
 
@@ -216,8 +216,8 @@ class Places(Worktrees):
 
     async def hooks(self) -> Hooks:
         """Find the hooks that a place has."""
-        said, folders = await settings.read(self._repository.git), await self._repository.folders()
-        return await anyio.to_thread.run_sync(lambda: find_hooks(said, folders, self._hooks))
+        user_settings, folders = await settings.read(self._repository.git), await self._repository.folders()
+        return await anyio.to_thread.run_sync(lambda: find_hooks(user_settings, folders, self._hooks))
 
     @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
