@@ -41,6 +41,7 @@ from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import OtherRunner, OwnCheckType, Settings
+from ashep.core.text import clean
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
@@ -65,8 +66,18 @@ READER = "ashep-reader"
 """The name under which commands ask the tracker that write nothing."""
 
 
+def check_path(project: Path) -> None:
+    """Raise `UsageError` where no agent can be started in the project: programs in JavaScript, and the journal, hold
+    text alone.
+    """
+    if (name := os.fsencode(project).decode(errors="replace")) != str(project):
+        what = f"the path {clean(name)} is not UTF-8, and no agent can be started there"
+        raise UsageError(f"{what}: rename the folder, or clone the repository elsewhere")
+
+
 def check(project: Path, settings: Settings) -> None:
-    """Import the user's classes and hold them against their ports. Raises `ConfigError`."""
+    """Import the user's classes and hold them against their ports. Raises `ConfigError`, and as `check_path` does."""
+    check_path(project)
     for path, dotted, port in _classes(settings):
         try:
             load(dotted, port, project)
@@ -125,7 +136,7 @@ def worktrees_of(
     ends: dict[str, Any] = {"leave": partial(leave, state), "forget": partial(forget, state)}
     if sandboxed(settings):
         ends["enter"] = partial(_enter, project, settings)
-    apart = Places(project, places, redaction=redaction, **ends, **made)
+    apart = Places(project, places, redaction=redaction, hooks=settings.git.hooks, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from ashep.actions import doctor_git
 from ashep.actions.install import checks
 from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.environment import PROVIDERS
+from ashep.adapters.opencode.environment import PROVIDERS, passed, past_proxies
 from ashep.adapters.opencode.server import ManagedServer
 from ashep.connect import secret_variables
 from ashep.core.policy.settings import Settings
@@ -34,6 +35,9 @@ SETTINGS = Settings.model_validate_json(json.dumps({
     "notify": {"targets": [{"apprise_env": "XDG_PEOPLE"}]},
     "runners": {"opencode": {"environment": ["MY_PROVIDER", "XDG_PEOPLE", "ANTHROPIC_BASE_URL"]}},
 }))  # fmt: skip
+LOOPBACK = "localhost,127.0.0.1,::1"
+PROXIES = {"HTTP_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+"""Of a company, whose people have forgotten `NO_PROXY`; nobody listens there."""
 KEPT = {
     "LANG": "C", "LC_ALL": "C", "TZ": "UTC", "HTTPS_PROXY": "http://p", "no_proxy": "x", "SSL_CERT_FILE": "/c",
     "GIT_AUTHOR_NAME": "pat", "GIT_COMMITTER_EMAIL": "p@x", "VIRTUAL_ENV": "/v",
@@ -60,11 +64,13 @@ async def test_a_server_gets_what_is_listed_and_no_secret(tmp_path: Path) -> Non
     with pytest.raises(ServerNotStarted):
         await runner.start()
     got = json.loads((tmp_path / "told").read_text())
-    assert {name: got.get(name) for name in KEPT} == KEPT
+    assert {name: got.get(name) for name in KEPT} == KEPT | {"no_proxy": f"x,{LOOPBACK}"}
+    assert got["NO_PROXY"] == f"x,{LOOPBACK}"
     assert not SECRETS.keys() & got.keys()
     assert got["BEADS_ACTOR"] == "ashep-agent"
     assert {name for name in got if not name.startswith("GIT_CONFIG_")} <= {
-        *KEPT, "HOME", "PATH", "BEADS_ACTOR", "ASHEP_SERVER_TOKEN", "OPENCODE_DISABLE_AUTOUPDATE", "LC_CTYPE",
+        *KEPT, "NO_PROXY", "HOME", "PATH", "BEADS_ACTOR", "ASHEP_SERVER_TOKEN", "OPENCODE_DISABLE_AUTOUPDATE",
+        "LC_CTYPE",
         "OPENCODE_SERVER_USERNAME", "OPENCODE_SERVER_PASSWORD", "XDG_DATA_HOME", "XDG_STATE_HOME",
     }  # fmt: skip
 
@@ -72,7 +78,7 @@ async def test_a_server_gets_what_is_listed_and_no_secret(tmp_path: Path) -> Non
 @pytest.mark.real
 async def test_an_agents_shell_sees_no_secret(real_place: RealWorld) -> None:
     world = real_place
-    environ = {**world.environ, **SECRETS, "MY_PROVIDER": "m"}
+    environ = {**world.environ, **SECRETS, "MY_PROVIDER": "m", **PROXIES}
     server = ManagedServer(
         command=world.server._command,  # pyright: ignore[reportPrivateUsage] - the same program
         directory=world.directory, state=world.state, environ=environ,
@@ -91,6 +97,7 @@ async def test_an_agents_shell_sees_no_secret(real_place: RealWorld) -> None:
             await runner.stop_server()
     seen = dict(line.split("=", 1) for line in (world.directory / "seen").read_text().splitlines() if "=" in line)
     assert seen["MY_PROVIDER"] == "m"
+    assert seen["NO_PROXY"] == seen["no_proxy"] == LOOPBACK, "the model was reached past the proxy, which is not there"
     assert not SECRETS.keys() & seen.keys()
 
 
@@ -114,3 +121,23 @@ def test_the_page_names_every_variable_of_providers() -> None:
     page = Path("docs/guides/service.md").read_text(encoding="utf-8").partition("## Variables of providers")[2]
     assert set(re.findall(r"`(\w+)`", page)) == PROVIDERS
     assert not {"GITHUB_TOKEN", "GITLAB_TOKEN", "GITEA_TOKEN"} & PROVIDERS
+
+
+@pytest.mark.parametrize(("environ", "added"), [
+    ({}, {}),
+    ({"no_proxy": "x"}, {}),
+    ({"HTTP_PROXY": ""}, {}),
+    ({"HTTP_PROXY": "http://p"}, {"no_proxy": LOOPBACK, "NO_PROXY": LOOPBACK}),
+    ({"all_proxy": "socks5://p", "NO_PROXY": "a.example, 127.0.0.1"},
+     {"no_proxy": "a.example,127.0.0.1,localhost,::1", "NO_PROXY": "a.example,127.0.0.1,localhost,::1"}),
+    ({"https_proxy": "http://p", "no_proxy": "*"}, {}),
+    ({"https_proxy": "http://p", "no_proxy": LOOPBACK, "NO_PROXY": "b"}, {"NO_PROXY": f"b,{LOOPBACK}"}),
+])  # fmt: skip
+def test_loopback_is_reached_past_every_proxy_and_install_says_so(
+    environ: dict[str, str], added: dict[str, str]
+) -> None:
+    assert past_proxies(environ) == added
+    assert passed(environ, (), ()) == environ | added
+    assert [line.what.rpartition("agents get ")[2] for line in doctor_git.proxy(environ)] == [
+        f"{name}={value}" for name, value in added.items() if name == max(added)
+    ]

@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
-from ashep.actions import kinds
+from ashep.actions import doctor_git, kinds
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -30,7 +30,7 @@ from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
-from ashep.connect import FOLDER, opencode_of, secret_variables, tracker_of
+from ashep.connect import FOLDER, check_path, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
@@ -68,6 +68,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
+        "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
@@ -90,8 +91,9 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings)
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
+    lines += doctor_git.proxy(environ)
     return [*lines, *found["bd"], *of_server, *of_others, *rest]
 
 
@@ -125,6 +127,7 @@ def configuration(project: Path) -> list[Line]:
         return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
     findings = check_files(folder)
     lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    lines += doctor_git.path_of(project)
     if "%" in str(project):
         why = f"{project}: OpenCode and bd's own database take a `%` in a path for an escape; nothing runs there"
         lines.append(Line("warning", "configuration", why, "move the project"))
@@ -256,6 +259,7 @@ async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
 
 async def offer(project: Path, state: Path, settings: Settings) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
+    check_path(project)
     server = settings.runners.opencode
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)
@@ -407,7 +411,7 @@ async def git(project: Path, settings: Settings) -> list[Line]:
     try:
         tree = await GitTree(project, 10.0).read()
     except AshepError as error:
-        return [Line("warning", "git", str(error), remedy)]
+        return [doctor_git.git_error(error) or Line("warning", "git", str(error), remedy)]
     if not tree.present:
         return [Line("warning", "git", f"{project} is in no git repository", remedy)]
     if tree.dirty:

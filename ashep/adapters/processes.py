@@ -64,7 +64,7 @@ def _pids() -> list[int]:
 
 def holders_of(mark: Mark) -> list[tuple[int, int]]:
     """Every living process whose environment holds the mark, oldest first, with its start time; none without /proc."""
-    wanted, argument = f"\0{mark.variable}={mark.value}\0".encode(), f"\0{mark.argument}\0".encode()
+    wanted, argument = map(os.fsencode, (f"\0{mark.variable}={mark.value}\0", f"\0{mark.argument}\0"))
     found: list[tuple[int, int]] = []
     for pid in _pids():
         with suppress(OSError):

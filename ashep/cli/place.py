@@ -4,10 +4,9 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from ashep.cli.screen import note
-from ashep.core.state.branches import branch_in
+from ashep.core.state.branches import branch_in, file_of
 from ashep.errors import UsageError
 from ashep.store.picture import Picture, opened
 
@@ -36,7 +35,7 @@ def _project_of_tree(folder: Path) -> Path | None:
             notes = [Path(link.read_text().removeprefix("gitdir:").strip()) / "ashep"]
         elif link.is_dir():  # a place: our notes are beside all of them
             below = ((above, branch_in(folder.relative_to(above).as_posix())) for above in folder.parents)
-            notes = [above / ".notes" / quote(branch, safe="") for above, branch in below]
+            notes = [above / ".notes" / file_of(branch) for above, branch in below]
         for one in notes:
             with suppress(FileNotFoundError, NotADirectoryError):
                 project = Path((one / "project").read_text().rstrip("\n"))

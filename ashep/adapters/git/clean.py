@@ -2,7 +2,7 @@
 
 That folder borrows the repository's objects (git's `alternates`) and reads none of its settings: no hook, filter or
 file monitor that somebody put there is run, and no index, reference or list of work trees is written. So what Git LFS
-would fetch stays a pointer, and a submodule an empty folder.
+would fetch stays a pointer, and a submodule an empty folder, unless `ashep.adapters.git.submodules` fills it.
 """
 
 import os

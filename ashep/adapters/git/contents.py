@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +14,13 @@ import anyio.to_thread
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
 from ashep.errors import AshepError
+from ashep.journal import paths
 
 GITLINK, LINK = "160000", "120000"
 """The modes of a submodule and of a symbolic link."""
+
+FILLED = "submodules"
+"""Our note of what the submodules of a tree were filled with (`ashep.adapters.git.trees.filling`)."""
 
 
 class Stat(NamedTuple):
@@ -88,8 +92,25 @@ async def look(repository: Repository, place: Place) -> Content:
 
 
 def files_of(place: Place) -> dict[bytes, Stat]:
-    """List every file and link of a tree, but not git's own."""
-    return walk(place.path, b".git" if place.whole else None)
+    """List every file and link of a tree, but not git's own, nor those that its submodules were filled with."""
+    stats, filled = walk(place.path, b".git" if place.whole else None), read_stats(place.notes / FILLED)
+    return {path: about for path, about in stats.items() if filled.get(path) != about}
+
+
+def read_stats(note: Path) -> dict[bytes, Stat]:
+    """Read our note of how files were; none where there is no note. Blocks."""
+    try:
+        lines = note.read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    parts = [line.split(b" ", 4) for line in lines if line]
+    return {part[4]: Stat(*map(int, part[:4])) for part in parts}
+
+
+def write_stats(note: Path, stats: Mapping[bytes, Stat]) -> None:
+    """Note how files are. Blocks."""
+    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    paths.replace(note, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in stats.items()))
 
 
 def walk(top: Path, unseen: bytes | None = None) -> dict[bytes, Stat]:

@@ -46,6 +46,8 @@ _KEPT = re.compile(
 )
 """Variables of git's that are a person's: where their settings are, who they are, how a remote is reached. Any other
 sends git elsewhere (a hook that started us leaves some), or changes what it sees, makes or prints."""
+_TERMINAL = "GPG_TTY"
+"""The variable by which gpg finds a terminal to ask at, though our programs have none."""
 _OURS = {
     "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C",
     # an agent can say that a commit, or a parent of one, is another than it is
@@ -62,6 +64,10 @@ _SETTINGS = (
     "log.showSignature=false",
     "log.mailmap=false",
     "diff.orderFile=/dev/null",
+    # nobody is there to type what a key is locked with, and commits that are merged are not signed
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "merge.verifySignatures=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.graftFileDeprecated=false",
@@ -97,9 +103,7 @@ WORK_TREE = Profile(
     (
         # what is saved must be there after a power cut too: the tree is deleted next
         "core.fsync=all",
-        # nobody is there to sign, and to write a message
-        "commit.gpgSign=false",
-        "core.editor=true",
+        "core.editor=true",  # nobody is there to write a message
         # an agent can set these in the repository, and hide by them what it changed
         "core.untrackedCache=false",
         "core.ignoreStat=false",
@@ -159,6 +163,7 @@ own environment; errors are those of `programs.run`."""
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Give the environment of every git that we call; `more` is ours, too."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _KEPT.fullmatch(name)}
+    kept.pop(_TERMINAL, None)
     return kept | _OURS | dict(more or {})
 
 
@@ -302,9 +307,17 @@ class Git:
         timeout: float | None = None,
     ) -> Finished:
         """Run git on the repository, in no work tree: what is checked out somewhere has no say."""
-        common = await self.common()
-        how = How(cwd=common, env={"GIT_DIR": str(common)}, stdin=stdin, timeout=timeout or self._timeout)
+        how = await self.in_no_tree(timeout) | How(stdin=stdin)
         return await self.run(*arguments, accepted=accepted, absent=absent, **how)
+
+    async def in_no_tree(self, timeout: float | None = None) -> How:
+        """Give the options of a call on the repository alone.
+
+        They always name the folder: git looks for no repository in it then, which fails in somebody else's checkout
+        and with `safe.bareRepository` (facts/git.md 1).
+        """
+        common = await self.common()
+        return How(cwd=common, env={"GIT_DIR": str(common)}, timeout=timeout or self._timeout)
 
     async def word(self, *arguments: str) -> str:
         """Run git on the repository and give what it printed, as one word."""

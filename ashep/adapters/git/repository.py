@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -21,7 +20,7 @@ from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import holds
 from ashep.adapters.git.program import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
 from ashep.adapters.programs import Finished, says_full
-from ashep.core.state.branches import BASES
+from ashep.core.state.branches import BASES, file_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.redaction import Redaction
@@ -186,8 +185,7 @@ class Repository:
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""
-        common = (await self.folders()).common
-        return await commit_of(self.git, revision, cwd=common, env={"GIT_DIR": str(common)}, timeout=LONG)
+        return await commit_of(self.git, revision, **await self.git.in_no_tree(LONG))
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         """Say whether a commit holds another one in its history."""
@@ -315,7 +313,7 @@ def _symbolic(file: Path) -> str | None:
 def _lock_file(common: Path, branch: str) -> int:
     folder = common / "ashep" / "locks"
     folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / quote(branch, safe=""), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(folder / file_of(branch), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def aside(place: Path, what: Path) -> Path:

@@ -36,6 +36,9 @@ _PLAIN = frozenset(
 )  # fmt: skip
 _FAMILIES = ("LC_", "XDG_")
 _PROXIES = frozenset({"http_proxy", "https_proxy", "no_proxy", "all_proxy"})
+_PAST = "no_proxy"
+"""The variable, in either case, that names hosts which no proxy is asked for."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KEY = re.compile(r"_(API_?KEY|KEY|TOKEN|PAT|SECRET|CREDENTIALS)\Z")
 
 
@@ -46,12 +49,27 @@ def passed(
     families: tuple[str, ...] = ("OPENCODE_",),
 ) -> dict[str, str]:
     """The part of an environment that a runner gets: `named` pass, too, and what begins as one of its `families` does;
-    `secret` never do.
+    `secret` never do. Loopback is reached past every proxy.
     """
-    return {
+    allowed = {
         name: value
         for name, value in environ.items()
         if name not in secret and (_may(name) or name.startswith(families) or name in named)
+    }
+    return allowed | past_proxies(allowed)
+
+
+def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables that keep programs from asking a proxy for what is on this machine; none where they are set."""
+    if not any(name.lower() in _PROXIES - {_PAST} and value for name, value in environ.items()):
+        return {}
+    lower, upper = environ.get(_PAST), environ.get(_PAST.upper())
+    values = {_PAST: lower or upper or "", _PAST.upper(): upper or lower or ""}
+    hosts = {name: [host.strip() for host in value.split(",") if host.strip()] for name, value in values.items()}
+    return {
+        name: ",".join([*there, *missing])
+        for name, there in hosts.items()
+        if "*" not in there and (missing := [host for host in _LOOPBACK if host not in there])
     }
 
 

@@ -32,6 +32,7 @@ _STUB = """#!/bin/sh
 # Issues are Agent Shepherd's to change; this one is as it was when the session was begun.
 issue="$(dirname "$0")/issue.txt"
 [ "$1" = show ] && [ -f "$issue" ] && exec cat "$issue"
+[ "$1" = hooks ] && [ "$2" = run ] && exit 0  # bd's own git hooks call this: any other code refuses every commit
 echo "bd is not in here: your issue stands in your prompt, and what you finish is checked when you say so" >&2
 exit 1
 """

@@ -13,6 +13,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, end_of_history, reading
+from ashep.adapters.git.submodules import Submodule, fill, find_submodules
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
@@ -37,6 +38,7 @@ class Commits:
     """What the candidate itself has in that place, be it a link; empty: nothing."""
     shallow: bytes
     """Where the history of a shallow clone ends (`ashep.adapters.git.clean.end_of_history`)."""
+    submodules: tuple[Submodule, ...] = ()
 
 
 async def find(repository: Path, commit: str, base: str | None) -> Commits:
@@ -58,7 +60,9 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     scripts = found[4] if base else found[2]
     kept = scripts[1] if scripts is not None and scripts[2] == "tree" else ""
     shallow = await to_thread.run_sync(end_of_history, objects.parent)
-    return Commits(objects, found[0][1], found[1][1], kept, own, shallow)
+    began = found[3][1] if found[3:] and found[3] is not None else None
+    submodules = await find_submodules(objects.parent, found[0][1], began)
+    return Commits(objects, found[0][1], found[1][1], kept, own, shallow, submodules)
 
 
 class Checkout:
@@ -73,9 +77,12 @@ class Checkout:
         self.folders = Folders(place, place / "tree", place / "home", place / "tmp", objects)
         self.tree = self.folders.tree
         self._files = Files(Source(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor)
+        self._floor, self._submodules = floor, list[Files]()
+        self.lacking: list[Submodule] = []
+        """Submodules whose files are not there."""
 
     async def fill(self) -> None:
-        """Write the files. Raises `AshepError`."""
+        """Write the files, those of submodules as far as they are here. Raises `AshepError`."""
         files, commits = self._files, self._commits
         await files.on_disk(self._prepare)
         await files.ask_for_room(*filter(None, (commits.tree, commits.scripts)))
@@ -86,6 +93,8 @@ class Checkout:
             if commits.scripts:
                 await files.git("read-tree", f"--prefix={SCRIPTS}/", commits.scripts)
         await files.write()
+        place = self._files.folder.parent
+        self._submodules, self.lacking = await fill(commits.submodules, self.tree, place, self._floor)
 
     async def open_to_programs(self) -> None:
         """Give the checkout a repository of its own, for programs that ask git, and folders that they may write to."""
@@ -106,7 +115,8 @@ class Checkout:
     async def restore(self) -> None:
         """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
         await to_thread.run_sync(delete, self.tree / SCRIPTS)
-        await self._files.git("checkout-index", "-a", "-f", "-u", "-q")
+        for files in (self._files, *self._submodules):
+            await files.git("checkout-index", "-a", "-f", "-u", "-q")
 
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):

@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from ashep import __version__
+from ashep.adapters.git.submodules import flat
 from ashep.adapters.verifier.carrying import Stage, is_look, look, names_base
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.looking import error
@@ -28,6 +29,7 @@ Keep = Callable[[str], Awaitable[str]]
 """Makes a text durable and gives its hash, as `ashep.journal.blobs.Blobs.keep` does."""
 
 _LONGEST = 500  # characters of a message
+_NOTES = 2  # submodules that are not there of which a message speaks
 _LARGEST = 256 * 1024  # characters of what is kept of a check of the user's own
 _Found = tuple[tuple[CheckResult, ...], bool | None]  # and whether their programs were isolated; None: there were none
 
@@ -90,6 +92,9 @@ class LocalVerifier:
         ground = await self._ground(request.criteria)
         named = any(names_base(check) for check in request.criteria.checks)
         asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}" + f"\n{request.base}" * named
+        asked += "".join(
+            f"\n{module.path!r} {module.commit} {module.source is None}" for module in flat(commits.submodules)
+        )
         key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
         async with self._locks.setdefault(key, anyio.Lock()):
             if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):
@@ -127,7 +132,7 @@ class LocalVerifier:
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
             looks = [check for check in checks if is_look(check)]
-            results = {check.id: await self._result(check, look(check, checkout.tree)) for check in looks}
+            results = {check.id: await self._result(check, look(check, checkout.tree), checkout) for check in looks}
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
@@ -135,7 +140,7 @@ class LocalVerifier:
                 for number, check in enumerate(runs):
                     if number:
                         await checkout.restore()
-                    results[check.id] = await self._result(check, stage.carry_out(check))
+                    results[check.id] = await self._result(check, stage.carry_out(check), checkout)
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
@@ -146,14 +151,15 @@ class LocalVerifier:
             self._settings.service_url, request.strangers, request.base,
         )  # fmt: skip
 
-    async def _result(self, check: Check, carrying_out: Awaitable[Found]) -> CheckResult:
+    async def _result(self, check: Check, carrying_out: Awaitable[Found], checkout: Checkout) -> CheckResult:
         began = anyio.current_time()
         try:
             found = await carrying_out
         except (AshepError, OSError) as problem:
             found = error(str(problem))
         took = round((anyio.current_time() - began) * 1000)
-        message = " ".join(clean(self._redaction.text(found.message)).split())
+        lacking = checkout.lacking[:_NOTES] if found.status in ("failed", "error") else ()
+        message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())
         text = clean(self._redaction.text(found.output))
         output = await self._keep(_capped(text)) if text else ""
         return CheckResult(check.id, found.status, message[:_LONGEST], took, output)

@@ -161,6 +161,15 @@ class TreesSettings(Document):
     looked at again after a day, then after two, four and so on. `null`: nothing goes by itself (`ashep trees gc`)."""
 
 
+class GitSettings(Document):
+    """How git is used where agents work."""
+
+    hooks: Literal["run", "skip"] = "run"
+    """Whether the commits that an agent makes in a place run your hooks. `skip`: none runs, in existing places from
+    their next run on. No git call of ashep's runs one. In a linked work tree git runs them for an agent as for you,
+    whatever is set here. `ashep install` tries them in a place and names those that refuse."""
+
+
 class MonitorSettings(Document):
     """How sessions are watched."""
 
@@ -488,6 +497,8 @@ class Settings(Document):
     """How much runs at once, and where."""
     trees: TreesSettings = TreesSettings()
     """How long the work trees and branches of closed issues stand."""
+    git: GitSettings = GitSettings()
+    """How git is used where agents work."""
     monitor: MonitorSettings = MonitorSettings()
     """How sessions are watched."""
     runners: Runners = Runners()

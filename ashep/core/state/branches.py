@@ -52,6 +52,11 @@ def branch_in(folder: str) -> str:
     return folder.replace("=2F", "/").replace("=25", "%").replace("=3D", "=")
 
 
+def file_of(branch: str) -> str:
+    """Give the name of a file about a branch, or about a folder that may be one, whatever its bytes are."""
+    return quote(branch, safe="", errors="surrogateescape")
+
+
 def issue_of(branch: str) -> str | None:
     """Give the issue that a branch is named after; None where it is none of ours, or cannot be told."""
     word = branch.removeprefix(PREFIX)

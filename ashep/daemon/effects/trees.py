@@ -25,7 +25,7 @@ class TreeEffects:
 
     def __init__(self, shared: WorkTree, workspaces: Callable[[Settings], Workspaces] | None = None) -> None:
         lacking = "nothing here can make work trees of issues' own; set worker.workspace to shared"
-        self.shared, self._own = shared, Made(workspaces, lacking, by=lambda settings: settings.worker)
+        self.shared, self._own = shared, Made(workspaces, lacking, by=lambda settings: (settings.worker, settings.git))
 
     async def carry_out(self, command: TreeCommand, settings: Settings) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.

@@ -5,10 +5,12 @@ base has it: a candidate does not instruct its judges. What the candidate has th
 """
 
 import os
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
 from ashep.adapters.git.clean import Files, Source
+from ashep.adapters.git.submodules import Submodule, fill
 from ashep.core.policy.agents import INSTRUCTIONS
 
 CLOSED = 0o555
@@ -24,7 +26,9 @@ _Entries = dict[bytes, tuple[bytes, bytes]]
 """Mode and object, by path."""
 
 
-async def lay(source: Source, base: str, draft: Path, prefix: str, floor: int) -> Path:
+async def lay(
+    source: Source, base: str, draft: Path, prefix: str, floor: int, submodules: Sequence[Submodule] = ()
+) -> Path:
     """Write a commit's files below a new folder, with the instructions of the commit `base`; give where they are.
 
     The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
@@ -41,6 +45,7 @@ async def lay(source: Source, base: str, draft: Path, prefix: str, floor: int) -
     if lines := await _instructed(files, base, source.commit):
         await files.git("update-index", "-z", "--index-info", stdin=lines)
     await files.write()
+    await fill(submodules, draft / "tree", draft, floor)
     await files.on_disk(lambda: _close(draft / "tree", prefix))
     return draft / "tree"
 

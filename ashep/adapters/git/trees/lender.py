@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -17,6 +16,7 @@ from ashep.adapters.git.clean import end_of_history
 from ashep.adapters.git.durable import reached
 from ashep.adapters.git.program import LONG, NOTHING, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
+from ashep.core.state.branches import file_of
 from ashep.errors import AshepError, TreeRefused
 from ashep.journal import paths
 
@@ -85,7 +85,7 @@ class Lender:
             there = await self._there()
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
-                pins[f"{PINS}{quote(branch, safe='')}"] = begun
+                pins[f"{PINS}{file_of(branch)}"] = begun
             shallow = await anyio.to_thread.run_sync(end_of_history, (await repository.folders()).common)
             ends = await anyio.to_thread.run_sync(end_of_history, self.folder)
             if lent | pins != there or shallow != ends:  # with another end of history nothing is known to be whole

@@ -12,9 +12,10 @@ import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -23,13 +24,17 @@ from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_his
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
+from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.trees import lfs, saving, sealing, settings
+from ashep.adapters.git.trees.filling import changed_submodules, fill_place
 from ashep.adapters.git.trees.ground import CLOSED, lay
+from ashep.adapters.git.trees.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
+from ashep.adapters.git.trees.hooks import Policy as HookPolicy
 from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
 from ashep.adapters.git.trees.worktrees import Worktrees, path_of
 from ashep.core.facts.delivery import Ground
-from ashep.core.state.branches import BASES, branch_in, folder_of
+from ashep.core.state.branches import BASES, branch_in, file_of, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
 from ashep.journal import paths
@@ -40,6 +45,10 @@ NOTES, MAKING, GROUND = ".notes", ".making", ".ground"
 
 No agent works in the first two, so that a branch is quoted there: a note is found wherever the place of its branch is.
 """
+
+TRIAL = "ashep/+install"
+"""The branch that a place for trials is on; no ref of the repository has its name."""
+NO_COMMIT = "this repository has no commit yet: make one, for a branch must begin somewhere"
 
 _ELSEWHERE = "commondir"
 """The file in which git looks for where a repository's refs, settings and objects are: a whole one has none."""
@@ -62,13 +71,16 @@ class Places(Worktrees):
         sandbox: bool = True,
         leave: Callable[[Path], Awaitable[None]] | None = None,
         forget: Callable[[Path], Awaitable[None]] | None = None,
+        hooks: HookPolicy = "run",
         **options: Any,
     ) -> None:
         """`leave`: ends every process that works in a place, before our git looks into it; `forget`: lets what belongs
-        to a place that is gone go, too. Both may be called again. `options`: those of `Worktrees`.
+        to a place that is gone go, too. Both may be called again. `hooks`: whether an agent's own commits run the
+        team's hooks. `options`: those of `Worktrees`.
         """
         super().__init__(project, place, **options)
         self._leaving, self._forgetting = leave, forget
+        self._hooks: HookPolicy = hooks
         self._sandboxed = sandbox
         self._calls: Inside | None = None
         self._lender = Lender(self._repository, place / LENDER)
@@ -132,7 +144,7 @@ class Places(Worktrees):
         else:
             head = begun = await self._base_commit(base)
             if head is None or begun is None:
-                raise AshepError("this repository has no commit yet: make one, for a branch must begin somewhere")
+                raise AshepError(NO_COMMIT)
             await repository.update_refs([f"update {BASES}{branch} {begun}", f"create {ref} {head}"])
         return begun, head
 
@@ -148,7 +160,8 @@ class Places(Worktrees):
         shallow = await anyio.to_thread.run_sync(end_of_history, folders.common)
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
-            made = await lay(source, shared, draft, folders.prefix, self._floor)
+            submodules = await find_submodules(folders.common, head, begun)
+            made = await lay(source, shared, draft, folders.prefix, self._floor, submodules)
 
             def put() -> None:
                 delete(folder)
@@ -168,11 +181,7 @@ class Places(Worktrees):
     async def _build(self, branch: str, head: str, lent: Lent) -> Place:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
         place = await self._at(branch)
-        async with self._drafting(branch) as made:
-            draft = replace(place, path=made, admin=made / ".git")
-            await self._make_git(draft, branch, head, lent)
-            git = Git(made, PLACE, LONG, self._repository.redaction, common=draft.admin)
-            await git.raw("read-tree", "--reset", "-u", "HEAD", env=draft.env)
+        async with self._draft(branch, head, lent) as draft:
 
             def put() -> None:
                 if place.notes.exists():
@@ -180,16 +189,41 @@ class Places(Worktrees):
                 _write_given(place, lent.refs)
                 if place.path.exists():
                     place.path.rmdir()
-                made.rename(place.path)
+                draft.path.rename(place.path)
 
             await anyio.to_thread.run_sync(put)
         return place
 
     @asynccontextmanager
+    async def _draft(self, branch: str, head: str, lent: Lent) -> AsyncGenerator[Place]:
+        """Have a place next to the places, with all that a new one has but its notes."""
+        place = await self._at(branch)
+        async with self._drafting(branch) as folder:
+            draft = replace(place, path=folder, admin=folder / ".git")
+            await self._make_git(draft, branch, head, lent)
+            git = Git(folder, PLACE, LONG, self._repository.redaction, common=draft.admin)
+            await git.raw("read-tree", "--reset", "-u", "HEAD", env=draft.env)
+            yield draft
+
+    @asynccontextmanager
+    async def trial(self) -> AsyncGenerator[Place]:
+        """Have a place of the base to try things in, which goes with all that is in it; nobody knows of it."""
+        async with self._repository.hold(TRIAL):
+            if (head := await self._base_commit(None)) is None:
+                raise AshepError(NO_COMMIT)
+            async with self._draft(TRIAL, head, await self._lent(TRIAL, head)) as draft:
+                yield draft
+
+    async def hooks(self) -> Hooks:
+        """Find the hooks that a place has."""
+        user_settings, folders = await settings.read(self._repository.git), await self._repository.folders()
+        return await anyio.to_thread.run_sync(lambda: find_hooks(user_settings, folders, self._hooks))
+
+    @asynccontextmanager
     async def _drafting(self, branch: str) -> AsyncGenerator[Path]:
         """Have a folder beside the places to make something in."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
-        folder, ignore = root / MAKING / quote(branch, safe=""), anyio.Path(root, ".gitignore")
+        folder, ignore = root / MAKING / file_of(branch), anyio.Path(root, ".gitignore")
         async with drafting(folder):
             if not await ignore.exists():
                 await ignore.write_text("*\n")
@@ -202,6 +236,8 @@ class Places(Worktrees):
         said = await self._settings()
         made = [("core.repositoryformatversion", "0"), ("core.bare", "false"), ("core.logallrefupdates", "true")]
         made += [(key, value) for key, value in said if key.startswith("core.sparse")] + settings.kept(said)
+        hooks = await self.hooks()
+        made += [(KEY, hooks.path)] if hooks.path is not None else []
         if url := dict(said).get("remote.origin.url"):
             made += [("remote.origin.url", _PASSWORD.sub(r"\1", url)), ("remote.origin.fetch", _FETCHED)]
         if lent.kind != "sha1":
@@ -221,9 +257,7 @@ class Places(Worktrees):
             for name in ("info/exclude", "info/sparse-checkout", "info/attributes"):
                 if (common / name).is_file():
                     shutil.copyfile(common / name, place.admin / name)
-            for hook in sorted((common / "hooks").glob("*")) if (common / "hooks").is_dir() else ():
-                if hook.suffix != ".sample" and hook.is_file() and os.access(hook, os.X_OK):
-                    shutil.copy(hook, place.admin / "hooks" / hook.name)
+            copy_hooks(hooks, place)
 
         await anyio.to_thread.run_sync(write)
         if head not in lent.tips:
@@ -242,6 +276,7 @@ class Places(Worktrees):
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
         await self._settings()
+        await switch_hooks(inner, place, await self.hooks())
         on = await inner.shared("symbolic-ref", "--quiet", "HEAD", absent=NOTHING)
         given = await anyio.to_thread.run_sync(_read_given, place)
         fresh = {ref: sha for ref, sha in lent.refs.items() if given.get(ref) != sha and ref not in (on, ours)}
@@ -251,6 +286,11 @@ class Places(Worktrees):
         await self._have(inner, place, branch, head)
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
             await inner.ask(place, "merge", "--quiet", "--ff-only", head)
+
+    async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
+        """Fill the submodules of a place from those of the user's repository."""
+        submodules = await find_submodules((await self._repository.folders()).common, head, begun)
+        await fill_place(place, submodules, partial(self._drafting, branch), self._floor)
 
     async def _have(self, inner: PlaceRepository, place: Place, branch: str, head: str) -> None:
         """See to it that a place has the branch's commit, and a branch: an agent may have deleted either."""
@@ -274,6 +314,7 @@ class Places(Worktrees):
         told.words += await inner.unname(branch)
         await self._have(inner, place, branch, tip)
         await sealing.seal(inner, place, branch, tip, *words, told)
+        told.words += await anyio.to_thread.run_sync(changed_submodules, place)
         if moved:
             await self._join(inner, place, branch, tip, words[0])
         told.saved[:] = await self._take(inner, place, branch, tip, told)
@@ -374,6 +415,8 @@ class Places(Worktrees):
         await made.on_disk(lambda: made.make_git(made.folder))
         await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
+        modules = (await self._repository.folders()).common / MODULES  # which are read where this commit is checked
+        await anyio.Path(made.folder, MODULES).symlink_to(modules)
         return head
 
     # --- where they are ---
@@ -386,7 +429,7 @@ class Places(Worktrees):
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = await anyio.to_thread.run_sync(path_of, root, branch)
-        return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / quote(branch, safe=""))
+        return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
 
     async def _found(self, branch: str, told: sealing.Told | None = None) -> Place | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
@@ -468,7 +511,7 @@ def place_at(root: Path, directory: str | Path | None) -> Path | None:
     above = (
         root / one
         for one in (inner, *inner.parents)
-        if one.parts and (root / NOTES / quote(branch_in(str(one)), safe="")).is_dir()
+        if one.parts and (root / NOTES / file_of(branch_in(str(one)))).is_dir()
     )
     return next(above, None)
 

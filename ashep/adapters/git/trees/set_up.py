@@ -8,13 +8,12 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters import programs
-from ashep.adapters.git.contents import Stat, files_of
+from ashep.adapters.git.contents import Stat, files_of, read_stats, write_stats
 from ashep.adapters.git.program import NOTHING
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.policy.settings import SetupStep
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.journal import paths
 
 _MARK = "set-up"
 _LINES, _WORDS = 6, 600
@@ -50,17 +49,12 @@ async def set_up(
             await _run(repository, step, folder, f"step {number} of worker.setup", slot, inside)
     link = await _lead_to_beads(repository, place, folder) if inside is None else None  # none could follow it in there
     made = (await _made(inner, place, link)) if steps or link else {}
-    await anyio.to_thread.run_sync(_write, mark, made)
+    await anyio.to_thread.run_sync(write_stats, mark, made)
 
 
 def made_by_set_up(place: Place) -> dict[bytes, Stat]:
     """Give the ignored files that the set-up left, as they were then; they can be made again."""
-    try:
-        lines = (place.notes / _MARK).read_bytes().split(b"\0")
-    except OSError:
-        return {}
-    parts = [line.split(b" ", 4) for line in lines if line]
-    return {path: Stat(int(mode), int(size), int(mtime), int(ctime)) for mode, size, mtime, ctime, path in parts}
+    return read_stats(place.notes / _MARK)
 
 
 async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> str | None:
@@ -85,11 +79,6 @@ async def _made(repository: Repository, place: Place, link: str | None) -> dict[
     names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
     files = await anyio.to_thread.run_sync(files_of, place)
     return {path: about for path, about in files.items() if path in names}
-
-
-def _write(mark: Path, made: Mapping[bytes, Stat]) -> None:
-    mark.parent.mkdir(mode=0o700, exist_ok=True)
-    paths.replace(mark, b"".join(b"%d %d %d %d " % about + path + b"\0" for path, about in made.items()))
 
 
 async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:

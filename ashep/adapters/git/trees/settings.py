@@ -16,7 +16,7 @@ CONFIG = ".git-config"
 
 _SETTINGS = re.compile(
     r"user\.(?:name|email|useconfigonly)|(?:author|committer)\.(?:name|email)"
-    r"|core\.(?:autocrlf|eol|safecrlf|whitespace|hookspath)|filter\..+\.(?:clean|smudge|process|required)"
+    r"|core\.(?:autocrlf|eol|safecrlf|whitespace)|filter\..+\.(?:clean|smudge|process|required)"
     r"|merge\.(?:conflictstyle|renames|directoryrenames)|merge\..+\.(?:name|driver|recursive)|pull\.(?:rebase|ff)"
     r"|init\.defaultbranch|commit\.cleanup|i18n\..+|rebase\.\w+|diff\.(?:algorithm|renames)|lfs\.(?:fetch\w+|con\w+)"
 )
@@ -29,9 +29,10 @@ def kept(said: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 async def read(git: Git) -> Sequence[tuple[str, str]]:
-    """Give the settings of git that hold for the user in the repository."""
-    listed = await git.raw("config", "--includes", "-z", "--list", absent=NOTHING)
-    lines = [line.partition("\n") for line in os.fsdecode(listed or b"").split("\0") if line]
+    """Give the settings of git that hold for the user in the repository, without those of our own calls."""
+    listed = await git.raw("config", "--includes", "-z", "--list", "--show-scope", absent=NOTHING)
+    words = os.fsdecode(listed or b"").split("\0")
+    lines = [line.partition("\n") for scope, line in zip(words[::2], words[1::2], strict=False) if scope != "command"]
     return [(key, value if equals else "true") for key, equals, value in lines]  # `[filter "lfs"] required` is a yes
 
 

@@ -14,6 +14,7 @@ from ashep.adapters.git import program
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
 from ashep.adapters.git.trees import amending, removing, sealing
+from ashep.adapters.git.trees.filling import is_filled_by
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
 from ashep.core.facts.delivery import Amendment, Ground
@@ -70,7 +71,10 @@ class Worktrees:
             await anyio.to_thread.run_sync(refuse_links, place.path, folder)
             await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
             inner = await self._inside(place)
+            if not is_filled_by(self._setup):  # it finds them filled, else
+                await self._fill(place, branch, begun, head)
             await set_up(self._repository, inner, place, self._setup, folder, slot, self._enter)
+            await self._fill(place, branch, begun, head)
             await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
 
@@ -110,13 +114,13 @@ class Worktrees:
 
     async def changes(self, branch: str, base: str) -> Changes:
         """Give what lies between the base and the branch."""
-        git, common = self._repository.git, (await self._repository.folders()).common
+        git, how = self._repository.git, await self._repository.git.in_no_tree()
         ref = f"refs/heads/{branch}"
         log = ("--reverse", "--topo-order", f"{base}..{ref}")
         return Changes(
-            commits=tuple(commit for commit, _ in await program.history(git, *log, cwd=common)),
-            stat=await program.changed(git, program.STAT, "diff", base, ref, cwd=common),
-            diff=await program.changed(git, program.PATCH, "diff", base, ref, cwd=common),
+            commits=tuple(commit for commit, _ in await program.history(git, *log, **how)),
+            stat=await program.changed(git, program.STAT, "diff", base, ref, **how),
+            diff=await program.changed(git, program.PATCH, "diff", base, ref, **how),
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
@@ -228,6 +232,9 @@ class Worktrees:
     async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
         await sealing.mend(place, sealing.Told())
+
+    async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
+        """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
 
     async def _move(self, place: Place, path: Path) -> None:
         """Move a tree; what git does not move, one with submodules say, stays where it is."""

@@ -1,0 +1,146 @@
+"""Looks of `ashep install` at a repository and at what is around it: whose it is, hooks, submodules, paths, proxies."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from ashep.actions.security import Line
+from ashep.adapters.git.program import Git, commit_of
+from ashep.adapters.git.submodules import find_submodules, flat
+from ashep.adapters.git.trees.filling import is_filled_by
+from ashep.adapters.git.trees.hooks import hook_files
+from ashep.adapters.git.trees.places import Places
+from ashep.adapters.opencode.environment import past_proxies
+from ashep.adapters.sandboxes.inside import Inside
+from ashep.connect import FOLDER, check_path, inside_of, places_of, sandboxed
+from ashep.core.policy.settings import Settings
+from ashep.core.text import clean
+from ashep.errors import AshepError, ProgramTimedOut, UsageError
+
+_DUBIOUS = re.compile(r"detected dubious ownership in repository at '([^'\n]+)'")
+
+_MESSAGE = ".git/MESSAGE"
+_HOOKS = {
+    "pre-commit": (),
+    "prepare-commit-msg": (_MESSAGE, "message"),
+    "commit-msg": (_MESSAGE,),
+    "post-commit": (),
+    "post-checkout": ("HEAD", "HEAD", "1"),
+}
+"""Hooks that are tried, with what git hands to each."""
+_REFUSING = ("pre-commit", "prepare-commit-msg", "commit-msg")
+_HOOK, _ALL = 15.0, 100.0  # seconds for one hook, and for all of them with their place
+_SHOWN = 300
+_REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
+
+
+def path_of(project: Path) -> list[Line]:
+    """Say whether agents can be started where the project is."""
+    try:
+        check_path(project)
+    except UsageError as error:
+        return [Line("error", "configuration", str(error))]
+    return []
+
+
+def proxy(environ: Mapping[str, str]) -> list[Line]:
+    """Say what agents get in addition to the proxies of this environment."""
+    if not (added := past_proxies(environ)):
+        return []
+    what = f"a proxy is set, and NO_PROXY spares not all of this machine: the agent server and agents get {max(added)}"
+    return [Line("ok", "proxy", f"{what}={added[max(added)]}", "set NO_PROXY yourself for other programs")]
+
+
+def git_error(error: AshepError) -> Line | None:
+    """Say what to do where git does not work in somebody else's checkout; None: it is something else."""
+    if (match := _DUBIOUS.search(str(error))) is None:
+        return None
+    what = f"{match[1]} belongs to another user, and git does nothing there until `safe.directory` names it"
+    return Line("error", "git", what, f"git config --global --add safe.directory {shlex.quote(match[1])}")
+
+
+async def repository(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
+    """Look at what a fresh clone lacks, and at hooks. `ask`: anything is started for that."""
+    lines = [*await cleaning(project), *await submodules(project, settings)]
+    return [*lines, *await hooks(project, settings)] if ask else lines
+
+
+async def cleaning(project: Path) -> list[Line]:
+    """Say what `git clean` would take of issues, configuration and journal: all that no commit holds."""
+    try:
+        listed = await Git(project).raw("clean", "-ndx", "--", ".beads", FOLDER)
+    except AshepError:
+        return []  # another line says so
+    names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed or b"")})
+    what = f"`git clean -fdx` deletes what no commit holds, here of {' and '.join(names)}: issues, journal, settings"
+    remedy = f"`git clean -fdx -e .beads -e {FOLDER}` spares them"
+    return [Line("ok", "git clean", what, remedy)] if names else []
+
+
+async def submodules(project: Path, settings: Settings) -> list[Line]:
+    """Say which submodules are empty where agents and checks work, and why."""
+    git = Git(project)
+    try:
+        commit = await commit_of(git, "HEAD", absent=re.compile(""))
+        listed = [*flat(await find_submodules(await git.common(), commit, commit) if commit is not None else ())]
+    except AshepError:
+        return []  # another line says so
+    lacking = [submodule for submodule in listed if submodule.source is None]
+    more = f"; so are {len(lacking) - 1} more" if lacking[1:] else ""
+    lines = [Line("warning", "submodules", f"in places and checks {submodule}{more}") for submodule in lacking[:1]]
+    if listed and settings.worker.workspace == "worktree" and not is_filled_by(settings.worker.setup):
+        what = "in a linked work tree submodules are empty folders; checks have their files"
+        remedy = "`worker.setup: [{run: [git, submodule, update, --init, --recursive]}]` fills them; so do places"
+        lines.append(Line("warning", "submodules", what, remedy))
+    what = f"places and checks have the files of {len(listed)} submodules, from `.git/modules`"
+    return lines or ([Line("ok", "submodules", what)] if listed else [])
+
+
+async def hooks(project: Path, settings: Settings) -> list[Line]:
+    """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits."""
+    if not sandboxed(settings) or settings.git.hooks == "skip":
+        return []
+    try:
+        with anyio.fail_after(_ALL):
+            return await _try_hooks(project, settings)
+    except (TimeoutError, AshepError) as error:
+        reason = str(error) or f"no answer in {_ALL:g} s"
+        return [Line("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {reason}", _REMEDY)]
+
+
+async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
+    places = Places(project, places_of(project, settings))
+    hooks = await places.hooks()
+    if hooks.path is None and not await to_thread.run_sync(hook_files, hooks.source):
+        return []
+    lines = list[Line]()
+    async with places.trial() as place, anyio.TemporaryDirectory(prefix="ashep-install-") as folder:
+        if hooks.path is not None and not await anyio.Path(place.path, hooks.path).is_dir():
+            what = f"no hook runs in a place: `core.hooksPath` is {clean(hooks.path)}, which no commit holds"
+            return [Line("ok", "hooks", what, "a step of `worker.setup` can make it")]
+        await anyio.Path(place.path, _MESSAGE).write_text("chore: try the hooks\n")
+        scratch = await to_thread.run_sync(Path(folder).resolve)
+        inside = await inside_of(project, settings, place.path, scratch / "server")
+        for name, arguments in _HOOKS.items():
+            if inside is not None and (reason := await _failure(inside, place.path, name, arguments)):
+                verb = "refuses each commit" if name in _REFUSING else "fails"
+                before = " (`worker.setup` did not run before)" if settings.worker.setup else ""
+                lines.append(Line("warning", "hooks", f"in a place the hook {name} {verb}{before}: {reason}", _REMEDY))
+    return lines or [Line("ok", "hooks", "the hooks of this repository let commits pass in a place")]
+
+
+async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[str]) -> str:
+    """Give what a hook says that fails; empty: it does not."""
+    try:
+        finished = await inside.run(
+            ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK
+        )
+    except ProgramTimedOut:
+        return f"it had not ended after {_HOOK:g} s"
+    words = " ".join(clean((finished.stderr or finished.stdout).decode(errors="replace")).split())
+    return (words[-_SHOWN:] or f"exit code {finished.returncode}") if finished.returncode else ""
