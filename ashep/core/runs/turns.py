@@ -69,7 +69,7 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
         issue = flow.issue.id
         late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
         return [runs.DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
-    if fact.state == "running" and ends_run(fact):
+    if fact.state == "running" and ends_run(world, fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
         return _stalled(world, flow, before.run, run, fact)
