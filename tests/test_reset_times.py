@@ -50,6 +50,7 @@ def test_a_time_is_read_out_of_words(words: str, reset: datetime) -> None:
     "", "slow down", "try again later", "Limit 10000, used 9000", "resets 3pm (Nowhere/Known)", "resets 3pm (XYZ)",
     "resets 25:00 (UTC)", "resets Feb 30, 3pm", "resets 13pm or so", "attempt 3 of 5: try again",
     "resets in 999999999 days", "resets_at: 9999999999999",
+    "this model was available until Oct 5, 3pm", "Connection reset by peer (104)", "request 30 of 50",
 ])  # fmt: skip
 def test_words_that_name_no_time_name_none(words: str) -> None:
     assert find_reset(words, SINCE) is None
@@ -68,7 +69,7 @@ def test_a_date_without_a_year_lies_ahead() -> None:
 
 
 @pytest.mark.promise("G6")
-@pytest.mark.parametrize("piece", ["resets ", "again 1 ", "1", "again 1 m ", "until jan ", "retry and ", "3:05 ", " "])
+@pytest.mark.parametrize("piece", ["resets ", "again 1 ", "1", "again 1 m ", "again jan ", "retry and ", "3:05 ", " "])
 def test_words_without_end_cost_no_time(piece: str) -> None:
     began = perf_counter()
     find_reset(f"resets {piece * 300_000}", SINCE)

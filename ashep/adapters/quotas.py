@@ -23,6 +23,8 @@ def read_quota(info: Mapping[str, object], provider: str, login: str) -> Quota |
     status = _status(info.get("status"))
     if status is None:
         return None
+    if status == "rejected" and info.get("isUsingOverage") is True:  # beyond the windows, and paid for
+        status = "allowed_warning"
     named, found = info.get("rateLimitType"), info.get("unifiedWindows")
     window = named if isinstance(named, str) and _NAME.fullmatch(named) else None
     shares = dict(cast("Mapping[str, object]", found)) if isinstance(found, dict) else {}

@@ -13,7 +13,7 @@ _ROUNDED = timedelta(minutes=2)  # a time of day that is over for less is over: 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
-_KEY = r"\b(?:resets?|renews?|again|retry|available|until|wait|back)(?:\b|_)[^\n\d]{0,24}?"
+_KEY = r"\b(?:resets?|renews?|again|retry|wait)(?:\b|_)[^\n\d]{0,24}?"
 """The word that a time belongs to, and what stands between them."""
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}

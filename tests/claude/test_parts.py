@@ -522,6 +522,9 @@ def test_the_newest_quota_counts_and_what_is_odd_in_it_is_left_out(tmp_path: Pat
     shown = read_quota(earlier, "anthropic", "")
     assert shown is not None
     assert shown.windows == (QuotaWindow("five_hour", 1.0, resets, "rejected"),)
+    paid = read_quota(earlier | {"isUsingOverage": True}, "anthropic", "")
+    assert paid is not None
+    assert paid.status == "allowed_warning", "the next request is taken"
     many = {f"w{n}": week for n in range(1000)}
     assert len((read_quota({"status": "allowed", "unifiedWindows": many}, "a", "") or shown).windows) == 10
     for time in (True, 1e300, -5, "soon", None, float("nan")):
