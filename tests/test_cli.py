@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ASHEP = Path(sys.executable).with_name("ashep")
 STOPPED = {
     "running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [],
-    "providers": [], "trees": {"kept": 0, "next": None}, "journal": None, "edit": None, "workspace": None,
+    "providers": [], "quotas": [], "trees": {"kept": 0, "next": None}, "journal": None, "edit": None, "workspace": None,
 }  # fmt: skip
 """What status says of a daemon that does not run and has left nothing worth a word."""
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -497,6 +497,14 @@ async def test_what_a_class_answers_and_raises_has_lost_its_secrets() -> None:
             await guarded.look()
         assert "a-long-secret" not in str(told.value)
         assert MARK in str(told.value)
+
+
+async def test_a_time_without_a_zone_is_one_of_utc() -> None:
+    """Else the first comparison with another time would end the daemon."""
+    at = datetime(2026, 1, 2, 3, 4)
+    guarded, _ = odd(gives=Look((), (Seen(replace(ISSUE, created_at=at), IssueText("it")),)))
+    (seen,) = (await guarded.look()).issues
+    assert seen.issue.created_at == at.replace(tzinfo=UTC)
 
 
 # --- a life with both -------------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ def test_a_start_folds_only_the_tail(state: Path, made: tuple[Path, World]) -> N
 
 
 def test_what_a_snapshot_vouches_for_is_not_read_as_lines(state: Path) -> None:
-    with opened(state) as journal:
+    with opened(state) as journal:  # the life may end where a file is full: the first entry begins the next one
+        journal.append_now([Entry(journal.next_seq, T0, IssueHeld("t-0", "slot", "w"))])
         journal.keep_now(World(), journal.mark)
         journal.append_now([Entry(journal.next_seq, T0, IssueHeld("t-0", "slot", "w"))])
     assert journal_files(state / "journal")[-1].name == journal.position.file, "it stands in the same file"

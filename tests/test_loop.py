@@ -135,6 +135,29 @@ async def test_an_answer_without_an_outcome_is_read_by_the_starters_extractor(fo
     assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
 
 
+@pytest.mark.promise("R11")
+@pytest.mark.parametrize("text", ["The parser is half done; continuing now.", ""], ids=["announced", "empty"])
+async def test_a_turn_that_ends_before_its_work_goes_on_in_its_session(folder: Path, text: str) -> None:
+    world = World(folder, issues=1)
+    texts: list[str] = []
+
+    def answer(_: World, asked: Prompted) -> Play | None:
+        if "/implement.1.1" not in asked.key:
+            return None
+        texts.append(asked.text)
+        return Play(text=text, delay=5) if len(texts) < 3 else None
+
+    world.answer = answer
+    await world.finish(person=True)
+    assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["continue", "continue"]
+    assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
+    assert len(world.runner.sessions) == 3
+    for prompt in texts[1:]:
+        assert "Go on with your task" in prompt
+        assert "Do no further work" not in prompt
+        assert "cut off" not in prompt
+
+
 # --- whatever is killed when --------------------------------------------------------------------------------------
 
 
@@ -163,6 +186,23 @@ async def lived(folder: Path, points: Points, again: int = 0) -> None:
 @pytest.mark.slow
 def test_a_crash_at_each_kind_of_boundary(folder: Path) -> None:
     crash_at_each(lived, folder, some(crossed(lived, folder).names, 1))
+
+
+async def partly(folder: Path, points: Points) -> None:
+    """A life in which an agent does a part of the work first."""
+    world = World(folder, issues=1)
+    world.outcomes = {"t-1/implement": [{"result": "partial"}, {}]}
+    await world.live_on(points, world.person)
+    world.check_done()
+    assert [fact.then for fact in world.bodies(OutcomeRejected)] == ["continue"]
+    assert [run.attempt for run in world.bodies(RunPlanned)] == [1, 1, 1], "no attempt was lost"
+
+
+@pytest.mark.promise("R3", "G1")
+def test_a_crash_at_any_moment_while_a_part_of_the_work_is_gone_on_with(folder: Path) -> None:
+    names = crossed(partly, folder).names
+    durable = [number for number, name in enumerate(names, 1) if name == "durable"]
+    crash_at_each(partly, folder, durable[4 : len(durable) // 2 : 2])
 
 
 @pytest.mark.promise("G2", "E1")

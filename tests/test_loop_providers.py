@@ -22,12 +22,14 @@ LIMIT = timedelta(hours=4)
 class Night:
     """A world whose provider takes nothing from the first minute on, for hours."""
 
-    def __init__(self, folder: Path, *, says_when: bool) -> None:
+    def __init__(self, folder: Path, *, says_when: bool = False, words: bool = False) -> None:
         config = "version: 1\nworker: {max_concurrent_runs: 3, lock_work_tree: false}\n"
         self.world = World(folder, config=config)
-        self.says_when = says_when
+        self.says_when, self.words = says_when, words
         self.begins = self.world.clock.now() + timedelta(seconds=40)
         self.ends = self.begins + LIMIT
+        if words:  # which leave seconds out
+            self.ends = self.ends.replace(second=0, microsecond=0)
         self.world.answer = self._answer
         self.refused: list[datetime] = []
         for number in range(ISSUES):
@@ -43,6 +45,9 @@ class Night:
             return Play(
                 text="late", delay=left.total_seconds() + 20, refused=Refusal("limited", "quota", left), tokens=0
             )
+        if self.words:
+            words = f"You've hit your 5-hour limit · resets {self.ends:%-I:%M%p} (UTC)"
+            return Play(error=f"APIError: {words}", delay=1.0, refused=Refusal("limited", words), tokens=0)
         return Play(error="APIError: overloaded", delay=1.0, refused=Refusal("down", "overloaded"), tokens=0)
 
     async def live(self, points: Points | None = None) -> bool:
@@ -73,6 +78,15 @@ async def test_four_hours_of_a_limit_are_waited_out_and_cost_no_attempt(folder: 
     assert len(waited) <= 3
     assert resumed[1] - resumed[0] >= timedelta(seconds=10), "one tries before the rest"
     assert len(night.world.bodies(ProviderRecovered)) == 1
+
+
+@pytest.mark.promise("U1")
+async def test_a_time_that_stands_in_a_providers_words_is_waited_for(folder: Path) -> None:
+    night = Night(folder, words=True)
+    assert await night.live()
+    night.check()
+    assert {fact.until for fact in night.world.bodies(ProviderRefused)} == {night.ends}
+    assert len(night.refused) <= 3, "what was under way, and nobody else"
 
 
 async def test_an_outage_without_a_time_is_tried_less_and_less_often(folder: Path) -> None:

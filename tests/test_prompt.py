@@ -15,6 +15,7 @@ from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.outcome import Outcome, last_block, read_outcome
 from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.policy.policies import Phase
+from ashep.core.runs.turns import ENDINGS
 from ashep.core.runs.turns import VERDICTS as DIAGNOSES
 from ashep.core.state.delivery import Evidence, Flaw, OwnTree, Work
 from ashep.core.state.flow import Flow
@@ -27,7 +28,7 @@ from ashep.prompt.fences import Fences, Foreign, tidy
 from ashep.prompt.templates import render
 from ashep.prompt.trials import check_overrides
 
-KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
+KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose", "continue")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 SECRET = "a secret"
 
@@ -319,7 +320,7 @@ def test_evidence_is_of_exactly_the_tree_that_is_looked_at() -> None:
     assert evidence_of(replace(flow, work=replace(flow.work, own=OwnTree("ashep/ag-1", 0, head="e" * 40)))) is None
 
 
-@pytest.mark.parametrize("kind", ["recover", "extract", "diagnose"])
+@pytest.mark.parametrize("kind", ["recover", "extract", "diagnose", "continue"])
 def test_who_is_asked_for_no_work_is_not_told_what_must_be_mended(kind: Kind) -> None:
     assert render(brief(kind=kind, found=RED)) == render(brief(kind=kind))
 
@@ -341,6 +342,16 @@ def test_recovery_is_short_and_says_what_was_wrong() -> None:
     assert split(prompt)[1] == [("what was wrong", "verdict: 'maybe' is not declared")]
     assert "Do no further work." in prompt
     assert len(prompt) < 4_000
+
+
+def test_who_is_to_go_on_is_told_how_the_turn_ended_and_is_never_told_to_stop() -> None:
+    prompt = render(brief(IMPLEMENT, "continue", wrong=ENDINGS["cut"], reports=(TALK,)))
+    assert split(prompt)[1] == [("how it ended", "the answer was cut off by a limit on its length")]
+    assert "Go on with your task" in prompt
+    assert "Ashep-Run: ag-1/implement.1.1" in prompt
+    assert "Do no further work" not in prompt
+    assert len(prompt) < 4_000
+    assert "Ashep-Run" not in render(brief(REVIEW, "continue", wrong=ENDINGS["empty"]))
 
 
 def test_going_on_after_a_person_says_so_and_repeats_the_task() -> None:
@@ -499,9 +510,10 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
     own, fenced = split(render(made))
     assert MARK not in "\n".join(own)
     found = (2 if writes else 1) if kind in ("task", "resume") else 0
-    assert len(fenced) == {"task": 13, "recover": 1, "extract": 2, "resume": 7, "diagnose": 2}[kind] + found
+    many = {"task": 13, "recover": 1, "extract": 2, "resume": 7, "diagnose": 2, "continue": 1}
+    assert len(fenced) == many[kind] + found
     shown = dict(fenced)
-    of = {"extract": "transcript", "diagnose": "transcript", "recover": "what was wrong"}
+    of = {"extract": "transcript", "diagnose": "transcript", "recover": "what was wrong", "continue": "how it ended"}
     whole = of.get(kind, "description")
     assert shown[whole] == tidy(text)
 

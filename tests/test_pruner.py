@@ -269,6 +269,7 @@ def kept_text(state: Path, text: str) -> str:
 def test_a_deletion_that_was_interrupted_is_finished(state: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, blobs = state / "journal", Blobs(state / "blobs")
     whole, gone = recovered(state)[0], kept_text(state, "nothing names it")
+    before = [*replay(state, Replay())]  # the life was numbered again, which a decision may notice
     with opened(state) as journal:
         archive_aged(folder, T0 + timedelta(days=99))
         first = archived(folder)[0]
@@ -301,8 +302,7 @@ def test_a_deletion_that_was_interrupted_is_finished(state: Path, step: str, mon
     assert recovered(state)[0] == whole == folded(state)
     shutil.rmtree(state / "snapshots")
     assert recovered(state)[0].flows == whole.flows
-    again = Replay()
-    assert [*replay(state, again)] == []
+    assert [*replay(state, Replay())] == [one for one in before if one.seq > journal.begins]
 
 
 def test_what_one_reads_while_it_goes_is_said_to_be_gone_and_not_damaged(state: Path) -> None:

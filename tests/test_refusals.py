@@ -1,6 +1,6 @@
 """What a provider's refusals look like on the real server: who refused, why, and when it may be asked again."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -85,6 +85,21 @@ async def test_what_is_not_tried_again_ends_the_turn(real_world: RealWorld, stat
         Refusal("limited", "quota", timedelta(minutes=10)),
     ),
     ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": "odd"}, Refusal("limited", "q")),
+    ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": {
+        "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-22T07:10:00Z",
+        "anthropic-ratelimit-tokens-remaining": "9", "anthropic-ratelimit-tokens-reset": "2026-11-23T07:10:00Z",
+    }}, Refusal("limited", "q", until=datetime(2026, 11, 22, 7, 10, tzinfo=UTC))),
+    ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": {
+        "anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": "1900000000",
+        "anthropic-ratelimit-unified-7d-status": "allowed", "anthropic-ratelimit-unified-7d-reset": "1900500000",
+        "retry-after": "60",
+    }}, Refusal("limited", "q", timedelta(minutes=1), until=datetime.fromtimestamp(1_900_000_000, UTC))),
+    ("APIError", {"message": "q", "statusCode": 429, "responseHeaders": {
+        "x-codex-primary-used-percent": "100", "x-codex-primary-reset-at": "1900000000",
+        "x-codex-secondary-used-percent": "40", "x-codex-secondary-reset-at": "1900500000",
+    }}, Refusal("limited", "q", until=datetime.fromtimestamp(1_900_000_000, UTC))),
+    ("APIError", {"message": "q", "statusCode": 503, "responseHeaders": {"retry-after-ms": "1500", "x-reset": "?"}},
+     Refusal("down", "q", timedelta(seconds=1.5))),
 ])  # fmt: skip
 def test_an_error_is_a_refusal_or_none(name: str, data: dict[str, Any], refusal: Refusal | None) -> None:
     assert of_error(Failure(name=name, data=data)) == refusal

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -246,6 +247,24 @@ def test_an_extraction_costs_but_is_not_who_answered() -> None:
     assert tally is not None
     record = tally.record
     assert (record.provider, record.model, record.session, record.tokens) == ("acme", "large", "ses_1", 907)
+
+
+def test_a_run_tells_when_its_agent_and_a_person_wrote_last_whatever_an_extraction_writes() -> None:
+    tally, minute = None, timedelta(minutes=1)
+    for entry in (entry for batch in story() for entry in batch if getattr(entry.body, "run", "") == RUN):
+        tally = tell(tally, entry)
+    assert tally is not None
+    assert tally.record.last_agent_message_at == T0 + 7 * minute
+    assert tally.record.last_human_message_at == T0 + 8 * minute
+    running = replace(tally, record=tally.record.model_copy(update={"ended_at": None}), extracting=False)
+    seen = TurnSeen("demo-1", RUN, 2, "m", 1, "running", "i", agent_message_at=T0 + 9 * minute)
+    later = tell(running, Entry(998, T0, seen))
+    extracted = tell(replace(running, extracting=True), Entry(998, T0, seen))
+    assert later is not None
+    assert extracted is not None
+    assert later.record.last_agent_message_at == T0 + 9 * minute
+    assert later.record.last_human_message_at == T0 + 8 * minute, "another prompt has nobody behind it"
+    assert extracted.record.last_agent_message_at == T0 + 7 * minute
 
 
 # --- drawn again --------------------------------------------------------------------------------------------------

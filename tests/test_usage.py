@@ -35,7 +35,12 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> World:
     def answer(world: World, asked: Prompted) -> Play:
         again = asked.key.endswith("t-2/implement.1.1") and not world.told["repeated"]
         world.told["repeated"] += again
-        return Play(said("implement", **({"result": "partial"} if again else {})), delay=20.0, tokens=100, cost=0.001)
+        return Play(
+            said("implement", **({"result": "partial", "next_action": "repeat_phase"} if again else {})),
+            delay=20.0,
+            tokens=100,
+            cost=0.001,
+        )
 
     async def scenario() -> World:
         world = World(folder, policies=text, issues=1)

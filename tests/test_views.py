@@ -147,7 +147,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}
-        | {"workspace": None, "trees": {"kept": 0, "next": None}, "journal": None},
+        | {"workspace": None, "trees": {"kept": 0, "next": None}, "journal": None, "quotas": []},
         "issues": [],
     }
 
@@ -159,6 +159,28 @@ def test_status_says_how_many_trees_are_kept_and_when_the_next_goes() -> None:
     ]
     assert "is to go now" in standing.trees(seen, T0 + timedelta(days=4))[0]
     assert standing.trees({"daemon": {}}, T0) == []
+
+
+@pytest.mark.promise("U5")
+def test_status_says_how_much_of_a_quota_is_used_and_until_when(told: Path) -> None:
+    with contextlib.closing(open_read_only(told)) as database:
+        seen = standing.status(database, STOPPED)
+    (quota,) = seen["daemon"]["quotas"]
+    assert (quota["runner"], quota["provider"], quota["login"]) == ("opencode", "acme", "ACME_TOKEN")
+    assert (quota["status"], quota["window"]) == ("allowed_warning", "five_hour")
+    assert datetime.fromisoformat(quota["resets"]) == T0 + timedelta(hours=5)
+    assert [(one["name"], one["used"], one["status"]) for one in quota["windows"]] == [
+        ("five_hour", 0.93, "allowed_warning"), ("seven_day", 0.4, None),
+    ]  # fmt: skip
+    five, seven = (local(one["resets"]) for one in quota["windows"])
+    assert standing.quotas(seen, T0) == [
+        f"quota of acme on the agent server: 93% of five_hour used (nearly all) until {five}; "
+        f"40% of seven_day used until {seven}"
+    ]
+    assert standing.quotas(seen, T0 + timedelta(hours=6)) == [
+        f"quota of acme on the agent server: 40% of seven_day used until {seven}"
+    ]
+    assert standing.quotas(seen, T0 + timedelta(days=4)) == []
 
 
 def test_status_says_on_top_who_paused_and_until_when(told: Path) -> None:
@@ -319,6 +341,7 @@ def test_a_run_is_told_with_its_agent_the_others_and_its_prompts(told: Path) -> 
     assert seen["prompts"][0]["text"] == f"text of {seen['prompts'][0]['blob']}"
     names = [name for name, _ in attempts.lines(seen)]
     assert {"run", "state", "agent", "chosen", "not chosen", "prompt 1", "session", "planned", "trace"} <= set(names)
+    assert {"agent wrote", "person wrote"} <= set(names)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0, "0s"), (59, "59s"), (61, "1m"), (7300, "2h"), (200000, "2d")])

@@ -16,7 +16,7 @@ from ashep.config.explain import NOT_YET, extras_of
 from ashep.config.starter import FILES as STARTERS
 from ashep.config.starter import starter
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.language import Bytes, format_duration, parse_dotted, parse_tracker
+from ashep.core.policy.language import Bytes, file_keys, format_duration, parse_dotted, parse_tracker
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 from ashep.core.policy.ui import parse_origin
@@ -119,7 +119,7 @@ def page() -> str:
 def _models(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
     """Walk the models of a file, with the key that each is the value of."""
     yield path, model
-    for name, field in model.model_fields.items():
+    for name, field in file_keys(model).items():
         for below, suffix in _below(field.annotation):
             yield from _models(below, f"{path}.{name}{suffix}".removeprefix("."))
     if (extra := extras_of(model)) is not None:
@@ -141,7 +141,7 @@ def _below(annotation: Any, suffix: str = "") -> Iterator[tuple[type[BaseModel],
 
 def _section(title: str, model: type[BaseModel]) -> str:
     heading = f"\n### `{title}`\n\n{_line(model.__doc__ or '')}\n" if title else "\n"
-    rows = [_row(name, field) for name, field in model.model_fields.items()]
+    rows = [_row(name, field) for name, field in file_keys(model).items()]
     return "\n".join([heading, "| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
 
 

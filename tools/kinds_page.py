@@ -38,6 +38,8 @@ WORDS = {
     "waits": "that an agent waits for its provider is known while it waits",
     "words": "the provider's words are known while it waits",
     "serves": "one server has all turns, is watched, and is begun anew when it is too large",
+    "cut": "an answer that a limit on its length cut off is known as that, and gone on with",
+    "times": "when the agent wrote last is known",
     "unlists": "a request that its server fails to list is found in another way",
 }
 """What the suite knows, in the words of the page."""

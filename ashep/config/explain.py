@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
 from ashep.config.nodes import Node, Problem, shorten
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.language import file_keys, format_duration
 from ashep.core.policy.settings import ADDRESS, PLACE
 
 NOT_YET: dict[str, tuple[str, ...]] = {
@@ -136,7 +136,7 @@ def _meant(model: type[BaseModel], path: KeyPath) -> str:
     owner = model_at(model, path[:-2])
     if owner is None or extras_of(owner) is None:
         return ""
-    near = difflib.get_close_matches(str(path[-2]), owner.model_fields)
+    near = difflib.get_close_matches(str(path[-2]), file_keys(owner))
     return f" (or did you mean {near[0]}?)" if near else ""
 
 
@@ -144,7 +144,7 @@ def _unknown_key(model: type[BaseModel], path: KeyPath) -> tuple[str, str]:
     owner, name = model_at(model, path[:-1]), str(path[-1])
     if owner is not None and name in NOT_YET.get(owner.__name__, ()):
         return "not-yet-supported", "not yet supported by this version; remove it"
-    known = owner.model_fields if owner is not None else ()
+    known = file_keys(owner) if owner is not None else ()
     return "unknown-key", f"unknown key{nearest(name, known)}"
 
 
@@ -215,7 +215,7 @@ def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
     here: object = model
     for part in path:
         if isinstance(here, type) and issubclass(here, BaseModel):
-            field = here.model_fields.get(str(part))
+            field = file_keys(here).get(str(part))
             here = field.annotation if field is not None else extras_of(here)
         else:
             here = _item_type(here)

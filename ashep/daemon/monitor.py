@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 
 from ashep.core.facts import outcome, requests, runs
 from ashep.core.facts.resources import RunnerSeen, ServerEnded, ServerFailed
+from ashep.core.facts.runs import Quota, Refusal
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.settings import Settings
@@ -28,6 +30,7 @@ from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
 from ashep.daemon.failures import server_lost
+from ashep.daemon.reset_times import find_reset
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted, SessionUnavailable
 from ashep.ports.clock import Clock
@@ -49,6 +52,13 @@ SERVER_STOP = 1.5
 
 PEOPLE_EVERY = 10.0
 """Seconds between full reads of a session that is busy: a person may have written in it."""
+
+
+class TurnRead(NamedTuple):
+    """What a read of a session shows."""
+
+    seen: runs.TurnSeen
+    quota: Quota | None
 
 
 class Monitor:
@@ -301,20 +311,27 @@ class Monitor:
         """Read a session; whether its turn may go on."""
         self._read_at[run.id] = self._clock.monotonic()
         try:
-            seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
-            if seen is not None and seen.state == "finished" and run.session in self._signed:
+            read = await self._read_turn(flow, as_of)
+            if read is not None and read.seen.state == "finished" and run.session in self._signed:
                 self._signed.discard(run.session)  # somebody may have written since: nobody looks after the end
-                seen = await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of)
+                read = await self._read_turn(flow, as_of)
         except (RunnerRefused, SessionUnavailable) as error:  # that is about this session, and keeps no other waiting
             why, away = str(error), isinstance(error, SessionUnavailable)
             self._shepherd.tell(lambda world: observe.turn_refused(world, flow.issue.id, run.id, why, as_of, away=away))
             return True
-        if seen is None:
+        if read is None:
             return False
-        self._shepherd.tell(partial(observe.turn_read, seen=seen))
+        seen, quota = read
+        self._shepherd.tell(
+            lambda world: [*observe.quota_read(world, seen.issue, seen.run, quota), *observe.turn_read(world, seen)]
+        )
         if seen.state == "finished":
             self._read_at.pop(run.id, None)
         return seen.state != "finished"
+
+    async def _read_turn(self, flow: Flow, as_of: int) -> TurnRead | None:
+        now = self._shepherd.now()
+        return await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of, now)
 
     # --- people -------------------------------------------------------------------------------------------------
 
@@ -356,7 +373,9 @@ def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:
     return frozenset(run.session for _, run in live if run.session is not None)
 
 
-async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int) -> runs.TurnSeen | None:
+async def read_turn(
+    runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int, now: datetime
+) -> TurnRead | None:
     """Read what became of the present prompt of a flow's run, and its signs of life where those are in doubt.
 
     None: no prompt of it is out. Raises `RunnerError`, and what the blobs raise.
@@ -368,8 +387,19 @@ async def read_turn(runner: Runner, blobs: Blobs, world: World, flow: Flow, as_o
     ours = frozenset((*flow.messages, *run.prompt.before)) - {message}
     life = await runner.life(run.session) if run.watch.doubted else None
     turn = await runner.turn(run.session, message, ours)
+    turn = replace(turn, refused=_with_reset(turn, now))
     text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
-    return replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life)
+    return TurnRead(replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life), turn.quota)
+
+
+def _with_reset(turn: Turn, now: datetime) -> Refusal | None:
+    """Return the turn's refusal with the time that its provider names: as a quota that is used up, or in its words."""
+    refused, quota = turn.refused, turn.quota
+    if refused is None or refused.until is not None or refused.kind == "unauthorized":
+        return refused
+    if refused.kind == "limited" and quota is not None and quota.status == "rejected" and quota.resets is not None:
+        return replace(refused, until=quota.resets)
+    return replace(refused, until=find_reset(refused.why, turn.agent_message_at or now))
 
 
 def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> list[Fact]:
@@ -411,4 +441,7 @@ def _seen(issue: str, run: Run, message: str, as_of: int, turn: Turn, text: str 
         refused=turn.refused,
         starting=turn.starting,
         not_started=turn.not_started[:1000],
+        ending=outcome.read_ending(turn.text, cut=turn.cut) if turn.state == "finished" and not turn.error else None,
+        agent_message_at=turn.agent_message_at,
+        human_message_at=turn.human_message_at,
     )

@@ -89,6 +89,10 @@ class Reply:
     """Seconds between pieces of the text; 0 sends it as one."""
     drop: bool = False
     """Break off in the middle of the stream."""
+    cut: bool = False
+    """Say that the answer has reached its greatest length."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More headers of the answer: what is left of a quota, say."""
     tokens: tuple[int, int] | None = None
     """What it claims to have used, in and out; by default a guess from the lengths."""
 
@@ -336,9 +340,11 @@ class ModelServer:
         self._note(ask, reply)
         await self._pause(float("inf") if reply.hang else reply.delay)
         if reply.status != 200:
-            headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
+            after = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
+            headers = {**reply.headers, **after}
             return JSONResponse(wire.error(reply.status, reply.text), status_code=reply.status, headers=headers)
-        return StreamingResponse(self._stream(wire, ask, reply), media_type="text/event-stream")
+        stream = self._stream(wire, ask, reply)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=dict(reply.headers))
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until the server closes."""
@@ -362,7 +368,7 @@ class ModelServer:
             yield wire.call(f"call_{len(self.asks)}_{index}", call.tool, call.arguments)
         if reply.drop:
             raise ConnectionResetError("the script breaks off here")
-        yield wire.end(tokens, calls=bool(reply.calls))
+        yield wire.end(tokens, calls=bool(reply.calls), cut=reply.cut)
 
 
 async def _count(request: Request) -> Response:

@@ -35,8 +35,8 @@ class Wire(Protocol):
         """Call a tool; `name` is the call's."""
         ...
 
-    def end(self, tokens: tuple[int, int], *, calls: bool) -> bytes:
-        """End the answer."""
+    def end(self, tokens: tuple[int, int], *, calls: bool, cut: bool = False) -> bytes:
+        """End the answer; `cut`: at its greatest length."""
         ...
 
     def error(self, status: int, message: str) -> Json:
@@ -77,10 +77,11 @@ class Chat:
         call = {"index": self._calls - 1, "id": name, "type": "function", "function": function}
         return self._chunk({"tool_calls": [call]})
 
-    def end(self, tokens: tuple[int, int], *, calls: bool) -> bytes:
+    def end(self, tokens: tuple[int, int], *, calls: bool, cut: bool = False) -> bytes:
         """The reason, the usage, and the mark of the end."""
         usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
-        return self._chunk({}, finish="tool_calls" if calls else "stop", usage=usage) + b"data: [DONE]\n\n"
+        finish = "length" if cut else "tool_calls" if calls else "stop"
+        return self._chunk({}, finish=finish, usage=usage) + b"data: [DONE]\n\n"
 
     def error(self, status: int, message: str) -> Json:
         """An error by its message alone."""
@@ -150,9 +151,10 @@ class Messages:
         self._open = True
         return ended + begun + said + self._close()
 
-    def end(self, tokens: tuple[int, int], *, calls: bool) -> bytes:
+    def end(self, tokens: tuple[int, int], *, calls: bool, cut: bool = False) -> bytes:
         """The reason, the usage, and the mark of the end."""
-        delta = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
+        reason = "max_tokens" if cut else "tool_use" if calls else "end_turn"
+        delta = {"stop_reason": reason, "stop_sequence": None}
         usage = {"input_tokens": tokens[0], "output_tokens": tokens[1]}
         return self._close() + _event("message_delta", delta=delta, usage=usage) + _event("message_stop")
 

@@ -17,7 +17,7 @@ import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -288,9 +288,11 @@ def _is(answer: object, expected: Any) -> bool:
 
 
 def _without(answer: Any, redact: Callable[[str], str]) -> Any:
-    """Take secrets out of an answer; what holds none stays the object that it is."""
+    """Take secrets out of an answer, and take a time without a zone as UTC; what has neither stays what it is."""
     if isinstance(answer, str):
         return redact(answer)
+    if isinstance(answer, datetime) and answer.tzinfo is None:
+        return answer.replace(tzinfo=UTC)
     if isinstance(answer, tuple | frozenset):
         items = typing.cast("tuple[object, ...]", answer)
         clean = [_without(item, redact) for item in items]

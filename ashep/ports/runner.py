@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from ashep.core.facts.requests import Request, Verdict
-from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.facts.runs import Life, Model, Quota, Refusal
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
 
@@ -102,6 +103,14 @@ class Turn:
     end, and says so with `not_started`."""
     not_started: str = ""
     """Missing or stored, and that process could not start: no turn began, and none will."""
+    cut: bool = False
+    """A limit cut off its last answer: on the length of an answer, or on the steps of a turn. That is no error."""
+    quota: Quota | None = None
+    """How much of its quota the login has used, where the session shows that."""
+    agent_message_at: datetime | None = None
+    """When the agent wrote last in this turn; None: nobody knows."""
+    human_message_at: datetime | None = None
+    """When a person wrote last, of the messages in `people`; None: nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.trees import Changes
 from ashep.prompt.fences import Foreign, tidy
 
-Kind = Literal["task", "recover", "extract", "resume", "diagnose"]
+Kind = Literal["task", "recover", "extract", "resume", "diagnose", "continue"]
 _T = TypeVar("_T")
 
 ROLES = ("plan", "implement", "review", "arbitrate", "test", "debug", "doc", "analyze", "extract")
@@ -128,7 +128,7 @@ class Brief:
     story: StoryBrief | None = None
     """Its roles tell each other by the story's file, and are not shown what others reported."""
     wrong: str | None = None
-    """What was wrong with the outcome (for recover and extract), or what was seen of the turn (for diagnose)."""
+    """What was wrong with the outcome (recover, extract), or how the turn ended or stalled (continue, diagnose)."""
     transcript: str | None = None
     """The end of the session's text (for extract and diagnose)."""
 

@@ -16,7 +16,7 @@ from ashep.prompt.bounded import ENDING, LONGEST, Language, explained
 from ashep.prompt.brief import Brief, Kind, view
 from ashep.prompt.fences import Fences, on_lines
 
-KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose")
+KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose", "continue")
 """Each has a template of its own; a phase of such a name has none."""
 
 TOLD: tuple[Kind, ...] = ("task", "resume")

@@ -299,6 +299,8 @@ class _Scene:
         assert phase is not None, "the policy stays as it is"
         if run.prompt.kind in ("recover", "extract"):  # of a run that was to come to no outcome
             done = play(NO_OUTCOME, phase, DIAGNOSIS_TAKES, run.timeout)
+        elif run.prompt.kind == "continue":  # of one that was to be partial
+            done = play("partial", phase, timedelta(seconds=1), run.timeout)
         else:
             kind: Kind = "diagnosis" if run.prompt.kind == "diagnose" else "run"
             point = Point(issue, phase, kind, run.timeout, run.visit, run.attempt, run.agent)
@@ -346,9 +348,10 @@ class _Scene:
     async def _read(self, issue: str) -> None:
         self._reading.discard(issue)
         world = self.shepherd.world
-        seen = await monitor.read_turn(self.runner, self.journal.blobs, world, world.flows[issue], world.seq)
-        if seen is not None:
-            self.shepherd.tell(lambda world: turn_read(world, seen))
+        now = self.clock.now()
+        read = await monitor.read_turn(self.runner, self.journal.blobs, world, world.flows[issue], world.seq, now)
+        if read is not None:
+            self.shepherd.tell(lambda world: turn_read(world, read.seen))
 
     # --- people -----------------------------------------------------------------------------------------------------
 

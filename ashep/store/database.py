@@ -42,6 +42,7 @@ from ashep.store.tables import (
     marks_json,
     notices_json,
     outages_json,
+    quotas_json,
     run_row,
     runners_json,
 )
@@ -266,7 +267,7 @@ class Store:
         values["budgets"], values["providers"] = marks_json(world), outages_json(world)
         values["notices"], values["server"] = notices_json(world), runners_json(world)
         values["begins"], values["limits"] = self._begins, limits_json(world)
-        values["edit"], values["workspace"] = edit_json(world), mode(world)
+        values["edit"], values["workspace"], values["quotas"] = edit_json(world), mode(world), quotas_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Table
@@ -19,7 +20,7 @@ from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
 from ashep.store.rows import Row, as_json
 
-FORM = 6
+FORM = 7
 """The version of the tables."""
 
 
@@ -60,6 +61,8 @@ class Runs(SQLModel, table=True):
     planned_at: str
     started_at: str | None
     ended_at: str | None
+    last_agent_message_at: str | None
+    last_human_message_at: str | None
     session: str | None
     result: str | None
     verdict: str | None
@@ -112,7 +115,7 @@ def run_row(record: RunRecord, ended: int | None) -> Row:
     """Make the row of a run; `ended` is the sequence number of its end."""
     names = {*Runs.model_fields} - {"result", "verdict", "summary", "ended", "body"}
     row = record.model_dump(include=names)
-    for name in ("planned_at", "started_at", "ended_at"):
+    for name in (name for name in names if name.endswith("_at")):
         row[name] = format_time(row[name]) if row[name] else None
     said = {name: getattr(record.outcome, name, None) for name in ("result", "verdict", "summary")}
     return row | said | {"ended": ended, "body": record.model_dump_json()}
@@ -206,6 +209,21 @@ def outages_json(world: World) -> str:
                 "waiting": waiting[one.provider],
             }
             for one in world.outages
+        ]
+    )  # fmt: skip
+
+
+def quotas_json(world: World) -> str:
+    """Give how much of its quota each login has used, as its provider said last."""
+    return as_json(
+        [
+            {
+                "runner": known.runner, "provider": known.quota.provider, "login": known.quota.login,
+                "status": known.quota.status, "window": known.quota.window, "seen": format_time(known.at),
+                "resets": format_time(known.quota.resets) if known.quota.resets else None,
+                "windows": [asdict(window) | {"resets": format_time(window.resets)} for window in known.quota.windows],
+            }
+            for known in world.quotas
         ]
     )  # fmt: skip
 

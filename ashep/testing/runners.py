@@ -61,6 +61,9 @@ async def test_a_turn_goes_from_missing_to_finished(world: RunnerWorld) -> None:
     if "counts" in world.can:
         assert turn.tokens > 0
         assert turn.cost > 0
+    if "times" in world.can:
+        assert turn.agent_message_at is not None
+        assert turn.human_message_at is None
     assert taken_by == turn.instance
     if "serves" in world.can:
         assert turn.instance == (await world.runner.catalog()).instance
@@ -164,6 +167,10 @@ async def test_a_persons_message_ends_our_turn(world: RunnerWorld) -> None:
     await anyio.sleep(1)
     turn = await settled(world, session, sent.message_id)
     assert (turn.text, turn.people) == ("OURS", (person,))
+    if "times" in world.can:
+        assert turn.human_message_at is not None
+        assert turn.agent_message_at is not None
+        assert turn.agent_message_at <= turn.human_message_at
 
 
 async def test_a_message_that_waited_for_the_end_of_our_turn_stands_behind_its_outcome(world: RunnerWorld) -> None:
@@ -240,6 +247,13 @@ async def test_a_providers_error_ends_the_turn(world: RunnerWorld) -> None:
     assert turn.error.startswith("APIError: ")
     assert turn.refused == Refusal("unauthorized", "no")
     assert (turn.text, world.seen(word)) == ("", 1)
+
+
+async def test_an_answer_that_a_limit_cuts_off_is_no_error(world: RunnerWorld) -> None:
+    needs(world, "cut")
+    session, _, sent = await begun(world, Act(does="cut"))
+    turn = await settled(world, session, sent.message_id)
+    assert (turn.cut, turn.error, turn.refused) == (True, None, None)
 
 
 async def test_while_the_provider_lets_it_wait_the_turn_runs_and_says_why(world: RunnerWorld) -> None:

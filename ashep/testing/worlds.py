@@ -128,12 +128,15 @@ class Act:
     """What an agent does with a prompt."""
 
     text: str = "END"
-    does: Literal["answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works"] = "answers"
+    does: Literal["answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works", "cut"] = (
+        "answers"
+    )
     """hangs: until aborted · waits: the provider lets it wait 1 s, because of `slow down` · asks: for leave to `read` a
     file `secret.env` first · fetches: for leave to `webfetch` the address `FETCHED` first, in a way that the server
     cannot list if there is one (in a session whose rules ask about it) · questions: asks `Which one?` first, twice,
     with the options `first` and `second` · fails: the provider refuses its credentials, and says `no` · drips: writes a
-    word each 0.3 s for 3 s · works: uses the tool bash for 3 s, which shows nothing."""
+    word each 0.3 s for 3 s · works: uses the tool bash for 3 s, which shows nothing · cut: answers, and a limit on the
+    length of answers cuts that off."""
     delay: float = 0.0
 
 
@@ -157,7 +160,8 @@ class RunnerWorld(Protocol):
 
         And more: `counts` (tokens and cost), `people` (somebody writes in a session), `dies` (`kill` works), `serves`
         (one server runs all turns, and its life is theirs: without it each turn has one of its own), `words` (what a
-        provider says is told while a turn waits for it), `unlists` (one odd request, and its server lists none).
+        provider says is told while a turn waits for it), `unlists` (one odd request, and its server lists none),
+        `times` (it tells when the agent and people wrote).
         """
         ...
 

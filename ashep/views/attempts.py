@@ -195,6 +195,8 @@ def lines(told: Data) -> list[tuple[str, str]]:
         ("planned", local(run["planned_at"])),
         ("started", run["started_at"] and local(run["started_at"])),
         ("ended", run["ended_at"] and local(run["ended_at"])),
+        ("agent wrote", run["last_agent_message_at"] and local(run["last_agent_message_at"])),
+        ("person wrote", run["last_human_message_at"] and local(run["last_human_message_at"])),
         ("session", run["session"]),
         *((f"prompt {prompt['n']}", prompt["file"]) for prompt in told["prompts"]),
         *((f"answer {turn['n']}", turn["answer"]) for turn in told["turns"]),

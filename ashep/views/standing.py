@@ -104,6 +104,7 @@ def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) 
         "workspace": _meta(running, "workspace"),
         "edit": refused and refused | {"problems": [hide(one) for one in refused["problems"]]},
         "providers": [one | {"why": hide(one["why"])} for one in of_daemon(database, "providers") or ()],
+        "quotas": of_daemon(database, "quotas") or [],
         "journal": kept_since(database),
         "trees": {"kept": trees["kept"], "next": trees["next"]},
     }
@@ -130,7 +131,8 @@ def of_daemon(database: Database | None, key: str) -> Any:
 
     `findings` of the last audit, by number · `server`: whether the agent server answers, and what is to become of it ·
     `edit`: the last one of the user's files that cannot be used · `pauses` · `budgets`: limits that were passed and
-    still count · `notices`: targets that were not told something · `providers` that take nothing.
+    still count · `notices`: targets that were not told something · `providers` that take nothing ·
+    `quotas`: how much of them logins have used.
     """
     known = _meta(database, key)
     return None if known is None else json.loads(known)
@@ -332,6 +334,24 @@ def outages(seen: Data, now: datetime) -> list[str]:
         waiting = f"{one['waiting']} issue{' waits' if one['waiting'] == 1 else 's wait'}"
         what = _OUTAGES[one["state"]] + until + tried
         lines.append(f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})")
+    return lines
+
+
+_NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}
+
+
+def quotas(seen: Data, now: datetime) -> list[str]:
+    """Say of each login how much of its quota is used, and when each window begins again."""
+    lines: list[str] = []
+    for quota in seen["daemon"].get("quotas", ()):
+        windows = [
+            f"{window['used']:.0%} of {window['name']} used{_NEAR.get(window['status'], '')} until"
+            f" {local(window['resets'])}"
+            for window in quota["windows"]
+            if _ahead(window["resets"], now)
+        ]
+        if windows:
+            lines.append(f"quota of {quota['provider']} on {spoken(quota['runner'])}: {'; '.join(windows)}")
     return lines
 
 

@@ -101,6 +101,8 @@ def _planned(_: Telling, body: Data) -> Said:
 
 
 def _rejected(_: Telling, body: Data) -> Said:
+    if body["then"] == "continue":
+        return "the turn ended before its work: the agent is asked to go on in the same session", body["why"]
     then = "asked once more in the same session" if body["then"] == "recover" else f"{body['extractor']} is to read it"
     return f"the answer held no valid outcome: {then}", body["why"]
 
@@ -348,6 +350,7 @@ SILENT = frozenset(
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
+        "QuotaSeen",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
         # commands: their answers tell; those without one stand in the last line

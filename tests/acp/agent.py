@@ -97,6 +97,19 @@ def play(session: str, text: str) -> str:
     keep(session, "user", text)
     if "SLOW" in words:
         time.sleep(2)
+    if "QUOTA" in words:
+        windows = {"five_hour": {"utilization": 0.93, "resetsAt": 1_900_000_000, "status": "allowed_warning"}}
+        info = {
+            "status": "rejected",
+            "rateLimitType": "seven_day",
+            "resetsAt": 1_900_086_400,
+            "unifiedWindows": windows,
+        }
+        update(session, "usage_update", used=10, size=100, _meta={"_claude/rateLimit": info})
+        update(session, "usage_update", used=10, size=100, _meta={"_claude/rateLimit": {"x": "y" * 20_000}})
+        raise RuntimeError("You've hit your weekly limit · resets 3am (Europe/Berlin)")
+    if "CUT" in words:
+        return "max_tokens"
     if "ASKS" in words:
         path = str(here / "secret.env")
         leave(session, "read", "read", {"filePath": path}, path)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -20,7 +20,7 @@ from ashep.adapters.processes import Mark, holders_of
 from ashep.adapters.sandboxes import occupants
 from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
-from ashep.core.facts.runs import Model
+from ashep.core.facts.runs import Model, Quota, QuotaWindow
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.settings import AgentPaths, AgentsSettings
 from ashep.errors import RunnerRefused, RunnerUnavailable
@@ -388,3 +388,21 @@ async def test_what_is_not_there_is_said(place: Place, monkeypatch: pytest.Monke
     unknown = Prompt(prompt.session, "msg_3", "prt_3", "hello", agent="nobody", model=Model("no", "model"))
     await place.runner.send(unknown)
     assert str((await place.reached(unknown)).error).startswith("ModeUnknown: ")
+
+
+@pytest.mark.promise("U5")
+async def test_a_quota_is_read_as_the_adapter_of_claude_code_hands_it_on(place: Place) -> None:
+    turn = await place.reached(await place.begin("QUOTA"))
+    week, resets = datetime.fromtimestamp(1_900_086_400, UTC), datetime.fromtimestamp(1_900_000_000, UTC)
+    window = QuotaWindow("five_hour", 0.93, resets, "allowed_warning")
+    assert turn.quota == Quota("scripted", "", "rejected", "seven_day", week, (window,))
+    assert turn.refused is not None
+    assert (turn.refused.kind, "resets 3am" in turn.refused.why) == ("limited", True)
+
+
+async def test_a_turn_that_a_limit_ended_is_cut_off_and_no_error(place: Place) -> None:
+    turn = await place.reached(await place.begin("CUT"))
+    assert (turn.cut, turn.error) == (True, None)
+    turn = await place.reached(await place.begin("well"))
+    assert (turn.cut, turn.text) == (False, "END of default")
+    assert turn.agent_message_at is not None

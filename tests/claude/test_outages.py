@@ -1,8 +1,13 @@
 """A model server that misbehaves: what a turn says of it, at once and at its end (facts/claude-code.md 32-34)."""
 
+from datetime import datetime, timedelta
+
 import anyio
 import pytest
 
+from ashep.adapters.clock import RealClock
+from ashep.core.facts.runs import Allowance, Quota, QuotaWindow, Refusal
+from ashep.daemon.reset_times import find_reset
 from ashep.demo.model import Reply
 from ashep.testing.worlds import Act, begun, settled
 from tests.conformance.claudes import ClaudeWorld
@@ -41,6 +46,45 @@ async def test_what_the_model_refuses_is_told(
     assert (turn.refused.kind if turn.refused else None) == kind
     assert told == ({kind} if kind else set()), "it is told while the turn goes on, too"
     assert len(world.model.asks) <= 6
+
+
+def of_quota(status: str, five_hours: float, resets: datetime, weekly: datetime) -> dict[str, str]:
+    """The headers by which the provider tells a subscription what is left."""
+    told = {
+        "status": status, "reset": int(resets.timestamp()), "representative-claim": "five_hour",
+        "5h-status": status, "5h-utilization": five_hours, "5h-reset": int(resets.timestamp()),
+        "7d-status": "allowed", "7d-utilization": 0.41, "7d-reset": int(weekly.timestamp()),
+    }  # fmt: skip
+    return {f"anthropic-ratelimit-unified-{name}": str(value) for name, value in told.items()}
+
+
+@pytest.mark.promise("U5")
+async def test_a_subscription_shows_its_quota_and_when_it_begins_again(place: ClaudeWorld) -> None:
+    """facts/claude-code.md 87: both windows while it answers, and the time where it does not any more."""
+    resets = RealClock().now().replace(microsecond=0) + timedelta(hours=2)
+    weekly = resets + timedelta(days=3)
+    week = QuotaWindow("seven_day", 0.41, weekly, "allowed")
+    shown: list[tuple[Reply, Allowance, float]] = [
+        (Reply("well", headers=of_quota("allowed_warning", 0.93, resets, weekly)), "allowed_warning", 0.93),
+        (Reply("no", status=429, headers=of_quota("rejected", 1, resets, weekly)), "rejected", 1.0),
+    ]
+    refused: Refusal | None = None
+    async with place.model:
+        environ = {name: value for name, value in place.environ.items() if name != "ANTHROPIC_API_KEY"}
+        place._runner = place.another(environ=environ | {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-none"})
+        await place.runner.start()
+        for reply, status, used in shown:
+            place.model.script = lambda _, reply=reply: reply
+            session, _, sent = await begun(place, Act())
+            turn = await settled(place, session, sent.message_id)
+            windows = (QuotaWindow("five_hour", used, resets, status), week)
+            assert turn.quota == Quota("anthropic", "CLAUDE_CODE_OAUTH_TOKEN", status, "five_hour", resets, windows)
+            refused = turn.refused
+        await place.end()
+    assert refused is not None
+    assert refused.kind == "limited"
+    near = resets.replace(second=0)
+    assert find_reset(refused.why, near - timedelta(hours=2)) == near, "its words name the time, to the minute"
 
 
 async def test_pings_for_ever_are_silence(world: ClaudeWorld) -> None:

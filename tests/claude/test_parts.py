@@ -7,7 +7,7 @@ import re
 import subprocess
 import tracemalloc
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from ashep.adapters.claude import agents, asks, hook, process, settings, transcr
 from ashep.adapters.claude.lines import LONGEST, Lines, event_of
 from ashep.adapters.claude.output import Output
 from ashep.adapters.claude.store import Before, Process, Session, Store, session_id
+from ashep.adapters.quotas import read_quota, read_time
 from ashep.core.facts.requests import Asked
-from ashep.core.facts.runs import Refusal
+from ashep.core.facts.runs import Quota, QuotaWindow, Refusal
 from ashep.core.policy.permissions import expression, matches
 from ashep.redaction import Redaction
 
@@ -498,3 +499,44 @@ def test_a_process_that_nobody_has_reaped_has_no_session_open(tmp_path: Path) ->
     assert state == "Z"
     assert process.strangers(tmp_path, ["x"]) == {}
     ended.wait()
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def limits(**info: Any) -> dict[str, Any]:
+    return {"type": "rate_limit_event", "rate_limit_info": info, "uuid": "u"}
+
+
+def test_the_newest_quota_counts_and_what_is_odd_in_it_is_left_out(tmp_path: Path) -> None:
+    week = {"utilization": 0.5, "resetsAt": 1_900_000_000_000}
+    odd = {"five_hour": {"utilization": "much"}, "Seven Day": week, "seven_day": week, "x": {"utilization": -1}, "y": 1}
+    output = told(tmp_path, INIT, limits(status="allowed"), limits(status="allowed_warning", unifiedWindows=odd))
+    assert output.limits is not None
+    resets = datetime.fromtimestamp(1_900_000_000, UTC)
+    windows = (QuotaWindow("seven_day", 0.5, resets),)
+    assert read_quota(output.limits, "anthropic", "") == Quota("anthropic", "", "allowed_warning", windows=windows)
+    for nothing in ({}, {"status": "new"}, {"status": ["allowed"]}):
+        assert read_quota(nothing, "anthropic", "") is None
+    earlier = {"status": "rejected", "rateLimitType": "five_hour", "utilization": 1, "resetsAt": 1_900_000_000}
+    shown = read_quota(earlier, "anthropic", "")
+    assert shown is not None
+    assert shown.windows == (QuotaWindow("five_hour", 1.0, resets, "rejected"),)
+    paid = read_quota(earlier | {"isUsingOverage": True}, "anthropic", "")
+    assert paid is not None
+    assert paid.status == "allowed_warning", "the next request is taken"
+    many = {f"w{n}": week for n in range(1000)}
+    assert len((read_quota({"status": "allowed", "unifiedWindows": many}, "a", "") or shown).windows) == 10
+    for time in (True, 1e300, -5, "soon", None, float("nan")):
+        assert read_time(time) is None
+
+
+def test_a_turn_that_reached_its_greatest_length_is_cut_and_one_that_was_stopped_there_is_not(tmp_path: Path) -> None:
+    words = "API Error: Claude's response exceeded the 128000 output token maximum."
+    synthetic = says(words, error="max_output_tokens") | {"message": {"id": "m", "model": "<synthetic>", "content": []}}
+    end = ends(is_error=True, terminal_reason="api_error", result=words)
+    output = told(tmp_path, INIT, says("half", timestamp="2026-01-02T03:04:05.600Z"), synthetic, end)
+    assert (output.cut, output.failure(), output.refusal()) == (True, None, None)
+    assert output.agent_message_at == datetime(2026, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC), "the last that is the agent's"
+    assert told(tmp_path, INIT, ends(is_error=True, terminal_reason="max_turns", result="")).cut
+    assert not told(tmp_path, INIT, says("well", timestamp="soon"), ends()).cut

@@ -109,7 +109,7 @@ class ClaudeWorld:
             return Reply("drip " * 10, drip=0.3)
         if len(ask.results) < len(calls):
             return Reply(calls=(calls[len(ask.results)],))
-        return Reply(act.text, hang=act.does == "hangs", delay=act.delay)
+        return Reply(act.text, hang=act.does == "hangs", delay=act.delay, cut=act.does == "cut")
 
     def seen(self, text: str) -> int:
         return self.model.prompts_seen(text)

@@ -36,7 +36,13 @@ class SystemClock:
         await anyio.sleep(max(0.0, (when - self.now()).total_seconds()))
 
 
+CLAUDES = "Output token limit hit"
+"""How the prompt begins by which Claude Code goes on by itself, three times, where its answer was cut off."""
+
+
 def act_for(acts: Mapping[str, Act], prompt: str) -> Act:
+    if prompt.startswith(CLAUDES):
+        return Act(does="cut")
     return next((act for word, act in acts.items() if word in prompt), Act())
 
 
@@ -46,7 +52,7 @@ REFUSALS = {"waits": Refusal("limited", "slow down", timedelta(seconds=1)), "fai
 EVERYTHING = frozenset(
     {
         "answers", "hangs", "waits", "asks", "fetches", "questions", "fails", "drips", "works",
-        "counts", "people", "dies", "serves", "unlists", "words",
+        "counts", "people", "dies", "serves", "unlists", "words", "cut", "times",
     }
 )  # fmt: skip
 SCRIPTED = Model("scripted", "default")
@@ -70,7 +76,7 @@ class MemoryWorld:
             pulse=0.3 if act.does == "drips" else None if act.does == "works" else 1.0,
             tool="bash" if act.does == "works" else None, fate="hangs" if act.does == "hangs" else "ends",
             asks="permission" if act.does in ("asks", "fetches") else "question" if act.does == "questions" else None,
-            times=2 if act.does == "questions" else 1, refused=REFUSALS.get(act.does),
+            times=2 if act.does == "questions" else 1, refused=REFUSALS.get(act.does), cut=act.does == "cut",
             **({"tool_asked": "webfetch", "wants": FETCHED, "listed": False} if act.does == "fetches" else {}),
         )  # fmt: skip
 
@@ -172,7 +178,7 @@ class RealWorld:
             return Reply("drip " * 10, drip=0.3)
         if len(ask.results) < len(calls):
             return Reply(calls=(calls[len(ask.results)],))
-        return Reply(act.text, hang=act.does == "hangs", delay=act.delay)
+        return Reply(act.text, hang=act.does == "hangs", delay=act.delay, cut=act.does == "cut")
 
     def seen(self, text: str) -> int:
         return self.model.prompts_seen(text)

@@ -63,6 +63,7 @@ class Laws:
     failures: Counter[str] = field(default_factory=Counter)
     refused: set[str] = field(default_factory=set)
     """Runs whose turn a provider's refusal has ended."""
+    continued: Counter[str] = field(default_factory=Counter)
     succeeded: dict[str, str] = field(default_factory=dict)
     """The phase whose run has just succeeded, by issue."""
 
@@ -139,6 +140,10 @@ class Laws:
                 self.cycle_runs[issue] -= 1
             case facts_runs.TurnSeen(refused=refused, state="finished", run=run) if refused is not None:
                 self.refused.add(run)
+            case facts_runs.OutcomeRejected(issue=issue, run=run, then="continue"):
+                self.continued[run] += 1
+                bound = self._phase(world, issue, run.rpartition("/")[2].partition(".")[0])
+                assert bound is None or self.continued[run] <= bound.retry.continues, f"{run} goes on without a bound"
             case facts_runs.RunEnded(issue=issue, counts=False):
                 self.cycle_runs[issue] -= 1
             case facts_runs.RunEnded(issue=issue, run=run, state="succeeded"):

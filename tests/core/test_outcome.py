@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.core.facts.outcome import MAX_BLOCK, Outcome, last_block, read_outcome
+from ashep.core.facts.outcome import MAX_BLOCK, Outcome, last_block, read_ending, read_outcome
 
 GOOD: dict[str, Any] = {"result": "success", "summary": "done"}
 
@@ -123,3 +123,46 @@ def test_it_is_the_one_that_the_rule_in_one_pattern_finds(text: str) -> None:
 def test_any_text_is_read_without_failing(text: str) -> None:
     block = last_block(fenced(text))
     assert isinstance(read_outcome(block, ("pass",)), (str, Outcome))
+
+
+# --- endings that are no ends -------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("R11")
+@pytest.mark.parametrize("text", [
+    "The parser is half done; continuing now.",
+    "I fixed the first two tests. Now let me look at the third one:",
+    "All right.\n\nNext: the documentation.",
+    "I’ll run the test suite now.",
+    "That was step one. Moving on to step two",
+    "I am going to commit this, then update the docs.",
+    "Working on it…",
+    "Let me check the callers...",
+])  # fmt: skip
+def test_a_message_that_announces_more_work_is_no_end(text: str) -> None:
+    assert read_ending(text, cut=False) == "announced"
+
+
+@pytest.mark.parametrize("text", [
+    "I am done.",
+    "All tests pass. Let me know if anything is unclear.",
+    "Let me explain what I did. It works.",
+    "I will not continue without a decision.",
+    "Stopped: the database is missing.",
+    "It is done now.",
+    f"Continuing now.\n{fenced(json.dumps(GOOD))}",
+    f"{fenced('{')}\nI will stop here.",
+])  # fmt: skip
+def test_any_other_message_may_be_the_end(text: str) -> None:
+    assert read_ending(text, cut=False) is None
+
+
+def test_an_answer_that_was_cut_off_is_that_before_anything_else_and_an_empty_one_is_empty() -> None:
+    assert read_ending("", cut=True) == read_ending("continuing now", cut=True) == "cut"
+    assert read_ending(" \n\t", cut=False) == read_ending("", cut=False) == "empty"
+
+
+@pytest.mark.promise("G6")
+def test_a_message_without_end_is_looked_at_in_no_time() -> None:
+    for piece in ("let me ", "now\n", "... ", "a. ", "’", "``` json\n"):
+        assert read_ending(piece * 100_000, cut=False) in ("announced", None)

@@ -11,11 +11,11 @@ from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs, tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.records import Entry
-from ashep.core.facts.runs import Refusal
+from ashep.core.facts.runs import Allowance, Quota, QuotaWindow, Refusal
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Phase
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.reconcile.observe import turn_read
+from ashep.core.reconcile.observe import quota_read, turn_read
 from ashep.core.state.world import World
 from tests.core.given import CRITIC, JUDGE, ME, T0, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
@@ -332,3 +332,104 @@ def test_what_is_asked_beside_a_run_goes_to_no_provider_that_takes_nothing() -> 
     book >> book.turn("finished", block="nonsense", provider="other")
     book.answered() >> book.turn("finished", block="nonsense", provider="other")
     book << like(runs.RunEnded, state="failed", error="no_outcome")
+
+
+# --- times that are named -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("U1")
+def test_a_time_that_a_provider_names_is_the_time_however_soon_it_would_be_asked_again() -> None:
+    book = working()
+    until = book.now + timedelta(hours=3, minutes=7)
+    named = Refusal("limited", "resets 11:09pm (UTC)", timedelta(seconds=2), until=until)
+    book >> refused(book, named) << like(resources.ProviderRefused, until=until)
+    book << like(runs.RunEnded, state="aborted", abort=True, counts=False) << ...
+    book.answered() >> book.later(0) << HELD
+    book.answered()
+    assert account(book.world, "t-1").due == until
+    assert book.later(3 * 3600 + 419) == []
+    book >> book.later(1) << runs.RunPlanned
+
+
+def test_a_turn_that_ended_with_a_named_time_is_not_asked_again_before() -> None:
+    book = working()
+    until = book.now + timedelta(days=3)
+    for row in (1, 2):
+        book >> refused(book, Refusal("limited", "resets Oct 5, 3pm", until=until), state="finished")
+        book << like(resources.ProviderRefused, until=until, refusals=row) << ...
+        book.answered() >> book.later(0)
+        book.answered() >> book.later((until - book.now).total_seconds())
+        book.answered()
+        until = book.now + timedelta(hours=1)
+
+
+def test_a_named_time_that_is_over_is_none() -> None:
+    book = working()
+    named = Refusal("limited", "resets 3am", until=book.now - timedelta(seconds=30))
+    (
+        book
+        >> refused(book, named, state="finished")
+        << like(resources.ProviderRefused, until=book.now + timedelta(seconds=30))
+    )
+    assert book.left
+
+
+def test_a_named_time_that_is_near_is_waited_for_in_the_session() -> None:
+    book = working()
+    deadline = book.run().deadline
+    assert deadline is not None
+    assert book >> refused(book, Refusal("limited", "soon", until=book.now + timedelta(seconds=40))) << ...
+    assert (book.run().state, book.run().deadline) == ("running", deadline + timedelta(seconds=40))
+
+
+# --- quotas ---------------------------------------------------------------------------------------------------------
+
+
+def quota(used: float, status: Allowance = "allowed", login: str = "ann", **more: Any) -> Quota:
+    window = QuotaWindow("five_hour", used, T0 + timedelta(hours=5), status)
+    return Quota("other", login, status, "five_hour", window.resets, (window,), **more)
+
+
+def shows(book: Playbook, shown: Quota | None, name: str = "t-1") -> list[e.Fact]:
+    return quota_read(book.world, name, book.run(name).id, shown)
+
+
+def shares(book: Playbook) -> list[tuple[str, str, float]]:
+    return [(one.quota.login, w.name, w.used) for one in book.world.quotas for w in one.quota.windows]
+
+
+@pytest.mark.promise("U5")
+def test_the_share_of_a_quota_is_a_fact_by_difference_from_what_the_same_run_showed() -> None:
+    book = working("t-1", "t-2")
+    assert shows(book, None) == []
+    seen = shows(book, quota(0.4))
+    assert seen == [runs.QuotaSeen("t-1", book.run().id, "opencode", quota(0.4))]
+    assert book >> seen
+    assert book >> shows(book, quota(0.6, "allowed_warning"), "t-2")
+    assert shows(book, quota(0.4)) == [], "it is older than what the other run shows"
+    assert shares(book) == [("ann", "five_hour", 0.6)]
+    assert book.world.quotas[0].quota.status == "allowed_warning"
+    assert book >> shows(book, quota(0.1, login="bob"), "t-2")
+    assert shares(book) == [("ann", "five_hour", 0.6), ("bob", "five_hour", 0.1)]
+
+
+def test_a_window_that_is_not_mentioned_stays_known_until_it_begins_again() -> None:
+    book = working("t-1", "t-2")
+    assert book >> shows(book, quota(0.4))
+    week = QuotaWindow("seven_day", 0.2, T0 + timedelta(days=6))
+    only_week = Quota("other", "ann", "allowed", windows=(week,))
+    assert book >> shows(book, only_week, "t-2")
+    assert shares(book) == [("ann", "five_hour", 0.4), ("ann", "seven_day", 0.2)]
+    book.made.now += timedelta(hours=6)
+    assert book >> shows(book, quota(0.0))
+    assert book >> shows(book, quota(0.1)) << ...
+    book.made.now += timedelta(hours=1)
+    assert book >> shows(book, only_week) << ...
+    assert shares(book) == [("ann", "seven_day", 0.2)]
+
+
+def test_a_run_that_is_over_shows_nothing() -> None:
+    book = working()
+    (book >> book.reports()).answered()
+    assert shows(book, quota(0.5)) == []
+    assert quota_read(book.world, "t-9", "t-9/review.1.1", quota(0.5)) == []

@@ -3,15 +3,17 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from ashep.core.analysis.account import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
+from ashep.core.facts.outcome import Ending
 from ashep.core.policy.agents import Agent, Agents, Performance, Sandbox
-from ashep.core.policy.policies import Phase, ReuseFrom
+from ashep.core.policy.policies import Phase, Retry, ReuseFrom
+from ashep.core.runs import turns
 from tests.core.given import BUILDER, CRITIC, TEAM, adopted, policy_of, settings, up
 from tests.core.playbook import Playbook, like
 
@@ -504,3 +506,117 @@ def test_facts_of_another_run_or_prompt_say_nothing() -> None:
     seen = book.reports()
     assert book >> replace(seen, run="t-1/review.9.9")
     assert book >> replace(seen, n=2)
+
+
+# --- endings that are no ends -------------------------------------------------------------------------------------
+
+
+def making(*, continues: int = 2, **phase: Any) -> Playbook:
+    """A run that may change files."""
+    retry = Retry.model_validate({"continue": continues, "initial_delay": timedelta(seconds=10)})
+    return Playbook(policy_of(Phase(name="implement", access="write", retry=retry, **phase)), TEAM).looked()
+
+
+@pytest.mark.promise("R11")
+@pytest.mark.parametrize("ending", ["cut", "empty", "announced"])
+def test_an_ending_that_is_no_end_is_asked_to_go_on_twice_and_only_then_for_a_report(ending: Ending) -> None:
+    book = working()
+    session, deadline = book.run().session, book.run().deadline
+    for n in (1, 2):
+        book >> book.turn("finished", ending=ending) << like(runs.OutcomeRejected, n=n, then="continue")
+        assert book << like(c.PreparePrompt, n=n + 1, kind="continue")
+        assert book >> book.next() << like(c.SendPrompt, n=n + 1, session=session)
+        book.answered()
+    book >> book.turn("finished", ending=ending) << like(runs.OutcomeRejected, n=3, then="recover")
+    book.answered()
+    assert (book.run().deadline, book.run().attempt, book.flow().failures) == (deadline, 1, 0)
+    book >> book.turn("finished", ending=ending) << like(runs.RunEnded, state="failed", error="no_outcome")
+    assert book << like(issues.RetryScheduled, failures=1)
+    assert book.flow().reports[-1].why == f"no_outcome: {turns.ENDINGS[ending]}"
+
+
+@pytest.mark.promise("R11")
+def test_who_goes_on_and_reports_has_used_no_attempt() -> None:
+    book = working()
+    (book >> book.turn("finished", ending="announced")).answered()
+    book >> book.reports() << like(runs.RunEnded, state="succeeded")
+    assert book << like(issues.PhaseEntered, phase="arbitrate") << ...
+    assert book.flow().failures == 0
+
+
+def test_what_was_cut_off_is_called_so_whatever_stands_in_it() -> None:
+    book = working()
+    book >> book.turn("finished", block="{", ending="cut")
+    (rejected,) = book.bodies(runs.OutcomeRejected)
+    assert (rejected.then, rejected.why.partition(";")[0]) == ("continue", turns.ENDINGS["cut"])
+    book.answered() >> book.reports() << like(runs.RunEnded, state="succeeded")
+    whole = working()
+    whole >> whole.turn("finished", block='{"result": "success", "summary": "all of it"}', ending="cut")
+    whole << like(runs.RunEnded, state="succeeded")
+
+
+def test_a_report_that_is_wrong_is_asked_for_again_and_nothing_else() -> None:
+    book = working()
+    book >> book.turn("finished", block="{}") << like(runs.OutcomeRejected, then="recover") << ...
+    book.answered() >> book.turn("finished", ending="announced") << like(runs.RunEnded, error="no_outcome") << ...
+
+
+def test_an_extraction_is_never_asked_to_go_on() -> None:
+    team = Agents(version=1, agents=(*TEAM.agents, Agent(id="reader", capabilities=("extract",))))
+    book = Playbook(READ, team).looked()
+    for block in ("nonsense", "nonsense"):
+        (book >> book.turn("finished", block=block)).answered()
+    assert book.run().prompt.kind == "extract"
+    book >> book.turn("finished", ending="empty") << like(runs.RunEnded, state="failed", error="no_outcome") << ...
+
+
+@pytest.mark.promise("R3")
+def test_a_part_of_the_work_is_gone_on_with_in_its_session_before_it_costs_an_attempt() -> None:
+    book = making()
+    session = book.run().session
+    for n in (1, 2):
+        book >> book.reports("partial") << like(runs.OutcomeRejected, n=n, then="continue") << c.PreparePrompt
+        book.answered()
+    assert book.run().session == session
+    assert "what I did" in book.run().prompt.wrong
+    book >> book.reports("partial") << like(runs.RunEnded, state="failed")
+    assert book << like(issues.RetryScheduled, failures=1) << ...
+
+
+def test_a_part_that_is_reported_when_asked_again_may_be_gone_on_with_too() -> None:
+    book = making(continues=1)
+    (book >> book.turn("finished", block="{}")).answered()
+    book >> book.reports("partial") << like(runs.OutcomeRejected, then="continue") << ...
+    book.answered() >> book.reports() << like(runs.RunEnded, state="succeeded") << ...
+
+
+def test_a_part_that_wants_something_else_is_the_end_of_its_run() -> None:
+    wishes: tuple[dict[str, Any], ...] = (
+        {"needs_human": True}, {"next_action": "need_human"}, {"next_action": "repeat_phase"},
+    )  # fmt: skip
+    for wish in wishes:
+        book = making()
+        book >> book.reports("partial", **wish) << like(runs.RunEnded, state="failed") << ...
+
+
+def test_who_only_reads_and_whose_policy_forbids_it_does_not_go_on() -> None:
+    book = working()
+    book >> book.reports("partial") << like(runs.RunEnded, state="failed") << ...
+    never = making(continues=0)
+    never >> never.reports("partial") << like(runs.RunEnded, state="failed") << ...
+    never = making(continues=0)
+    never >> never.turn("finished", ending="empty") << like(runs.OutcomeRejected, then="recover") << ...
+
+
+def test_a_person_who_wrote_goes_before_a_turn_that_is_no_end() -> None:
+    book = working()
+    book >> book.turn("finished", ending="announced", people=("msg_ann",)) << like(runs.RunEnded, state="aborted")
+    book << TAKEN_OVER << ...
+
+
+def test_the_time_of_a_run_goes_on_while_it_goes_on() -> None:
+    book = working()
+    (book >> book.turn("finished", ending="empty")).answered()
+    book >> book.turn("running") << ...
+    book >> book.later(3600)
+    book >> book.turn("running") << runs.DeadlineReached << like(runs.RunEnded, state="timed_out") << ...

@@ -16,6 +16,7 @@ from ashep.core.facts import tracker as facts_tracker
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
 from ashep.core.facts.delivery import Amendment, StoryLeft, Tree
+from ashep.core.facts.outcome import Ending
 from ashep.core.facts.records import Entry
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
@@ -40,6 +41,12 @@ from tests.core.shut import Shut
 
 Reply = Callable[["MadeUp", Run], str | None]
 """What an agent says at the end of a run's turn: the text of its last json block, or None."""
+
+
+def _ending(turn: Turn) -> Ending | None:
+    """What the end of a turn without a report looks like."""
+    silent = turn.state == "finished" and turn.error is None and turn.block is None
+    return ("cut", "empty", "announced", None)[turn.tokens // 100 % 4] if silent else None  # type: ignore[return-value]
 
 
 @dataclass
@@ -310,7 +317,7 @@ class MadeUp:
         return runs.TurnSeen(
             name, run.id, run.prompt.n, message, self.world.seq, turn.state, instance,  # type: ignore[arg-type]
             block=turn.block, error=turn.error, people=turn.people, tokens=turn.tokens, cost=turn.tokens / 1000,
-            life=self._life(turn, run), refused=turn.refused,
+            life=self._life(turn, run), refused=turn.refused, ending=_ending(turn),
         )  # fmt: skip
 
     def _life(self, turn: Turn, run: Run) -> Life | None:
@@ -375,6 +382,8 @@ class MadeUp:
         phase = phase_of(self.world, flow)
         if run.prompt.kind == "diagnose":
             return said(self.chance, VERDICTS)
+        if run.prompt.kind == "continue" and self.chance.random() < 0.7:
+            return '{"result": "partial", "summary": "no further"}'
         return said(self.chance, phase.verdicts if phase else ())
 
     def kill_server(self) -> None:

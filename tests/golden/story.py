@@ -80,6 +80,16 @@ def planned(run: str, agent: str, access: Literal["read", "write"], **more: Any)
     )  # type: ignore[arg-type]
 
 
+QUOTA = runs.Quota(
+    "acme", "ACME_TOKEN", "allowed_warning", "five_hour", T0 + timedelta(hours=5),
+    (
+        runs.QuotaWindow("five_hour", 0.93, T0 + timedelta(hours=5), "allowed_warning"),
+        runs.QuotaWindow("seven_day", 0.4, T0 + timedelta(days=3)),
+    ),
+)  # fmt: skip
+"""What a login has used of its quota."""
+
+
 def turn(run: str, n: int, state: str, **more: object) -> runs.TurnSeen:
     """See a turn."""
     return runs.TurnSeen(run.partition("/")[0], run, n, f"msg_{n}", 60, state, "server-1", **more)  # type: ignore[arg-type]
@@ -211,7 +221,9 @@ def work() -> list[list[Fact | Command]]:
         ],
         [runs.PromptSent("demo-1", RUN, f"{RUN}/send/1", 1, "server-2")],
         [
-            turn(RUN, 1, "finished", block="{}", text=BLOB, provider="acme", model="large", tokens=900, cost=0.0125),
+            runs.QuotaSeen("demo-1", RUN, "opencode", QUOTA),
+            turn(RUN, 1, "finished", block="{}", text=BLOB, provider="acme", model="large", tokens=900, cost=0.0125,
+                 ending="cut", agent_message_at=T0 + timedelta(minutes=7), human_message_at=T0 + timedelta(minutes=8)),
             runs.OutcomeRejected("demo-1", RUN, 1, "result: field required", "extract", "critic", "plan", SMALL),
             runs.PromptAbandoned("demo-1", RUN, 2, "30 s without a sign"),
         ],

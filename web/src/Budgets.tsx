@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Component, lazy, type ReactNode, Suspense } from 'react'
 import { Link } from 'wouter'
-import { api, got } from './api'
+import { api, asks, got } from './api'
 import type { components } from './api-types'
 import { figure, money, to } from './look'
 import { Coded, Loading, Section, Trouble, When } from './parts'
@@ -48,9 +48,26 @@ export function Budgets() {
       {data && !data.limits.length && <p className="empty"><Coded text="There is no limit. `budgets` in config.yaml sets some; `ashep work` brings them into force." /></p>}
       <ul className="budgets">
         {data?.limits.map(limit => <Bar key={[limit.scope, limit.name, limit.unit].join()} of={limit} />)}
+        <Quotas />
       </ul>
     </Section>
   )
+}
+
+/** What logins have used of their quotas, as their providers said last; a window that has begun again says nothing. */
+function Quotas() {
+  const { data } = useQuery(asks.now())
+  const windows = data?.daemon.quotas.flatMap(quota => quota.windows.map(window => ({ ...quota, ...window }))) ?? []
+  return windows.filter(({ resets }) => new Date(resets) > new Date()).map(({ runner, provider, login, name, used, resets, status }) => (
+    <li key={[runner, provider, login, name].join()} className={status === 'rejected' ? 's-parked' : status === 'allowed_warning' ? 's-person' : 's-time'}>
+      <span>Quota of {provider} on {runner}, {name}</span>
+      <span className="meter"><meter aria-label={`Quota of ${provider} on ${runner}, ${name}`} min={0} max={1} value={Math.min(used, 1)} /></span>
+      <span>
+        {Math.round(used * 100)}% {status === 'rejected' ? <b>■ used up</b> : status === 'allowed_warning' && <b>! nearly used up</b>}{' '}
+        <span className="quiet">until <When at={resets} /></span>
+      </span>
+    </li>
+  ))
 }
 
 function Bar({ of }: { of: Limit }) {

@@ -93,6 +93,11 @@ function linesOf(daemon: Daemon): { key: string; bad?: boolean; text: string; pa
       bad: true,
       text: `${one.provider || 'The provider'} ${OUTAGES[one.state] ?? one.state}${until(one.until)}; ${count(one.waiting, 'issue waits', 'issues wait')} (${one.why})`,
     })),
+    ...daemon.quotas.filter(quota => quota.status !== 'allowed' && (!quota.resets || new Date(quota.resets) > new Date())).map(quota => ({
+      key: `quota ${quota.runner} ${quota.provider} ${quota.login}`,
+      bad: quota.status === 'rejected',
+      text: `The quota of ${quota.provider} on ${quota.runner} is ${quota.status === 'rejected' ? 'used up' : 'nearly used up'}${until(quota.resets)}${quota.window ? ` (${quota.window})` : ''}`,
+    })),
     ...daemon.budgets.map(one => ({
       key: `budget ${one.scope} ${one.name}`,
       bad: one.reached,

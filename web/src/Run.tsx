@@ -61,6 +61,8 @@ function Shown({ issue, name, told }: { issue: string; name: string; told: Told 
               ['Access', run.access],
               ['Planned', <When key="planned" at={run.planned_at} />],
               ['Took', took(run, now)],
+              ['Agent wrote', run.last_agent_message_at && <When key="agent" at={run.last_agent_message_at} />],
+              ['Person wrote', run.last_human_message_at && <When key="person" at={run.last_human_message_at} />],
               ['Time limit', choice.timeout && lasting(choice.timeout)],
               ['Tokens', run.tokens > 0 && figure(run.tokens)],
               ['Cost', run.cost > 0 && money(run.cost)],

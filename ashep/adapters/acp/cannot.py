@@ -14,6 +14,7 @@ ANY: Mapping[str, str] = {
 
 OPENCODE: Mapping[str, str] = {
     **ANY,
+    "cut": "an answer that is cut off ends as any other does: `end_turn`",
     "fails": "an error has the provider's words and not its status, so that nothing says what kind of refusal it is",
 }
 """What `opencode acp` has not."""

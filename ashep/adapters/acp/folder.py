@@ -3,7 +3,8 @@
 `session.json` (what was asked for), `in/` (prompts, answers and aborts for the keeper), `turns/` (how each prompt's
 turn stands), `questions/` (what waits for an answer), `record.jsonl` (what was said), `now` (a turn is open),
 `agent.json` (the agent's own id of the session), `keeper.json` (who keeps it), `sandbox.json` (how an agent is started
-that is kept apart, and sees nothing of this folder), `door` and `keeper` (locks).
+that is kept apart, and sees nothing of this folder), `limits.json` (what the agent shows of its login's quota), `door`
+and `keeper` (locks).
 """
 
 import fcntl
@@ -28,6 +29,9 @@ MARK = "ASHEP_ACP_SESSION"
 
 KEPT = "ASHEP_ACP_KEEPER"
 """The same, which the keeper has, too."""
+
+LIMITS = "limits.json"
+"""What the agent showed last of its login's quota."""
 
 APART = "apart"
 """What who judges in a sandbox has of its own."""

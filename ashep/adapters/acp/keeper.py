@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,7 +23,7 @@ from ashep.adapters import processes
 from ashep.adapters.acp import leave
 from ashep.adapters.acp.agent import ANSWER, LONGEST_START, STARTS, Agent, AgentFailed, Unknown, end_left
 from ashep.adapters.acp.apart import wrapped
-from ashep.adapters.acp.folder import MARK, Folder, Json, as_list, as_object, named
+from ashep.adapters.acp.folder import LIMITS, MARK, Folder, Json, as_list, as_object, named
 from ashep.adapters.acp.offer import Offer, Unfit, mode_for, model_for, read_offer
 from ashep.adapters.acp.replay import Replay, keyed, words_of
 from ashep.core.facts.runs import Model
@@ -30,13 +31,15 @@ from ashep.core.policy.policies import PermissionRule
 from ashep.ports.runner import MOST_TEXT
 
 ABORTED = "MessageAbortedError: the turn was stopped"
-
+_LIMITS = "_claude/rateLimit"  # where the adapter of Claude Code hands that on
+_MOST_LIMITS = 10_000  # characters of it
 _FAST, _SLOW = 0.05, 0.25  # seconds between looks into the folder, at work and idle
 _CANCEL = 3.0  # seconds for an agent to stop by itself
 _AGAIN = 8  # times that an agent is told to go on after it was denied something and stopped
 _OPEN = 50  # requests that wait at once
 _WAIT = 7 * 86400.0  # seconds for which one waits
 _ANOTHER = 20.0  # seconds for another keeper, which is about to end, to do so
+_CUT = ("max_tokens", "max_turn_requests")  # reasons by which a limit ends a turn before its work
 _LOST = "SessionLost: the agent does not have the session's history any more"
 
 
@@ -48,6 +51,8 @@ class _Turn:
     cancelled: bool = False
     text: str = ""
     speaks: str = ""
+    heard: str | None = None
+    """When the agent said something last."""
     denied: list[str] = field(default_factory=list[str])
 
 
@@ -226,6 +231,8 @@ class Keeper:
                 turn.denied = []
                 continue
             why = {"end_turn": None, "cancelled": ABORTED, "refusal": "ModelRefused: the model refuses to go on"}
+            why |= dict.fromkeys(_CUT)
+            turn.state["cut"] = stop in _CUT
             return self._ended(turn, why.get(stop, f"StopReason: {stop[:100]}"))
         return self._ended(turn, "StopReason: it stops at whatever it is denied")
 
@@ -237,7 +244,8 @@ class Keeper:
         if turn.state["state"] == "ended":
             return
         turn.state |= {"state": "ended", "error": error, "text": turn.text, "model": self._offer.models.current}
-        turn.state |= {"refused": refused, "cost": max(0.0, self._cost - turn.state.pop("cost_before", self._cost))}
+        turn.state |= {"refused": refused, "heard": turn.heard}
+        turn.state["cost"] = max(0.0, self._cost - turn.state.pop("cost_before", self._cost))
         self._folder.write(f"turns/{turn.message}.json", turn.state)
         self._note({"k": "end", "m": turn.message, "x": error or ""})
         if self._id:
@@ -319,6 +327,7 @@ class Keeper:
             words, speaks = words_of(told), str(told.get("messageId") or "")
             self._note({"k": "agent", "x": words})
             if turn is not None and turn.sent:
+                turn.heard = datetime.now(UTC).isoformat()
                 turn.text = (words if speaks != turn.speaks else turn.text + words)[-MOST_TEXT:]
                 turn.speaks = speaks
         elif kind in ("tool_call", "tool_call_update"):
@@ -326,6 +335,9 @@ class Keeper:
         elif kind == "usage_update":
             amount: object = as_object(told.get("cost")).get("amount")
             self._cost = float(amount) if isinstance(amount, int | float) else self._cost
+            limits = as_object(as_object(told.get("_meta")).get(_LIMITS))
+            if limits and len(str(limits)) <= _MOST_LIMITS:
+                self._folder.write(LIMITS, limits)
             self._note({"k": kind})
         else:
             self._note({"k": kind})

@@ -10,7 +10,8 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeVar, cast
 
@@ -21,11 +22,12 @@ from ashep.adapters import processes, programs
 from ashep.adapters.acp import apart, offer, signs
 from ashep.adapters.acp import folder as places
 from ashep.adapters.acp.agent import LONGEST_START
-from ashep.adapters.acp.folder import Folder, Json
+from ashep.adapters.acp.folder import LIMITS, Folder, Json
+from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
-from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.facts.runs import Life, Model, Quota, Refusal
 from ashep.errors import (
     AshepError,
     ProgramMissing,
@@ -50,8 +52,16 @@ _NAME = re.compile(r"[\w.-]{1,150}", re.ASCII)
 _ABORT = 12.0  # seconds until a turn must have stopped: its agent's 3, and those until it is dead
 _POLL = 0.05
 _KEEPERS = 3.0  # seconds for a keeper to end by itself
+_CUT = re.compile(r"exceeded the \d+ output token maximum")  # how the adapter of Claude Code says it
 _WORDS: tuple[tuple[Literal["limited", "down", "unauthorized"], re.Pattern[str]], ...] = (
-    ("limited", re.compile(r"rate.?limit|too many requests|\b429\b|quota|\b402\b|usage limit", re.IGNORECASE)),
+    (
+        "limited",
+        re.compile(
+            r"rate.?limit|too many requests|\b429\b|quota|\b402\b|usage.?limit|hit your [^\n]{0,60}limit|limit reached"
+            r"|out of [^\n]{0,30}(?:usage|credits)",
+            re.IGNORECASE,
+        ),
+    ),
     ("unauthorized", re.compile(r"AuthRequired|unauthori[sz]ed|authenticat|\b401\b|\b403\b|api.?key", re.IGNORECASE)),
     ("down", re.compile(r"overloaded|\b5(?:00|02|03|04|29)\b|service unavailable", re.IGNORECASE)),
 )
@@ -315,7 +325,13 @@ class AcpRunner:
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
         """Read what followed a prompt (see the port)."""
         self._told()
-        return await _blocking(lambda: self._read_turn(session, message_id, ours))
+        turn = await _blocking(lambda: self._read_turn(session, message_id, ours))
+        return replace(turn, quota=await _blocking(lambda: self._read_quota(session, turn)))
+
+    def _read_quota(self, session: str, turn: Turn) -> Quota | None:
+        own = self._of(session)
+        limits = own.read(LIMITS) if own is not None else None
+        return read_quota(limits, turn.provider or self._name, "") if limits is not None else None
 
     def _read_turn(self, session: str, message: str, ours: frozenset[str]) -> Turn:
         own = self._of(session)
@@ -345,6 +361,8 @@ class AcpRunner:
 
     def _finished(self, turn: Json, ours: frozenset[str]) -> Turn:
         error = self._redact(str(turn["error"])) if turn.get("error") else None
+        cut = turn.get("cut") is True or (error is not None and _CUT.search(error) is not None)
+        error = None if cut else error
         model = (
             offer.model_named(str(turn["model"]), self._name) if turn.get("model") else next(iter(self._models), None)
         )
@@ -360,6 +378,8 @@ class AcpRunner:
             cost=float(cost) if isinstance(cost, int | float) else 0.0,
             people=self._people(turn, ours),
             refused=_refusal(error, str(turn.get("refused") or "")),
+            cut=cut,
+            agent_message_at=_time_of(turn.get("heard")),
         )
 
     def _people(self, turn: Json, ours: frozenset[str]) -> tuple[str, ...]:
@@ -514,6 +534,12 @@ def _close(own: Folder, message: str) -> None:
     turn = own.read(f"turns/{message}.json") or {}
     if turn.get("state") != "ended":
         own.write(f"turns/{message}.json", turn | {"state": "ended", "error": ABORTED, "keeper": own.keeper()})
+
+
+def _time_of(text: object) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    return None
 
 
 def _refusal(error: str | None, told: str) -> Refusal | None:

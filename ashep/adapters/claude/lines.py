@@ -5,6 +5,8 @@ A line that is not whole yet is read when it is; one that is no JSON object, or 
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -95,6 +97,14 @@ def text(event: Event, name: str) -> str:
     """The text that an object holds under a name."""
     found = event.get(name)
     return found if isinstance(found, str) else ""
+
+
+def time_of(event: Event) -> datetime | None:
+    """The time at which an event was written; None: it does not tell."""
+    with suppress(ValueError):
+        at = datetime.fromisoformat(text(event, "timestamp"))
+        return at if at.tzinfo is not None else None
+    return None
 
 
 def number(event: Event, name: str) -> float:

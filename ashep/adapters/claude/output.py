@@ -6,11 +6,11 @@ signs of life; of what they hold only the usage counts, for a process that is ki
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from ashep.adapters.claude import refusals
-from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, strings, text
+from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, strings, text, time_of
 from ashep.core.facts.runs import Refusal
 from ashep.core.resources.providers import ABORTED
 from ashep.ports.runner import MOST_TEXT
@@ -23,6 +23,7 @@ _SPENT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 _USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 _SAID = 4000  # characters of an error that are kept
 _CALLS = 200  # calls at work that are kept
+_CUT_ERROR, _CUT_REASON = "max_output_tokens", "max_turns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Output:
         """The provider refused, and is asked again."""
         self.compacts = False
         """It makes the conversation shorter."""
+        self.limits: Event | None = None
+        """What it showed last of a subscription's quota."""
+        self.agent_message_at: datetime | None = None
+        """When the agent wrote last."""
         self._text, self._of = "", ""
         self._calls: dict[str, str] = {}
         self._tokens = self._answer = 0
@@ -86,6 +91,12 @@ class Output:
         """What the answers used, where no result gives the sum."""
         return self._tokens + self._answer
 
+    @property
+    def cut(self) -> bool:
+        """Whether a limit cut off the last answer, after Claude Code itself went on as often as it does."""
+        end = self.result
+        return end is not None and end.failed and (self.error == _CUT_ERROR or end.reason == _CUT_REASON)
+
     def refusal(self) -> Refusal | None:
         """The provider's refusal that ended the turn."""
         end = self.result
@@ -94,7 +105,7 @@ class Output:
     def failure(self) -> str | None:
         """The error that ended the turn, as `Name: message`."""
         end = self.result
-        if end is None or not end.failed:
+        if end is None or not end.failed or self.cut:
             return None
         name = refusals.name_of(end.reason, api=end.status is not None)
         if name == ABORTED:
@@ -119,6 +130,8 @@ class Output:
             delay, status = timedelta(milliseconds=number(event, "retry_delay_ms")), int(number(event, "error_status"))
             self.retry = refusals.of_retry(status or None, text(event, "error"), delay, int(number(event, "attempt")))
             self.asked = True
+        elif kind == "rate_limit_event":
+            self.limits = part(event, "rate_limit_info")
         elif kind == "system" and what == "status":
             self.compacts = text(event, "status") == "compacting"
 
@@ -147,6 +160,7 @@ class Output:
             self._text, self._of = "", ident
             return
         self.retry = None
+        self.agent_message_at = time_of(event) or self.agent_message_at
         self.model = text(message, "model") or self.model
         said = "\n".join(text(block, "text") for block in blocks if text(block, "type") == "text")
         before = self._text if ident and ident == self._of else ""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from ashep.adapters.claude import process, transcript, turns
+from ashep.adapters.claude.lines import Event
 from ashep.adapters.claude.output import Output
 from ashep.adapters.claude.store import Attempt, Before, Store
 from ashep.adapters.claude.transcript import Spent, Transcript
@@ -54,7 +55,14 @@ class Readings:
         with reading.lock:
             found = [(one, reading.output(one)) for one in attempts]
             turn = turns.read(found, process.found(attempts[-1]), partial(self._left, reading))
-            return replace(turn, people=self._people(reading, session, attempts[0].before().offset, known))
+            people = self._people(reading, session, attempts[0].before().offset, known)
+            at = reading.transcript.last_at(people) if reading.transcript is not None and people else None
+            return replace(turn, people=people, human_message_at=at)
+
+    def limits(self, session: str, message: str) -> Event | None:
+        """What the last attempt of a prompt showed of its login's quota."""
+        attempts = self._store.attempts(session, message)
+        return self.output(attempts[-1]).limits if attempts else None
 
     def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
         """Who wrote since an attempt was begun."""

@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, TypeVar, TypeVarTuple, Unpack
@@ -21,6 +22,7 @@ from ashep.adapters.claude.lines import event_of, part, text
 from ashep.adapters.claude.reading import Readings
 from ashep.adapters.claude.signs import IDLE, LOOK, TOOLS, Seen, Watch
 from ashep.adapters.claude.store import MESSAGE, Attempt, Process, Session, Store, session_id
+from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Request, Verdict
@@ -182,6 +184,11 @@ class ClaudeRunner:
         self.check_login()
         return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
 
+    @property
+    def login(self) -> str:
+        """Where the login comes from: the variable that has it, else Claude Code's folder."""
+        return next((name for name in _LOGINS if self._environ.get(name)), str(self._config))
+
     def check_login(self) -> None:
         """Raise `RunnerUnauthorized` where nobody is logged in, which the program says at a prompt only. Blocks."""
         given = self._config / "settings.json"
@@ -330,20 +337,22 @@ class ClaudeRunner:
         """Read what followed a prompt (see the port)."""
         found = await self._do(self._readings.turn, session, message_id, ours)
         clean, refused = self._redaction.text, found.refused
+        limits = await self._do(self._readings.limits, session, message_id)
+        quota = read_quota(limits, turns.PROVIDER, self.login) if limits is not None else None
         if refused is not None:
             refused = await self._do(self._told, session, message_id, refused)
         error = clean(found.error) if found.error else None
-        return Turn(
-            found.state, found.instance, clean(found.text), error, found.provider, found.model, found.tokens,
-            found.cost, found.people, refused, not_started=clean(found.not_started),
-        )  # fmt: skip
+        not_started = clean(found.not_started)
+        return replace(
+            found, text=clean(found.text), error=error, refused=refused, quota=quota, not_started=not_started
+        )
 
     def _told(self, session: str, message_id: str, refused: Refusal) -> Refusal:
         """Give a refusal as it is told: of a login that has gone it says nothing about the one that is there now."""
         kind, last = refused.kind, self._store.attempts(session, message_id)[-1:]
         if kind == "unauthorized" and self._apart is not None and any(map(self._apart.renewed, last)):
             kind = "down"
-        return Refusal(kind, self._redaction.text(refused.why), refused.again_in, refused.attempt)
+        return replace(refused, kind=kind, why=self._redaction.text(refused.why))
 
     async def life(self, session: str) -> Life:
         """Read a session's signs of life (see the port)."""

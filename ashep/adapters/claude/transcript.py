@@ -8,10 +8,11 @@ one is a person's unless Claude Code wrote it itself [30].
 import glob
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, text
+from ashep.adapters.claude.lines import Event, Lines, event_of, number, part, parts, text, time_of
 from ashep.journal import paths
 
 _OWN = ("<task-notification>", "[Request interrupted", "Continue from where you left off", "<local-command-")
@@ -32,6 +33,8 @@ class Written(NamedTuple):
     uuid: str
     offset: int
     """Where it stands."""
+    at: datetime | None = None
+    """When it was written."""
 
 
 class Spent(NamedTuple):
@@ -84,7 +87,7 @@ class Transcript:
             if offset == 0:
                 self.written, self.states = [], []
             if b'"user"' in line and (event := event_of(line)) is not None and is_prompt(event):
-                self.written.append(Written(text(event, "uuid"), offset))
+                self.written.append(Written(text(event, "uuid"), offset, time_of(event)))
             elif (
                 b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
             ):
@@ -101,6 +104,10 @@ class Transcript:
         """The ids of what people wrote behind a place; `known`: messages that are none of theirs."""
         behind = (one.uuid for one in self.written if one.offset >= since)
         return tuple(dict.fromkeys(uuid for uuid in behind if uuid not in ours and uuid not in known))
+
+    def last_at(self, messages: Collection[str]) -> datetime | None:
+        """When the last of these messages was written; None: that is not known."""
+        return max((one.at for one in self.written if one.at is not None and one.uuid in messages), default=None)
 
 
 def is_prompt(event: Event) -> bool:

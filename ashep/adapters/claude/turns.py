@@ -93,4 +93,5 @@ def read(
         now.state, now.instance, text=output.text, error=now.error, provider=PROVIDER if output.asked else None,
         model=output.model, tokens=tokens, cost=cost,
         refused=ended or (output.retry if now.state == "running" else None), not_started=now.not_started,
+        cut=now.state == "finished" and output.cut, agent_message_at=output.agent_message_at,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -9,6 +10,8 @@ from pydantic import TypeAdapter
 from ashep.adapters.opencode.refusals import Failure, Read, of_error
 from ashep.core.facts.runs import Refusal
 from ashep.ports.runner import MOST_TEXT, Turn, TurnState
+
+_FARTHEST = 1e14  # milliseconds since 1970 that can be a date
 
 
 class Time(Read):
@@ -171,7 +174,16 @@ def read_turn(
         cost=sum(answer.info.cost for answer in answers),
         people=people,
         refused=_refusal(state, last) or (status.refused if state != "finished" else None),
+        cut=last is not None and last.info.finish == "length",
+        agent_message_at=_latest(answers),
+        human_message_at=_latest(message for message in messages if message.info.id in people),
     )
+
+
+def _latest(messages: Iterable[Message]) -> datetime | None:
+    """The time of the newest of these messages, by the server's clock."""
+    at = max((message.info.time.newest for message in messages), default=0)
+    return datetime.fromtimestamp(at / 1000, UTC) if 0 < at < _FARTHEST else None
 
 
 def is_being_written(messages: Sequence[Message], message_id: str, ours: frozenset[str]) -> bool:

@@ -78,6 +78,7 @@ def status(
         *standing.runners(told, now()),
         *standing.servers(told),
         *standing.outages(told, now()),
+        *standing.quotas(told, now()),
         *standing.trees(told, now()),
         *standing.records(told, local),
     )

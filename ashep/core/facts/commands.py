@@ -135,7 +135,7 @@ class PreparePrompt(OfRun):
     """
 
     n: int
-    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
+    kind: Literal["task", "recover", "extract", "resume", "diagnose", "continue"]
     tries: int = 0
 
 

@@ -8,6 +8,9 @@ from pydantic import Field, ValidationError
 from ashep.core.facts.tracker import NewIssue
 from ashep.core.policy.language import Document
 
+Ending = Literal["cut", "empty", "announced"]
+"""The end of a turn that looks like no end of its work: its answer was cut off, or is empty, or announces more work."""
+
 MAX_BLOCK = 64 * 1024
 """A longer block is no outcome."""
 
@@ -81,6 +84,28 @@ def last_block(text: str) -> str | None:
         elif not fence["opens"] and fence["mark"].startswith(opened["mark"]):
             opened, block = None, (opened.end(), fence.start())
     return None if block is None or block[1] - block[0] > MAX_BLOCK else text[slice(*block)]
+
+
+_LAST = 600  # characters of a message in which its last sentence is looked for
+_SENTENCE = re.compile(r"(?<=[.!?\u2026]) +|\n+")
+_ANNOUNCES = re.compile(
+    r"\b(?:continuing|proceeding|resuming|(?:moving|carrying) on|to be continued|stand by|more to follow)\b"
+    r"|\b(?:i'll|i will|i am going to|i'm going to|we'll|we will|let me|let's|let us|about to)\b"
+    r"(?! (?:know|wait|stop|be (?:happy|glad)|leave|not|never)\b)"
+    r"|^\W*(?:now|next)\b|(?::|\.\.\.|\u2026)\W*$",
+    re.IGNORECASE,
+)
+"""Words of a last sentence that says what comes next. A wrong guess costs a question: go on, or report."""
+
+
+def read_ending(text: str, *, cut: bool) -> Ending | None:
+    """Return why a final message looks like no end of the work; None: it may be the end."""
+    if cut:
+        return "cut"
+    if not text.strip():
+        return "empty"
+    last = _SENTENCE.split(text.rstrip()[-_LAST:].replace("\u2019", "'"))[-1]
+    return "announced" if last_block(text) is None and _ANNOUNCES.search(last) else None
 
 
 def read_outcome(block: str | None, verdicts: tuple[str, ...]) -> Outcome | str:

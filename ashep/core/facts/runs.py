@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer, requests
-from ashep.core.facts.outcome import Outcome
+from ashep.core.facts.outcome import Ending, Outcome
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.kinds import OPENCODE
 
@@ -37,6 +37,46 @@ class Refusal:
     """Until it is asked again, or may be, where somebody said when."""
     attempt: int = 1
     """How often the turn was refused in a row."""
+    until: datetime | None = None
+    """The time that the provider named: it takes nothing before."""
+
+    def wait(self, now: datetime) -> timedelta | None:
+        """Return how long nothing is asked of the provider: up to the later of both times; None without one."""
+        if self.until is None:
+            return self.again_in
+        return max(self.until - now, self.again_in or timedelta())
+
+
+Allowance = Literal["allowed", "allowed_warning", "rejected"]
+"""What a provider answers to the next request: it takes it, does so for not much longer, or refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaWindow:
+    """A window of a login's quota, as the provider counts it."""
+
+    name: str
+    """The provider's own word: `five_hour`, `seven_day`."""
+    used: float
+    """The share that is used: 1 is all of it, and some providers go beyond."""
+    resets: datetime
+    """When the window begins again."""
+    status: Allowance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much of its quota a login has used, and whether its next request is taken."""
+
+    provider: str
+    login: str
+    """Where the login comes from: a variable or a folder; empty: nobody knows. Equal logins share a quota."""
+    status: Allowance
+    window: str | None = None
+    """The window that decides the status."""
+    resets: datetime | None = None
+    """When that window begins again."""
+    windows: tuple[QuotaWindow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +107,20 @@ class TurnSeen(OfRun):
     """The process that is to answer the prompt is starting; its runner bounds that."""
     not_started: str = ""
     """Why that process could not start; no turn began then."""
+    ending: Ending | None = None
+    """Why the end of the turn looks like none of its work."""
+    agent_message_at: datetime | None = None
+    """When the agent wrote last, by the clock of its server."""
+    human_message_at: datetime | None = None
+    """When a person wrote last in the session, behind the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSeen(OfRun):
+    """What a run's session shows of the quota of its login. By difference from what that run showed before."""
+
+    runner: str
+    quota: Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +210,11 @@ class RunWithdrawn(OfRun, Decision):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRejected(OfRun, Decision):
-    """The final message held no valid outcome; `then` says what is tried next."""
+    """The final message held no valid outcome, or one of work that may go on; `then` says what is tried next."""
 
     n: int
     why: str
-    then: Literal["recover", "extract"]
+    then: Literal["recover", "extract", "continue"]
     extractor: str | None = None
     slug: str | None = None
     model: Model | None = None

@@ -68,7 +68,7 @@ Fact = (
     | issues.CycleBegan | issues.PhaseEntered | issues.RetryScheduled | issues.PersonAsked | issues.PersonReminded
     | issues.PersonAnswered | issues.AnswerRefused | issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft
     | issues.IssueFinished | issues.IssueClosed | issues.CommentWanted | issues.CreationWanted
-    | runs.DiagnosisWanted | runs.TurnSeen | runs.SessionSeen | runs.SessionTaken | runs.ReleaseWanted
+    | runs.DiagnosisWanted | runs.TurnSeen | runs.QuotaSeen | runs.SessionSeen | runs.SessionTaken | runs.ReleaseWanted
     | runs.SessionReleased | runs.OrphanStopped | runs.RunPlanned | runs.RunWithdrawn | runs.OutcomeRejected
     | runs.TurnDied | runs.PromptAbandoned | runs.DeadlineReached | runs.RunEnded | runs.RequestOpened
     | runs.RequestGone | runs.RequestJudged | runs.InputWanted | runs.InputEnded | runs.RequestAnswered

@@ -16,6 +16,7 @@ from pydantic import (
     PlainValidator,
     WithJsonSchema,
 )
+from pydantic.fields import FieldInfo
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
@@ -127,10 +128,17 @@ AtOnce = Annotated[int, Field(ge=1)]
 """A cap on runs at one time."""
 
 
+def file_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return a model's fields by the keys that a file has for them: some of those are words of Python."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 class Document(BaseModel):
     """A part of a user's file: unknown keys and wrong types are errors, and nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, serialize_by_alias=True
+    )
 
 
 _PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"

@@ -28,6 +28,10 @@ class Retry(Document):
     """The delay before the second attempt (with a jitter of up to ±20 % taken from the run id's hash)."""
     max_delay: Span = timedelta(minutes=5)
     """No delay is longer than this."""
+    continues: Annotated[int, Field(ge=0, le=20, alias="continue")] = 2
+    """How often in one run the agent is asked to go on in its session, before it is asked for a report alone or the
+    attempt is over: after an answer that was cut off, is empty or only announces more work, and after `partial` from
+    an agent that may change files. It costs no attempt; it uses the run's budget and `timeout`. 0: never."""
     change_agent: Literal["next", "different_provider"] | None = None
     """Whom the next attempt of a visit goes to: `next` is the agent that failed least often in it, `different_provider`
     one whose provider did; among equals the usual order. No person is taken for that. `null`: to the same agent."""

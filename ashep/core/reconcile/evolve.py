@@ -95,6 +95,10 @@ def _used(world: World, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnSto
     return replace(world, spending=runs.spent(world.spending, flow, fact, world.seen, world.now))
 
 
+def _quota(world: World, flow: Flow, fact: run_facts.QuotaSeen) -> World:
+    return replace(world, quotas=providers.quota_seen(world.quotas, fact, world.now))
+
+
 def _prompted(world: World, flow: Flow, fact: run_facts.PromptSent) -> World:
     if not world.outages or flow.run is None:
         return world
@@ -121,6 +125,7 @@ BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
     run_facts.RunPlanned: _planned,
     run_facts.TurnSeen: _used,
     run_facts.TurnStopped: _used,
+    run_facts.QuotaSeen: _quota,
     run_facts.PromptSent: _prompted,
     tracker.ClaimRefused: _unclaimable,
     tracker.IssueReclaimed: _unclaimable,

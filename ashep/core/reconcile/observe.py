@@ -12,7 +12,7 @@ from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
 from ashep.core.facts.resources import DiskSeen, MachineSeen, RunnerSeen, ServerFailed
-from ashep.core.facts.runs import RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
+from ashep.core.facts.runs import Quota, QuotaSeen, RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.disk import is_low
@@ -185,6 +185,14 @@ def turn_read(world: World, seen: TurnSeen) -> list[Fact]:
     if told and not is_worth_telling(world, flow, run, seen) and not providers.is_worth_telling(world, run, seen):
         return []
     return [seen]
+
+
+def quota_read(world: World, issue: str, run_id: str, quota: Quota | None) -> list[Fact]:
+    """Compare what a run's session shows of a quota with what it showed before: what other runs show may be newer."""
+    run = flow.run if (flow := world.flows.get(issue)) else None
+    if quota is None or run is None or run.id != run_id or run.ended or quota == run.quota:
+        return []
+    return [QuotaSeen(issue, run_id, run.on, quota)]
 
 
 def turn_asked(world: World, session: str, message: str) -> list[Fact]:

@@ -7,7 +7,7 @@ from ashep.core.facts.commands import Command
 from ashep.core.facts.issues import IssueAdopted, IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import AccountAudited, TimerDue
-from ashep.core.facts.runs import PromptPrepared, PromptSent, SessionOpened, TurnBegun, TurnSeen
+from ashep.core.facts.runs import PromptPrepared, PromptSent, QuotaSeen, SessionOpened, TurnBegun, TurnSeen
 from ashep.core.facts.tracker import CommentPosted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.decide import decide
@@ -26,7 +26,8 @@ RULES = 6
 """The number of the core's rules: a replay derives again the decisions that were made under the present number."""
 
 QUIET = (
-    SessionOpened, PromptPrepared, PromptSent, TurnBegun, CommentPosted, TurnSeen, IssueHeld, AccountAudited, *RECORDS,
+    SessionOpened, PromptPrepared, PromptSent, TurnBegun, CommentPosted, TurnSeen, QuotaSeen, IssueHeld,
+    AccountAudited, *RECORDS,
 )  # fmt: skip
 """Facts that change no input of `dispatch`; what follows from them (a RunEnded, say) is another fact."""
 

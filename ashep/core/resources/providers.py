@@ -41,17 +41,17 @@ def after_read(world: World, flow: Flow, fact: TurnSeen) -> list[Fact]:
     provider = _provider(world, run, fact)
     outage = outage_of(world.outages, provider)
     if fact.refused is not None:
-        return _refused(world, run, provider, outage, fact.refused, ends=ends_run(fact))
+        return _refused(world, run, provider, outage, fact.refused, ends=ends_run(world, fact))
     if outage is not None and outage.tried_since is not None and _took(outage, fact):
         return [ProviderRecovered(provider, f"{run.id} was not refused", run.id)]
     return []
 
 
-def ends_run(fact: TurnSeen) -> bool:
+def ends_run(world: World, fact: TurnSeen) -> bool:
     """Whether a refusal is the end of its run: it ended the turn, or the wait would be long."""
     if fact.refused is None:
         return False
-    again = fact.refused.again_in
+    again = fact.refused.wait(world.now)
     return fact.state == "finished" or fact.refused.attempt > TRIES or (again is not None and again > PATIENCE)
 
 
@@ -135,7 +135,7 @@ def _refused(
 ) -> list[Fact]:
     tried = outage is None or outage.tried_since is not None
     row = 1 if outage is None else outage.refusals + tried
-    until = None if refusal.kind == "unauthorized" else world.now + _wait(refusal, row, ends=ends)
+    until = None if refusal.kind == "unauthorized" else world.now + _wait(refusal, row, world.now, ends=ends)
     if outage is not None and not tried and _is_known(outage, until):
         return []
     return [ProviderRefused(provider, refusal.kind, refusal.why[:300], until, row, run.id)]
@@ -145,8 +145,8 @@ def _is_known(outage: Outage, until: datetime | None) -> bool:
     return outage.until is None or (until is not None and until <= outage.until + SLACK)
 
 
-def _wait(refusal: Refusal, row: int, *, ends: bool) -> timedelta:
-    again = refusal.again_in or timedelta()
+def _wait(refusal: Refusal, row: int, now: datetime, *, ends: bool) -> timedelta:
+    again = refusal.wait(now) or timedelta()
     if again > PATIENCE or not ends:
         return again
     return max(again, min(BACKOFF[0] * 2 ** min(row - 1, 10), BACKOFF[1]))

@@ -87,6 +87,10 @@ def _turn_seen(flow: Flow, run: Run, fact: run_facts.TurnSeen, seq: int, at: dat
     return _turn(*_counted(flow, run, fact), fact, at)
 
 
+def _quota_seen(flow: Flow, run: Run, fact: run_facts.QuotaSeen, seq: int, at: datetime) -> Flow:
+    return replace(flow, run=replace(run, quota=fact.quota))
+
+
 def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, at: datetime) -> Flow:
     watch = run.watch
     if watch.probation == "stop":
@@ -232,7 +236,7 @@ def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
     if watch.doubted and fresh == 0 and fact.life is not None and fact.state == "running":
         watch = replace(watch, doubted=False, stall_due=due_after(watch, fact.life, at))
     run = replace(run, turn=fact.state, turn_instance=fact.instance, people=fact.people, stop=stop, watch=watch)
-    return replace(flow, run=_refusal(run, fact))
+    return replace(flow, run=_refusal(run, fact, at))
 
 
 def _started(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
@@ -247,11 +251,11 @@ def _started(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
     return with_watch(run, starting_since=None, sign_due=at + run.watch.sign_after, stall_due=stall_due)
 
 
-def _refusal(run: Run, fact: run_facts.TurnSeen) -> Run:
+def _refusal(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
     """A provider's refusal, if there is one; while it is waited for in the turn, that is no time of the run's."""
     if fact.refused is None or fact.refused.attempt == run.refused:
         return run if fact.refused is not None else replace(run, refused=0)
-    wait = fact.refused.again_in if fact.state == "running" else None
+    wait = fact.refused.wait(at) if fact.state == "running" else None
     deadline = run.deadline + wait if run.deadline is not None and wait is not None else run.deadline
     return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
@@ -269,7 +273,9 @@ def _again(
             prompt = Sent(fact.n + 1, "extract", slug=fact.slug, model=fact.model, wrong=fact.why, runner=fact.runner)
             return replace(run, prompt=prompt, extract="wanted")
         case run_facts.OutcomeRejected():
-            return replace(run, prompt=Sent(fact.n + 1, "recover", slug=run.slug, model=run.model, wrong=fact.why))
+            kind = "continue" if fact.then == "continue" else "recover"
+            prompt = Sent(fact.n + 1, kind, slug=run.slug, model=run.model, wrong=fact.why)
+            return replace(run, prompt=prompt, continues=run.continues + (kind == "continue"))
         case run_facts.DiagnosisWanted():
             prompt = Sent(
                 fact.n + 1,
@@ -324,6 +330,7 @@ FOLDS: Folds = {
     run_facts.PromptPrepared: of_run(_prepared),
     run_facts.PromptSent: of_run(_prompted),
     run_facts.TurnSeen: of_run(_turn_seen),
+    run_facts.QuotaSeen: of_run(_quota_seen),
     run_facts.TurnStopped: of_run(_turn_stopped),
     run_facts.OutcomeRejected: of_run(_prompted_anew),
     run_facts.DiagnosisWanted: of_run(_prompted_anew),

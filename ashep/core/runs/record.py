@@ -53,6 +53,10 @@ class RunRecord(BaseModel):
     """When its first prompt was delivered."""
     ended_at: datetime | None = None
     """When it was over."""
+    last_agent_message_at: datetime | None = None
+    """When its agent wrote last, by the clock of the agent's server; null: that is not known."""
+    last_human_message_at: datetime | None = None
+    """When a person wrote last in its session, behind a prompt of the run; null: nobody did, or that is not known."""
     session: str | None = None
     """The agent server's session."""
     outcome: Outcome | None = None
@@ -154,9 +158,16 @@ def _with(tally: Tally, **values: Any) -> Tally:
 
 
 def _seen(tally: Tally, fact: runs.TurnSeen) -> Tally:
-    tally = _used(tally, fact)
+    tally = _spoken(_used(tally, fact), fact)
     named = fact.model is not None and not tally.extracting
     return _with(tally, provider=fact.provider, model=fact.model) if named else tally
+
+
+def _spoken(tally: Tally, fact: runs.TurnSeen) -> Tally:
+    """Note who wrote when; what an extraction writes is no message of the run's agent."""
+    agent, record = None if tally.extracting else fact.agent_message_at, tally.record
+    human = fact.human_message_at or record.last_human_message_at
+    return _with(tally, last_agent_message_at=agent or record.last_agent_message_at, last_human_message_at=human)
 
 
 def _used(tally: Tally, fact: runs.TurnSeen | runs.TurnStopped) -> Tally:

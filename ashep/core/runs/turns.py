@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import runs
 from ashep.core.facts.issues import RetryScheduled
-from ashep.core.facts.outcome import Outcome, read_outcome
+from ashep.core.facts.outcome import Ending, Outcome, read_outcome
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.routing import after_run, park
 from ashep.core.policy.language import format_duration
@@ -65,7 +65,7 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
         issue = flow.issue.id
         late = runs.RunEnded(issue, run.id, "timed_out", why, abort=True)
         return [runs.DeadlineReached(issue, run.id), overdue(flow, run) if is_diagnosis(run) else late]
-    if fact.state == "running" and ends_run(fact):
+    if fact.state == "running" and ends_run(world, fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
         return _stalled(world, flow, before.run, run, fact)
@@ -167,8 +167,42 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[F
         ]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
-    said = _said(world, flow, fact)
-    return [said] if isinstance(said, runs.RunEnded) else _rejected(world, flow, run, said)
+    end = _said(world, flow, fact)
+    if (goes_on := _going_on(world, flow, run, fact, end)) is not None:
+        return [goes_on]
+    return [end] if isinstance(end, runs.RunEnded) else _rejected(world, flow, run, end)
+
+
+ENDINGS: dict[Ending | None, str] = {
+    "cut": "the answer was cut off by a limit on its length",
+    "empty": "the final message is empty",
+    "announced": "the final message announces more work and reports nothing",
+}
+"""What the end of a turn is called where it looks like no end of its work."""
+
+
+def _going_on(
+    world: World, flow: Flow, run: Run, fact: runs.TurnSeen, end: runs.RunEnded | str
+) -> runs.OutcomeRejected | None:
+    """Ask the agent to go on in its session where the turn ended before its work; None: this was the end of it.
+
+    That keeps what the agent knows, and costs less than another attempt: it is bounded by `retry.continue` for a run.
+    """
+    phase = phase_of(world, flow)
+    if phase is None or run.prompt.kind == "extract" or run.continues >= phase.retry.continues:
+        return None
+    if isinstance(end, str):
+        if fact.ending is None or run.prompt.kind == "recover":  # that asks for a report alone
+            return None
+        why = end
+    else:
+        outcome = end.outcome
+        if outcome is None or outcome.result != "partial" or run.access != "write":
+            return None
+        if outcome.needs_human or outcome.next_action in ("need_human", "repeat_phase"):
+            return None
+        why = f"the work is reported as partial: {outcome.summary[:300]}"
+    return runs.OutcomeRejected(flow.issue.id, run.id, run.prompt.n, why, "continue")
 
 
 def _said(world: World, flow: Flow, fact: runs.TurnSeen) -> runs.RunEnded | str:
@@ -178,14 +212,15 @@ def _said(world: World, flow: Flow, fact: runs.TurnSeen) -> runs.RunEnded | str:
         return "an error, or a diagnosis"
     outcome = read_outcome(fact.block, phase.verdicts if phase else ())
     if not isinstance(outcome, Outcome):
-        return outcome
+        ending = ENDINGS.get(fact.ending, outcome)
+        return ending if fact.block is None else f"{ending}; {outcome}" if fact.ending else outcome
     state = "succeeded" if outcome.result == "success" and outcome.next_action != "repeat_phase" else "failed"
     return runs.RunEnded(fact.issue, fact.run, state, f"reported {outcome.verdict or outcome.result}", outcome)
 
 
 def _rejected(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
     issue, phase = flow.issue.id, phase_of(world, flow)
-    if run.prompt.kind in ("task", "resume"):
+    if run.prompt.kind in ("task", "resume", "continue"):
         return [runs.OutcomeRejected(issue, run.id, run.prompt.n, why, "recover")]
     extractor = choose_beside(world, EXTRACT)
     if run.prompt.kind == "recover" and extractor is not None and phase is not None:

@@ -2,13 +2,17 @@
 
 Closed: no outage is known. Open: nothing starts on it until a time, or until its credentials may be others. Half-open:
 one run tries, and shows whether it takes again what it is asked (Nygard, Release It!, 2007).
+
+And the quotas of logins: how much of each window is used, as providers said last.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
+from ashep.core.facts.runs import Quota, QuotaSeen
 from ashep.core.state.frozen import replace
 
 TIMER, PROOF = "provider", "proof"
@@ -104,6 +108,35 @@ def _half_open(outage: Outage, at: datetime) -> Outage:
 
 def _others(outages: Outages, provider: str) -> Outages:
     return tuple(outage for outage in outages if outage.provider != provider)
+
+
+# --- quotas -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KnownQuota:
+    """A login's quota, as a runner showed it last."""
+
+    runner: str
+    quota: Quota
+    at: datetime
+
+
+Quotas = tuple[KnownQuota, ...]
+"""One for each runner, provider and login, in the order in which they were seen first."""
+
+
+def quota_seen(quotas: Quotas, fact: QuotaSeen, at: datetime) -> Quotas:
+    """Fold what a run shows. A window that it does not mention stays as it was known, until that begins again."""
+    known = next((entry for entry in quotas if _key(entry) == _key(fact)), None)
+    windows = {window.name: window for window in known.quota.windows if window.resets > at} if known is not None else {}
+    windows |= {window.name: window for window in fact.quota.windows}
+    entry = KnownQuota(fact.runner, dataclasses.replace(fact.quota, windows=tuple(windows.values())), at)
+    return tuple(entry if other is known else other for other in quotas) if known is not None else (*quotas, entry)
+
+
+def _key(entry: KnownQuota | QuotaSeen) -> tuple[str, str, str]:
+    return entry.runner, entry.quota.provider, entry.quota.login
 
 
 FOLDS = {ProviderRefused: refused, ProviderRecovered: recovered}

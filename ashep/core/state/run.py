@@ -9,7 +9,7 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.resources import RunnerSeen
-from ashep.core.facts.runs import Life, Model, TurnSeen, TurnStopped
+from ashep.core.facts.runs import Life, Model, Quota, TurnSeen, TurnStopped
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
@@ -56,7 +56,7 @@ class Sent:
     """A prompt of a run."""
 
     n: int
-    kind: Literal["task", "recover", "extract", "resume", "diagnose"]
+    kind: Literal["task", "recover", "extract", "resume", "diagnose", "continue"]
     tries: int = 0
     """How many ids were abandoned before the present one."""
     blob: str | None = None
@@ -161,6 +161,10 @@ class Run:
     refused: int = 0
     """How often in a row the provider was seen to refuse its turn."""
     restarts: int = 0
+    continues: int = 0
+    """How often its agent was asked to go on in its session."""
+    quota: Quota | None = None
+    """What its session showed last of the quota of its login."""
     stop: bool = False
     """Its session is to be aborted and seen to stop."""
     stop_due: datetime | None = None

@@ -94,6 +94,8 @@ class World:
     """What keeps runs from starting by somebody's will."""
     outages: providers.Outages = ()
     """Providers that take nothing."""
+    quotas: providers.Quotas = ()
+    """What logins have used of their quotas."""
     spending: Spending = NOTHING_SPENT
     """What was used, for budgets."""
     notices: notices.Notices = notices.NOTHING_TOLD

@@ -78,6 +78,31 @@ class Outage(Answer):
     """How many issues wait for it."""
 
 
+class QuotaWindow(Answer):
+    """A window of a quota."""
+
+    name: str
+    used: float
+    """The share that is used: 1 is all of it."""
+    resets: str
+    status: Literal["allowed", "allowed_warning", "rejected"] | None
+
+
+class Quota(Answer):
+    """How much of its quota a login has used, as its provider said last."""
+
+    runner: str
+    provider: str
+    login: str
+    """Where the login comes from; empty: that is not known."""
+    status: Literal["allowed", "allowed_warning", "rejected"]
+    window: str | None
+    """The one that decides the status."""
+    resets: str | None
+    seen: str
+    windows: list[QuotaWindow]
+
+
 class Kept(Answer):
     """From where on records are kept."""
 
@@ -125,6 +150,7 @@ class Daemon(Answer):
     """The last edit of the user's files, where it cannot be used."""
     providers: list[Outage]
     """Those that take nothing."""
+    quotas: list[Quota]
     journal: Kept | None
     trees: Trees
     servers: Servers | None = None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts import requests
-from ashep.core.facts.runs import Model, Refusal
+from ashep.core.facts.runs import Model, Quota, Refusal
 from ashep.ports.runner import SessionRequest
 
 
@@ -58,6 +58,10 @@ class Play:
     """A tool that is at work all the time."""
     tokens: int = 100
     cost: float = 0.001
+    cut: bool = False
+    """Its final message is cut off by a limit on its length."""
+    quota: Quota | None = None
+    """What its session shows of the login's quota."""
 
 
 def request(play: Play, session: str, message: str, number: int) -> requests.Request:

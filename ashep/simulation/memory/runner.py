@@ -312,15 +312,16 @@ class MemoryRunner:
         at = next((i for i, message in enumerate(session.messages) if message.id == message_id), None)
         if at is None:
             return Turn("missing", self.instance)
-        people = tuple(m.id for m in session.messages[at + 1 :] if m.who == "person" and m.id not in ours)
+        theirs = [m for m in session.messages[at + 1 :] if m.who == "person" and m.id not in ours]
+        people, human_message_at = tuple(m.id for m in theirs), max((m.at for m in theirs), default=None)
         message = session.messages[at]
         busy = self._active(session)
-        blank = Turn("stored", self.instance, people=people)
+        blank = Turn("stored", self.instance, people=people, human_message_at=human_message_at)
         work = self._last_work(session, at)
         if work is None:
             return replace(blank, state="running" if busy else "stored")
         model = message.model or self.models[0]
-        blank = replace(blank, provider=model.provider, model=model.model)
+        blank = replace(blank, provider=model.provider, model=model.model, quota=work.play.quota)
         if busy and not (people and work.over(self._clock.now())):  # else it is the person's turn that runs
             refusals = (refusal for one in busy if (refusal := one.refused(self._clock.now())) is not None)
             return replace(blank, state="running", refused=next(refusals, None))
@@ -335,6 +336,8 @@ class MemoryRunner:
             tokens=work.play.tokens,
             cost=work.play.cost,
             refused=work.play.refused if work.error is not None and work.error == work.play.error else None,
+            cut=work.play.cut,
+            agent_message_at=work.ends,
         )
 
     def _last_work(self, session: Session, at: int) -> Work | None:
