@@ -292,7 +292,8 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
     run = flow.run
     if run is not None and not run.settled:
         away = not world.is_up(OPENCODE)
-        assert run.prompt.sent or away, f"nobody works on {run}"
+        waits = run.stop_due is not None  # whether its prompt begins after all
+        assert run.prompt.sent or away or waits, f"nobody works on {run}"
         return
     if flow.stage == "person":
         assert flow.question is not None, "nobody knows the question"

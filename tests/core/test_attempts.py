@@ -155,9 +155,7 @@ NOT: dict[str, Story] = {
     "cannot be sent, for the agent server does not answer": send_fails(RunnerUnavailable("no answer")),
     "cannot be sent, for the agent server does not start": send_fails(ServerNotStarted("it ended")),
     "cannot be sent, for its own server does not answer": send_fails(SessionUnavailable("no answer"), times=10),
-    "is stopped by a person": lambda book: (
-        book >> book.turn("running") and book >> book.turn("finished", error=ABORTED)
-    ),
+    "is stopped by a person": stopped_by_person,
     "loses its lease": lost_lease,
 }
 

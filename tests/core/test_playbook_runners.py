@@ -57,7 +57,7 @@ def test_a_runner_that_is_away_holds_its_own_phases_and_no_others() -> None:
     book.looked()
     assert planned(book) == []
     found = account(book.world, "t-1")
-    assert (found.code, found.reason) == ("runner_away", "the runner claude does not answer")
+    assert (found.code, found.reason) == ("runner_away", "the runner claude does not answer: no answer")
     book.made.turn(claude())
     assert [plan[1:] for plan in planned(book)] == [("implement", CLAUDE)] * 2
     book.answered()

@@ -111,6 +111,7 @@ def test_a_turn_that_dies_for_ever_parks_its_issue_and_fails_nobody() -> None:
 ABORTED = "MessageAbortedError: aborted"
 INFRA = "infrastructure"
 DOUBT = like(runs.RunEnded, state="aborted", doubt=True, counts=False, abort=False)
+UNBEGUN = like(runs.RunEnded, state="aborted", doubt=True, counts=False, abort=True)
 AGAIN = like(issues.RetryScheduled, failures=0)
 
 
@@ -147,8 +148,8 @@ def test_a_server_that_never_begins_a_turn_parks_the_issue_and_burns_no_attempt(
         assert book >> book.turn("missing") << like(runs.PromptAbandoned, n=1) << ...
         (book >> book.later(61)).answered()
     never_begun(book, 600)
-    book >> book.turn("missing") << DOUBT << like(issues.IssueParked, code=INFRA) << issues.CommentWanted
-    assert book << c.WriteIssue
+    book >> book.turn("missing") << UNBEGUN << like(issues.IssueParked, code=INFRA) << issues.CommentWanted
+    assert book << c.StopTurn << c.WriteIssue
     assert book.flow().failures == 0
     assert not book.bodies(runs.DeadlineReached), "what no turn ran in is no time of the run's"
 
@@ -306,7 +307,7 @@ def test_a_process_that_does_not_start_burns_no_attempt() -> None:
         (book >> book.later(min(2.0**times, 60))).answered()
         assert book.run().prompt.sent
     book.made.now += timedelta(minutes=2)
-    book >> book.turn("missing", not_started="npx ended") << DOUBT << like(issues.IssueParked, code=INFRA) << ...
+    book >> book.turn("missing", not_started="npx ended") << UNBEGUN << like(issues.IssueParked, code=INFRA) << ...
     assert book.flow().failures == 0
 
 

@@ -149,7 +149,7 @@ def _lands_later(world: World, flow: Flow) -> bool:
 
 
 def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
-    if not world.is_up(run.on) or (run.ended and not run.stop):
+    if not world.is_up(run.on) or (run.ended and not run.stop) or run.stop_due is not None:
         return
     if not run.prompt.sent:
         yield Finding("stranded", flow.issue.id, f"{run.id} has no prompt, and none is under way")

@@ -114,10 +114,8 @@ def takers(world: World) -> list[str]:
 
 def _has_slot(world: World, flow: Flow) -> bool:
     run = flow.run
-    if run is None or not run.ended or (run.stop and run.stop_due is None):
+    if run is None or not run.ended or run.stop:
         return True
-    if run.stop_due is not None and run.tree_wanted not in ("after", "again"):
-        return False  # nothing of it is at work
     return (
         not is_held(world, flow)
         and flow.stage in ("work", "person", "finishing")
