@@ -121,6 +121,10 @@ def _without_default(schema: dict[str, JsonValue]) -> None:
     del schema["default"]
 
 
+HUMAN = "human"
+"""The label with which bd marks what is for people."""
+
+
 class WorkerSettings(Document):
     """How much runs at once, and where."""
 
@@ -147,6 +151,9 @@ class WorkerSettings(Document):
     """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
     hold_when_busy: bool = True
     """Whether no run starts while the machine is behind and another run is under way. Runs under way go on."""
+    not_labels: Annotated[tuple[Word, ...], Field(max_length=100)] = (HUMAN,)
+    """An issue with one of these labels is not taken. `human` is what bd itself calls an issue that is for people (`bd
+    human list`); `[]` switches that off. One that was taken before goes on: `ashep:paused` stops it."""
     quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
     """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
     has begun, until it begins again."""
