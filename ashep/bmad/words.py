@@ -29,6 +29,8 @@ _WORD = re.compile(
 )
 _BEFORE = re.compile(r"^[\W_]*")
 _CHAIN = re.compile(r"→|[-=]>")
+_BEHIND = re.compile(r"\s*(?:[|,;:!·•(\[*`—–]|\.\s|\s[-/]\s|_(?!\w))|\s{2,}")
+"""Where words end that are no status of ours, and others begin: another field, a remark."""
 
 HALTS = (
     "blocked spec supplied", "story already blocked", "no stories.yaml found", "story id not found in stories.yaml",
@@ -62,6 +64,16 @@ def styled(status: Status, like: str) -> str:
     if old.isupper():
         return spaced.upper()
     return " ".join(one if one == "for" else one[:1].upper() + one[1:] for one in spaced.split(" "))
+
+
+def restated(status: Status, said: str) -> str:
+    """Write a status into what a file says: in the style of the old one, with the words that stand behind that."""
+    begin = _BEFORE.match(said).end()  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    word = None if _CHAIN.search(said) else _WORD.match(said, begin)
+    behind = _BEHIND.search(said, begin)
+    end = word.end(1) if word else behind.start() if behind else len(said)
+    new = styled(status, said[:end])
+    return new + said[end:] if status_of(new + said[end:]) == status else new
 
 
 def halt_in(said: str) -> str | None:
