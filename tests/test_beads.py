@@ -210,18 +210,20 @@ async def test_what_is_ready_and_not_listed_is_held_and_hides_no_other(
     for _ in range(3):
         look = await tracker.look()
         assert (look.ready, look.unread) == (("t-1",), ())
-        hidden = {one.issue.id: one.issue.hidden for one in look.issues}
+        hidden = {view.issue.id: view.issue.hidden for view in look.issues}
         assert (hidden["t-1"], why in hidden["t-2"]) == ("", True)
     assert tracker.calls["list"] == (3 if odd else 4), "once more at first, where the reason is not known"
     fake.says("list", "[]")
-    assert [one.issue.id for one in (await tracker.look()).issues] == ["t-1", "t-2"], "nothing else is listed any more"
+    assert [view.issue.id for view in (await tracker.look()).issues] == ["t-1", "t-2"], (
+        "nothing else is listed any more"
+    )
 
 
 async def test_what_is_created_between_the_reads_is_not_hidden(fake: Fake) -> None:
     both = json.dumps([*json.loads(row()), *json.loads(row(id="t-2"))])
     fake.says("ready", both, first=f"cat >list.out <<'end'\n{both}\nend\n")
     look = await fake.tracker().look()
-    assert (look.ready, [one.issue.hidden for one in look.issues]) == (("t-1", "t-2"), ["", ""])
+    assert (look.ready, [view.issue.hidden for view in look.issues]) == (("t-1", "t-2"), ["", ""])
 
 
 async def test_a_row_of_the_list_that_cannot_be_read_hides_no_other(fake: Fake) -> None:
@@ -229,7 +231,7 @@ async def test_a_row_of_the_list_that_cannot_be_read_hides_no_other(fake: Fake) 
     fake.says("show", row(created_at="soon"))
     tracker = fake.tracker()
     look = await tracker.look()
-    assert ([one.issue.id for one in look.issues], [issue for issue, _ in look.unread]) == (["t-1"], ["t-2"])
+    assert ([view.issue.id for view in look.issues], [issue for issue, _ in look.unread]) == (["t-1"], ["t-2"])
     with pytest.raises(TrackerUnavailable, match="at created_at"):
         await tracker.issue("t-1")
 
@@ -539,9 +541,9 @@ async def test_a_formula_that_is_kept_as_a_proto_is_hidden_and_hides_no_other(wo
         world.person_sets(world.add(status), "person", status=status)
     look = await world.tracker.look()
     assert (look.ready, look.unread) == ((issue,), ())
-    shown = {(one.issue.id, one.issue.status, bool(one.issue.hidden)) for one in look.issues}
-    assert {one[1:] for one in shown if one[0] not in (issue, "mol-x.a")} == {("triage", False)}
-    assert {(issue, "open", False), ("mol-x.a", "open", True)} < shown
+    rows = {(view.issue.id, view.issue.status, bool(view.issue.hidden)) for view in look.issues}
+    assert {row[1:] for row in rows if row[0] not in (issue, "mol-x.a")} == {("triage", False)}
+    assert {(issue, "open", False), ("mol-x.a", "open", True)} < rows
 
 
 @pytest.mark.promise("E7")

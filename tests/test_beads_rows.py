@@ -103,8 +103,8 @@ def test_a_row_with_an_odd_field_is_named_and_the_others_are_read(odd: dict[str,
     issues = [ORDINARY | {"id": "t-0"}, ORDINARY | odd, ORDINARY | {"id": "t-2"}]
     rows.take(json.dumps(issues, ensure_ascii=False).encode())
     assert [row.id for row in rows.end()] == ["t-0", "t-2"]
-    [(issue, told)] = rows.unread.items()
-    assert (issue, told.endswith(why)) == ((ORDINARY | odd)["id"], True)
+    [(issue, reason)] = rows.unread.items()
+    assert (issue, reason.endswith(why)) == ((ORDINARY | odd)["id"], True)
 
 
 def test_where_no_row_has_the_form_that_we_know_it_is_another_bd() -> None:

@@ -80,13 +80,13 @@ def has_key(model: type[BaseModel], keys: list[str]) -> bool:
     return keys[0] in fields and (len(keys) == 1 or any(has_key(kind, keys[1:]) for kind in nested))
 
 
-def _models(model: type[BaseModel], known: frozenset[Any] = frozenset()) -> set[Any]:
-    found = {model}
+def _models(model: type[BaseModel], above: frozenset[Any] = frozenset()) -> set[Any]:
+    models = {model}
     for field in model.model_fields.values():
         for kind in _classes(field.annotation):
-            if kind not in known | found:
-                found |= _models(kind, known | found)
-    return found
+            if kind not in above | models:
+                models |= _models(kind, above | models)
+    return models
 
 
 def _classes(annotation: Any) -> list[Any]:
@@ -131,16 +131,16 @@ def test_a_reader_that_goes_away_is_told_with_the_code_of_the_page(tmp_path: Pat
         away, out = os.pipe()
         os.close(away)
         argv = [sys.executable, "-m", "ashep", "-C", str(tmp_path), *words]
-        done = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        process = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
         os.close(out)
-        assert (done.returncode, done.stderr) == (BROKEN_PIPE, ""), words
+        assert (process.returncode, process.stderr) == (BROKEN_PIPE, ""), words
 
 
 def test_each_kind_of_error_of_the_service_is_answered_with_its_own_status() -> None:
     """The first row that fits counts: one whose base stands above it would never be reached."""
     statuses = http._STATUSES  # pyright: ignore[reportPrivateUsage] - the table is what is tried
     for kind, status in statuses:
-        assert next(given for base, given in statuses if issubclass(kind, base)) == status, kind
+        assert next(answer for base, answer in statuses if issubclass(kind, base)) == status, kind
     assert dict(statuses)[TrackerMissing] == 503
     assert "503 the tracker is away, or bd is missing" in words_of(DOCS / "guides/verification-service.md")
 
@@ -151,8 +151,8 @@ def test_each_entry_of_story_check_has_the_keys_of_the_page() -> None:
     keys = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
     story = read("1-1-a.md", b"# Story 1.1: A\n\nStatus: review\n")
     unreadable = Found("1-2-b.md", None, None, (Problem(1, "this is not UTF-8"),))
-    for found in (Found("1-1-a.md", story, None, ()), unreadable):
-        assert set(told(found)) == keys
+    for entry in (Found("1-1-a.md", story, None, ()), unreadable):
+        assert set(told(entry)) == keys
 
 
 def test_pending_unverified_and_changed_nothing_are_what_the_pages_say() -> None:
@@ -162,7 +162,7 @@ def test_pending_unverified_and_changed_nothing_are_what_the_pages_say() -> None
     unchecked = with_work(flow, evidence=Evidence("c", "t", (), changed=True, isolated=None, log=""))
     assert [notes_of(flow, closed=closed)[STATUS] for closed in (False, True)] == ["pending", "unverified"]
     assert [notes_of(unchecked, closed=closed)[STATUS] for closed in (False, True)] == ["unverified", "unverified"]
-    said = "the comment, `ashep why` and the report say that nothing was changed"
-    assert said in words_of(DOCS / "guides/policies.md")
+    sentence = "the comment, `ashep why` and the report say that nothing was changed"
+    assert sentence in words_of(DOCS / "guides/policies.md")
     nothing = with_work(flow, own=OwnTree("ashep/t-1", 0, base="b", head="b"))
-    assert [notes_of(one)["landing"] for one in (flow, nothing)] == ["on its branch", "nothing was changed"]
+    assert [notes_of(closed)["landing"] for closed in (flow, nothing)] == ["on its branch", "nothing was changed"]

@@ -134,8 +134,8 @@ async def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(fold
     notes = world.tracker.metadata("t-1")
     assert (notes["landed"], notes["landing"]) == (None, "nothing was changed")
     assert proof.landing(landing(flow)) == "landed nowhere: nothing was changed"
-    told = SENTENCES["WorkLanded"](Telling(), to_json(Entry(1, EPOCH, landed)))
-    assert told == ("nothing was changed, and nothing landed on main", "")
+    sentence = SENTENCES["WorkLanded"](Telling(), to_json(Entry(1, EPOCH, landed)))
+    assert sentence == ("nothing was changed, and nothing landed on main", "")
     assert other.commit[:12] not in comment + closed + json.dumps([notes["landed"], notes["landing"]])
     assert world.tracker.metadata("t-2")["landing"] == "landed"
 

@@ -28,9 +28,9 @@ from tests.test_beads import Fake
 
 def row(id: str, **more: Any) -> dict[str, Any]:
     """What bd prints of an ordinary issue, but for these fields; `...`: the field is not there."""
-    made = {"id": id, "title": id, "status": "open", "priority": 2, "issue_type": "task",
+    fields = {"id": id, "title": id, "status": "open", "priority": 2, "issue_type": "task",
             "created_at": "2026-01-02T03:04:05Z"}  # fmt: skip
-    return {name: value for name, value in (made | more).items() if value is not ...}
+    return {name: value for name, value in (fields | more).items() if value is not ...}
 
 
 AT_THE_END = "9999-12-31T23:59:59Z"
@@ -70,34 +70,34 @@ HIDDEN = ("t-21", "t-22")
 @pytest.fixture
 def fake(tmp_path: Path) -> Fake:
     """A bd whose database holds all of them, in a repository."""
-    made = Fake(tmp_path)
+    bd = Fake(tmp_path)
     issues = [issue for issue, _ in ODD.values()]
-    made.says("list", json.dumps([issue for issue in issues if issue["id"] not in HIDDEN], ensure_ascii=False))
+    bd.says("list", json.dumps([issue for issue in issues if issue["id"] not in HIDDEN], ensure_ascii=False))
     ready = [issue for issue in issues if issue.get("status") == "open"]
-    made.says("ready", json.dumps(ready, ensure_ascii=False))
+    bd.says("ready", json.dumps(ready, ensure_ascii=False))
     for words in (["init", "-q"], ["-c", "user.name=p", "-c", "user.email=p@x", "commit", "-qm", "x", "--allow-empty"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     write_starter(tmp_path / ".agent-shepherd", "quick")
-    config = f"version: 1\ntracker: {{command: ['{made.program}']}}\nworker: {{max_concurrent_runs: 64}}\n"
+    config = f"version: 1\ntracker: {{command: ['{bd.program}']}}\nworker: {{max_concurrent_runs: 64}}\n"
     (tmp_path / ".agent-shepherd" / "config.yaml").write_text(config)
-    return made
+    return bd
 
 
 @pytest.mark.may_block
 @pytest.mark.promise("S1", "D7")
 async def test_each_odd_issue_of_a_database_is_held_or_named_and_the_others_start(fake: Fake) -> None:
-    seen = await preview(fake.folder, fake.folder / ".agent-shepherd", (), None, "ashep")
-    found = {start.issue: "starts" for start in seen.starting} | {issue: code for issue, code, _ in seen.held}
+    plan = await preview(fake.folder, fake.folder / ".agent-shepherd", (), None, "ashep")
+    codes = {start.issue: "starts" for start in plan.starting} | {issue: code for issue, code, _ in plan.held}
     look = await BeadsTracker(fake.folder, (str(fake.program),), "ashep", 20).look()
-    found |= dict.fromkeys(dict(look.unread), "unread")
-    assert found == {issue["id"]: code for issue, code in ODD.values()}
-    assert all(why.strip() for _, _, why in seen.held)
-    assert not any(" a epic" in why for _, _, why in seen.held)
+    codes |= dict.fromkeys(dict(look.unread), "unread")
+    assert codes == {issue["id"]: code for issue, code in ODD.values()}
+    assert all(why.strip() for _, _, why in plan.held)
+    assert not any(" a epic" in why for _, _, why in plan.held)
 
 
 async def test_a_lease_of_any_time_is_compared_with_now(fake: Fake) -> None:
     look = await BeadsTracker(fake.folder, (str(fake.program),), "ashep", 20).look()
-    leases = [(one.issue, one.lease) for one in look.issues if one.lease is not None]
+    leases = [(view.issue, view.lease) for view in look.issues if view.lease is not None]
     now = datetime(2026, 1, 2, tzinfo=UTC)
     first = [(view, datetime.min.replace(tzinfo=UTC)) for view, _ in leases]
     assert len(leases) == 1
@@ -130,13 +130,13 @@ def test_opencodes_settings_of_any_form_name_the_files_that_are_there(form: str,
     config.mkdir()
     (config / "told.md").write_text("Be kind.")
     (config / "opencode.json").write_text(text)
-    kept = profiles._settings(config, tmp_path, tmp_path, {"OPENCODE_CONFIG_CONTENT": text})  # pyright: ignore[reportPrivateUsage] - it takes any text
-    assert {*kept} >= {config / "opencode.json", config / "told.md"}
-    assert all(path.is_file() for path in kept)
-    named = profiles._in_repository({"opencode.json": text.encode(), "sub/opencode.jsonc": text.encode()})  # pyright: ignore[reportPrivateUsage] - the same
-    assert not [path for path in named if path.startswith(("/", "~", "..")) or "\0" in path]
+    files = profiles._settings(config, tmp_path, tmp_path, {"OPENCODE_CONFIG_CONTENT": text})  # pyright: ignore[reportPrivateUsage] - it takes any text
+    assert {*files} >= {config / "opencode.json", config / "told.md"}
+    assert all(path.is_file() for path in files)
+    paths = profiles._in_repository({"opencode.json": text.encode(), "sub/opencode.jsonc": text.encode()})  # pyright: ignore[reportPrivateUsage] - the same
+    assert not [path for path in paths if path.startswith(("/", "~", "..")) or "\0" in path]
     if form in ("comments", "a mark of the encoding"):
-        assert named == ["sub/told.md", "told.md"]
+        assert paths == ["sub/told.md", "told.md"]
 
 
 @pytest.mark.parametrize("content", ["[]", "null", '"x"', "3", "{", "[" * 100_000])

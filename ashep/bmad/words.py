@@ -66,14 +66,14 @@ def styled(status: Status, like: str) -> str:
     return " ".join(one if one == "for" else one[:1].upper() + one[1:] for one in spaced.split(" "))
 
 
-def restated(status: Status, said: str) -> str:
-    """Write a status into what a file says: in the style of the old one, with the words that stand behind that."""
-    begin = _BEFORE.match(said).end()  # pyright: ignore[reportOptionalMemberAccess] - matches ""
-    word = None if _CHAIN.search(said) else _WORD.match(said, begin)
-    behind = _BEHIND.search(said, begin)
-    end = word.end(1) if word else behind.start() if behind else len(said)
-    new = styled(status, said[:end])
-    return new + said[end:] if status_of(new + said[end:]) == status else new
+def restated(status: Status, text: str) -> str:
+    """Write a status into the text of another: in its style, with the words that follow it."""
+    begin = _BEFORE.match(text).end()  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    word = None if _CHAIN.search(text) else _WORD.match(text, begin)
+    behind = _BEHIND.search(text, begin)
+    end = word.end(1) if word else behind.start() if behind else len(text)
+    new = styled(status, text[:end])
+    return new + text[end:] if status_of(new + text[end:]) == status else new
 
 
 def halt_in(said: str) -> str | None:

@@ -122,9 +122,9 @@ def test_labels_that_an_issue_must_not_carry_are_a_policys_and_the_workers() -> 
         for name, names in labels.items():
             book.seen(name, add=names)
         book.looked()
-        held = {name: book.flow(name).code for name in labels if book.flow(name).policy is None}
+        codes = {name: book.flow(name).code for name in labels if book.flow(name).policy is None}
         assert {name: book.flow(name).policy for name in ("t-1", "t-2")} == {"t-1": "quick", "t-2": "rest"}
-        assert held == dict.fromkeys(("t-3", "t-4") if barred else (), "not_labels")
+        assert codes == dict.fromkeys(("t-3", "t-4") if barred else (), "not_labels")
     assert account(book.world, "t-3").reason == (
         "the label human is set, bd's word for what people do (`worker.not_labels` in config.yaml)"
     )

@@ -171,8 +171,8 @@ class Rows(Generic[_T]):
                 first = error.errors(include_url=False, include_input=False)[0]
                 place = ".".join(map(str, first["loc"])) or "its beginning"
                 self._misshapen = why = f"{first['msg']} at {place}"
-        known = _ID.match(row)
-        if known is None:
+        match = _ID.match(row)
+        if match is None:
             self._error = f"a row of {size(self._bytes)} that begins with no id" if self._wide else why
         else:
-            self.unread[clean(known[1].decode(errors="replace"))] = why
+            self.unread[clean(match[1].decode(errors="replace"))] = why
