@@ -125,7 +125,7 @@ async def _work(
         info = await _reach_tracker(tracker, say, systemd)
         program = tracker_settings.type if tracker_settings.own else "bd"
         say(f"working on {info.location} as {actor}; {program} {info.version}")
-        if "agents" not in settings.model_fields_set:
+        if "sandbox" not in settings.agents.model_fields_set:
             say(AS_YOU)
         if "auto" in wished and why:
             say(f"agents run as you and reach all that you can: `sandbox` is auto, and {why}")

@@ -253,6 +253,11 @@ def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypat
     assert "that their work holds (`ashep why ISSUE`): t-0, t-1, " in done.stderr
     assert done.stderr.rstrip().endswith("t-9 and 2 more")
     assert json.loads(told("--json").stdout)["unverified"] == many
+    monkeypatch.setattr(shell, "audit", lambda *_: Account(issues=12, unchanged=many[:2]))
+    done = told()
+    assert (done.exit_code, done.stdout) == (0, "12 issues: nothing is left over\n")
+    assert done.stderr == "ashep: closed although nothing was changed (`ashep why ISSUE`): t-0, t-1\n"
+    assert json.loads(told("--json").stdout)["unchanged"] == many[:2]
 
 
 @pytest.mark.promise("A1")

@@ -190,7 +190,6 @@ async def test_no_database_is_unmistakable(fake: Fake) -> None:
         ("list", row()[:-40], 0),
         ("list", row(status=None), 0),
         ("list", row(), 2),
-        ("ready", row(id="t-2"), 0),  # ready, but in no list
         ("ready", '{"error":"a maintenance operation is running on this workspace"}', 1),  # facts/beads.md 7
     ],
 )
@@ -199,6 +198,42 @@ async def test_an_implausible_look_is_none(fake: Fake, subcommand: str, out: str
     with pytest.raises(TrackerUnavailable) as caught:
         await fake.tracker().look()
     assert not caught.value.unknown
+
+
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize(("odd", "why"), [({}, "`bd list` hides it"), ({"is_template": True}, "a template in bd")])
+async def test_what_is_ready_and_not_listed_is_held_and_hides_no_other(
+    fake: Fake, odd: dict[str, Any], why: str
+) -> None:
+    fake.says("ready", json.dumps([*json.loads(row()), *json.loads(row(id="t-2", **odd))]))
+    tracker = fake.tracker()
+    for _ in range(3):
+        look = await tracker.look()
+        assert (look.ready, look.unread) == (("t-1",), ())
+        hidden = {view.issue.id: view.issue.hidden for view in look.issues}
+        assert (hidden["t-1"], why in hidden["t-2"]) == ("", True)
+    assert tracker.calls["list"] == (3 if odd else 4), "once more at first, where the reason is not known"
+    fake.says("list", "[]")
+    assert [view.issue.id for view in (await tracker.look()).issues] == ["t-1", "t-2"], (
+        "nothing else is listed any more"
+    )
+
+
+async def test_what_is_created_between_the_reads_is_not_hidden(fake: Fake) -> None:
+    both = json.dumps([*json.loads(row()), *json.loads(row(id="t-2"))])
+    fake.says("ready", both, first=f"cat >list.out <<'end'\n{both}\nend\n")
+    look = await fake.tracker().look()
+    assert (look.ready, [view.issue.hidden for view in look.issues]) == (("t-1", "t-2"), ["", ""])
+
+
+async def test_a_row_of_the_list_that_cannot_be_read_hides_no_other(fake: Fake) -> None:
+    fake.says("list", json.dumps([*json.loads(row()), *json.loads(row(id="t-2", created_at="soon"))]))
+    fake.says("show", row(created_at="soon"))
+    tracker = fake.tracker()
+    look = await tracker.look()
+    assert ([view.issue.id for view in look.issues], [issue for issue, _ in look.unread]) == (["t-1"], ["t-2"])
+    with pytest.raises(TrackerUnavailable, match="at created_at"):
+        await tracker.issue("t-1")
 
 
 async def test_an_issue_that_changed_between_the_reads_is_not_ready(fake: Fake) -> None:
@@ -489,6 +524,26 @@ async def test_issues_without_history_are_listed_and_ephemeral_ones_are_not(worl
     world.bd("person", "create", "--title=y", "--ephemeral", "--silent")
     look = await world.tracker.look()
     assert (look.ready, [one.issue.id for one in look.issues]) == ((kept,), [kept])
+
+
+@pytest.mark.promise("S1")
+@pytest.mark.real
+async def test_a_formula_that_is_kept_as_a_proto_is_hidden_and_hides_no_other(world: BeadsWorld) -> None:
+    """facts/beads.md 5. The statuses and types are an owner's own."""
+    steps = [{"id": "a", "title": "Do A"}, {"id": "b", "title": "Do B", "depends_on": ["a"]}]
+    formula = {"formula": "mol-x", "description": "x", "version": 1, "type": "workflow", "steps": steps}
+    (world.project / "x.formula.json").write_text(json.dumps(formula))
+    world.bd("person", "config", "set", "status.custom", "triage:active,shipped:done")
+    world.bd("person", "config", "set", "types.custom", "story")
+    world.bd("person", "cook", "x.formula.json", "--persist")
+    issue = world.add("Work", type="story", labels=("human",))
+    for status in ("triage", "shipped"):
+        world.person_sets(world.add(status), "person", status=status)
+    look = await world.tracker.look()
+    assert (look.ready, look.unread) == ((issue,), ())
+    rows = {(view.issue.id, view.issue.status, bool(view.issue.hidden)) for view in look.issues}
+    assert {row[1:] for row in rows if row[0] not in (issue, "mol-x.a")} == {("triage", False)}
+    assert {(issue, "open", False), ("mol-x.a", "open", True)} < rows
 
 
 @pytest.mark.promise("E7")

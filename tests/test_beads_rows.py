@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.adapters.beads.rows import LONGEST, WIDEST, Rows
+from ashep.adapters.beads.wire import Row
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 
@@ -78,8 +79,39 @@ def test_a_row_that_is_too_wide_is_named_and_the_others_are_read() -> None:
     texts = {f"text-{number}": "x" * (LONGEST + 1) for number in range(2 * WIDEST // LONGEST)}
     rows = reading(json.dumps([wide, {"id": "t-2", **texts}, {"id": "t-3"}]).encode())
     assert [row["id"] for row, _ in rows.end()] == ["t-2", "t-3"], "texts that are left out make no row wide"
-    assert [*rows.too_wide] == ["t-1"]
-    assert rows.too_wide["t-1"] > WIDEST
+    [(issue, why)] = rows.unread.items()
+    assert (issue, why.startswith("it is too big: ")) == ("t-1", True)
+
+
+ORDINARY: dict[str, Any] = {
+    "id": "t-1", "title": "Work", "status": "open", "priority": 2, "issue_type": "task",
+    "created_at": "2026-01-02T03:04:05Z",
+}  # fmt: skip
+
+
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize(("odd", "why"), [
+    ({"status": None}, "at status"),
+    ({"created_at": "10000-01-01T00:00:00Z"}, "at created_at"),
+    ({"priority": "high"}, "at priority"),
+    ({"labels": [{"name": "a"}]}, "at labels.0"),
+    ({"comments": [{"id": 1}]}, "at comments.0.id"),
+    ({"id": "t 1, with \u00fcml\u00e4uts", "title": 5}, "at title"),
+])  # fmt: skip
+def test_a_row_with_an_odd_field_is_named_and_the_others_are_read(odd: dict[str, Any], why: str) -> None:
+    rows = Rows(Row.read, Redaction())
+    issues = [ORDINARY | {"id": "t-0"}, ORDINARY | odd, ORDINARY | {"id": "t-2"}]
+    rows.take(json.dumps(issues, ensure_ascii=False).encode())
+    assert [row.id for row in rows.end()] == ["t-0", "t-2"]
+    [(issue, reason)] = rows.unread.items()
+    assert (issue, reason.endswith(why)) == ((ORDINARY | odd)["id"], True)
+
+
+def test_where_no_row_has_the_form_that_we_know_it_is_another_bd() -> None:
+    rows = Rows(Row.read, Redaction())
+    rows.take(json.dumps([{"id": f"t-{number}", "state": "open"} for number in range(3)]).encode())
+    with pytest.raises(TrackerUnavailable, match=r"is not one of bd 1\.3\.0: Field required at title"):
+        rows.end()
 
 
 def test_a_wide_row_without_an_id_is_no_answer() -> None:

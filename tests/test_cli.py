@@ -284,6 +284,7 @@ def daemon(project: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_running_daemon_is_told_and_stopped(project: Path, daemon: subprocess.Popen[bytes]) -> None:
     seen = ashep("status", "--json", cwd=project)
     assert (seen.json["daemon"]["running"], seen.json["daemon"]["pid"]) == (True, daemon.pid)
+    (project / ".agent-shepherd" / "config.yaml").write_text("version: 1\nworker: {workspace: shared}\n")
     said = ashep("status", cwd=project).out
     assert f"is running: process {daemon.pid}" in said
     assert AS_YOU in said
@@ -368,7 +369,9 @@ def test_a_deleted_damaged_or_older_picture_is_drawn_again(lived: Path, tmp_path
     state = folder / ".agent-shepherd" / "state"
     before = ashep("status", "--json", cwd=folder).json
     (state / NAME).unlink()
+    (folder / ".agent-shepherd" / "runs.jsonl").unlink(missing_ok=True)
     assert ashep("status", "--json", cwd=folder).json == before
+    assert not (folder / ".agent-shepherd" / "runs.jsonl").exists(), "the daemon's alone to draw, as README.md says"
     (state / NAME).write_bytes(b"no database " * 100)
     assert ashep("status", "--json", cwd=folder).json == before
     code = f"import sqlite3; sqlite3.connect({str(state / NAME)!r}).execute('DROP TABLE runs')"

@@ -357,18 +357,19 @@ def isolated(sandbox: str, **agents: Any) -> Settings:
 
 async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path) -> None:
     (line,) = await security.agents(project, Settings())
-    assert (line.level, line.what) == ("ok", AS_YOU)
+    assert (line.level, f"{line.what}: {line.remedy}") == ("warning", AS_YOU)
     for sandbox, level in (("auto", "warning"), ("bwrap", "error")):
         (line,) = await security.agents(project, isolated(sandbox))
         assert (line.level, "is not installed" in line.what) == (level, True)
     own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
     assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
     for more, said in (
-        ({"gemini": {"type": "acp", "command": ("gemini",)}}, AS_YOU),
+        ({"gemini": {"type": "acp", "command": ("gemini",)}}, "agents run as you and reach all that you can"),
         ({"mine": {"type": "mine:Runner"}}, "with the runner mine no agent is in a sandbox"),
     ):
         beside = Settings.model_validate({"runners": {"claude": {}, **more}})
-        assert (await security.agents(project, beside))[0].what.endswith(said)
+        (line,) = await security.agents(project, beside)
+        assert (line.level, line.what.endswith(said), bool(line.remedy)) == ("warning", True, True)
 
 
 @pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
@@ -442,9 +443,9 @@ async def test_the_state_of_a_project_is_told_line_by_line(
 def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a process of its own loop: the command has one, too."""
     assert main(["-C", str(project), "install", "--security"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["ok", "agents", "agents", "run", "as"]
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["warning", "agents", "agents", "run", "as"]
     assert main(["-C", str(project), "install", "--security", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["lines"][0]["what"] == AS_YOU
+    assert json.loads(capsys.readouterr().out)["lines"][0]["what"] == "agents run as you and reach all that you can"
 
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
@@ -462,6 +463,9 @@ async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> Non
 def test_who_never_heard_of_sandboxes_is_told_of_them(project: Path) -> None:
     starter = (project / ".agent-shepherd" / "config.yaml").read_text()
     for text in ("", "version: 1\n# agents: {sandbox: auto}\nworker: {x: {agents: 1}}\n", starter):
-        assert unsaid(text) == AS_YOU
-    for text in ("agents: {sandbox: none}\n", 'version: 1\n"agents" :\n  sandbox: none\n'):
-        assert unsaid(text) == ""
+        assert (unsaid(text, "shared"), unsaid(text, "worktree"), unsaid(text, None)) == (AS_YOU, "", "")
+    for text in ("worker: {workspace: shared}\n", "runners:\n  opencode:\n    url: http://x\n",
+                 "worker:\n  lock_work_tree: true\n"):  # fmt: skip
+        assert unsaid(text, "worktree") == AS_YOU
+        assert unsaid(f"{text}agents: {{sandbox: none}}\n", "shared") == ""
+    assert unsaid('version: 1\n"agents" :\n  sandbox: none\n', "shared") == ""

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,25 @@ from tests.waiting import wait_until
 
 def held(seq: int, why: str = "w") -> Entry:
     return Entry(seq, T0, IssueHeld("demo-1", "slots", why))
+
+
+def test_a_folder_is_made_by_several_at_once(tmp_path: Path) -> None:
+    """Runners of two kinds, which begin together, make the folder that holds both of theirs."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for number in range(200):
+                together = threading.Barrier(8)
+
+                def make(leaf: int, above: Path = tmp_path / f"{number}" / "of", barrier: Any = together) -> None:
+                    barrier.wait(20)
+                    paths.make_folder(above / f"{leaf}")
+
+                list(threads.map(make, range(8)))
+                assert len([*(tmp_path / f"{number}" / "of").iterdir()]) == 8
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # --- one that fails ---------------------------------------------------------------------------------------------------

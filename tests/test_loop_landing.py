@@ -1,5 +1,6 @@
 """The whole daemon where work is verified and lands, killed at its boundaries, over adapters in memory."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
 from ashep.core.facts.issues import IssueClosed, IssueParked, PersonAsked, RetryScheduled
+from ashep.core.facts.records import Entry, to_json
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.branches import branch_of
@@ -19,7 +21,9 @@ from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryLanding
 from ashep.simulation.virtual import EPOCH
 from ashep.store.drawing import NOWHERE, Drawing
-from ashep.store.rows import issue_row
+from ashep.store.rows import issue_row, landing
+from ashep.views import proof
+from ashep.views.story import SENTENCES, Telling
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
 
@@ -113,14 +117,27 @@ async def test_an_agent_that_changes_nothing_closes_nothing(folder: Path) -> Non
     assert {fact.issue for fact in world.bodies(WorkLanded)} == {"t-1", "t-3"}
 
 
+@pytest.mark.promise("Z5")
 async def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(folder: Path) -> None:
     hands = Hands(alone, idle={"t-1": 99})
     world = landing_world(folder, hands)
-    add(world, 1)
+    add(world, 2)
     await world.finish(person=True)
-    assert world.world.flows["t-1"].work.waived == ("unchanged",)
-    (landed,) = world.bodies(WorkLanded)
-    assert landed.already
+    flow = world.world.flows["t-1"]
+    assert flow.work.waived == ("unchanged",)
+    other, landed = sorted(world.bodies(WorkLanded), key=lambda fact: fact.already)
+    assert (other.issue, landed.issue, other.empty, landed.empty) == ("t-2", "t-1", False, True)
+    (closed,) = [fact.why for fact in world.bodies(IssueClosed) if fact.issue == "t-1"]
+    assert closed == "nothing was changed, and nothing landed on main"
+    (comment,) = [text for text in world.comments("t-1") if "landed" in text]
+    assert comment.startswith("Nothing was changed, and nothing landed on `main`; ")
+    notes = world.tracker.metadata("t-1")
+    assert (notes["landed"], notes["landing"]) == (None, "nothing was changed")
+    assert proof.landing(landing(flow)) == "landed nowhere: nothing was changed"
+    sentence = SENTENCES["WorkLanded"](Telling(), to_json(Entry(1, EPOCH, landed)))
+    assert sentence == ("nothing was changed, and nothing landed on main", "")
+    assert other.commit[:12] not in comment + closed + json.dumps([notes["landed"], notes["landing"]])
+    assert world.tracker.metadata("t-2")["landing"] == "landed"
 
 
 @pytest.mark.promise("Z5")

@@ -37,6 +37,7 @@ def world(folder: Path, git_alone: None) -> GitWorkspacesWorld:
     """Give a project that is set up, with a commit."""
     made = GitWorkspacesWorld(folder.parent / "all")
     write_starter(made.top / ".agent-shepherd")
+    (made.top / ".agent-shepherd/config.yaml").write_text("version: 1\nworker: {workspace: worktree}\n")
     made.person_commits("c.txt", "c\n")
     made.place = made.top / ".agent-shepherd" / "state" / "trees"
     made.spaces = Worktrees(made.top, made.place)

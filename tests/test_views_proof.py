@@ -257,6 +257,9 @@ def test_each_step_of_landing_has_its_word() -> None:
     )
     assert said(kept) == f"stays on its branch, at {'a' * 12}"
     assert said(replace(at, work=replace(at.work, landing=Landing(7, "", verify=True)))) == "stays on its branch, at "
+    for own in (OwnTree("ashep/t-1", 0, base="a" * 40, head="a" * 40), OwnTree("ashep/t-1", 0, files=FileMap())):
+        nothing = replace(kept, work=replace(kept.work, own=replace(own, head="a" * 40)))
+        assert said(nothing) == "landed nowhere: nothing was changed"
 
 
 @pytest.mark.virtual
@@ -287,7 +290,10 @@ async def test_the_tracker_is_told_with_the_close_and_without_a_write_of_its_own
 def test_what_stands_on_a_closed_issue_is_short_and_true_of_what_was_not_checked() -> None:
     assert notes_of(FLOW) == {}, "in the shared tree nothing is known"
     flow = replace(FLOW, work=replace(FLOW.work, own=OwnTree("ashep/t-1", 0, flags=("ci",))))
-    assert notes_of(flow) == {"verification_status": "unverified", "impact_flags": ["ci"]}
+    assert notes_of(flow) == {
+        "verification_status": "unverified", "impact_flags": ["ci"], "landing": "nothing was changed", "landed": None,
+    }  # fmt: skip
+    assert notes_of(flow, closed=False) == {"verification_status": "pending", "impact_flags": ["ci"]}
     paths = tuple(f"{number:04}/{'x' * 295}" for number in range(100))
     files = shortened(FileMap(paths, paths, ("short",), more=7))
     assert len(json.dumps(asdict(files))) < 10_000

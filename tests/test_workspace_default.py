@@ -33,40 +33,60 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def in_force(project: Path, worker: str | None) -> str:
+def in_force(project: Path, text: str) -> tuple[str, str, bool]:
+    """Where issues are worked on, in which sandbox, and whether that keeps who makes from who judges."""
     folder = project / ".agent-shepherd"
     write_starter(folder, force=True)
-    (folder / "config.yaml").write_text("version: 1\n" + (f"worker: {worker}\n" if worker else ""))
-    return load(folder).settings.worker.workspace
+    (folder / "config.yaml").write_text(f"version: 1\n{text}\n")
+    settings = load(folder).settings
+    return settings.worker.workspace, settings.agents.sandbox, settings.isolated
+
+
+PLACE, TREE, SHARED = ("place", "auto", True), ("worktree", "none", False), ("shared", "none", False)
 
 
 @pytest.mark.promise("I5")
-@pytest.mark.parametrize(("worker", "expected"), [
-    (None, "worktree"),
-    ("{max_concurrent_runs: 2}", "worktree"),
-    ("{lock_work_tree: true}", "shared"),
-    ("{lock_work_tree: false}", "shared"),
-    ("{workspace: shared}", "shared"),
-    ("{workspace: worktree, lock_work_tree: true}", "worktree"),
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", PLACE),
+    ("worker: {max_concurrent_runs: 2}", PLACE),
+    ("runners: {claude: {max_runs: 2}}", PLACE),
+    ("agents: {paths: {read: [/srv]}}", PLACE),
+    ("worker: {workspace: place}", PLACE),
+    ("agents: {sandbox: bwrap}", ("place", "bwrap", True)),
+    ("agents: {sandbox: none}", TREE),
+    ("agents: {sandbox: none}\nworker: {workspace: place}", ("place", "none", False)),
+    ("runners: {opencode: {url: 'http://x'}}", TREE),
+    ("runners: {opencode: {isolation: shared}}", TREE),
+    ("runners: {mine: {type: 'os:PathLike'}}", TREE),
+    ("runners: {mine: {type: 'os:PathLike'}}\nworker: {workspace: place}", ("place", "none", False)),
+    ("worker: {workspace: worktree}", TREE),
+    ("worker: {workspace: worktree, lock_work_tree: true}", TREE),
+    ("worker: {lock_work_tree: true}", SHARED),
+    ("worker: {lock_work_tree: false}", SHARED),
+    ("worker: {workspace: shared}", SHARED),
 ])  # fmt: skip
-def test_in_a_repository_with_a_commit_issues_have_trees_unless_something_else_is_said(
-    repository: Path, worker: str | None, expected: str
+def test_in_a_repository_with_a_commit_agents_have_a_sandbox_unless_something_else_is_said(
+    repository: Path, text: str, expected: tuple[str, str, bool]
 ) -> None:
-    assert in_force(repository, worker) == expected
+    assert in_force(repository, text) == expected
 
 
-@pytest.mark.parametrize(("worker", "expected"), [(None, "shared"), ("{workspace: worktree}", "worktree")])
-def test_elsewhere_they_share_one_unless_that_is_a_must(tmp_path: Path, worker: str | None, expected: str) -> None:
-    assert in_force(tmp_path, worker) == expected
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", SHARED), ("worker: {workspace: worktree}", TREE), ("worker: {workspace: place}", PLACE),
+])  # fmt: skip
+def test_elsewhere_they_share_one_unless_that_is_a_must(
+    tmp_path: Path, text: str, expected: tuple[str, str, bool]
+) -> None:
+    assert in_force(tmp_path, text) == expected
 
 
 def test_the_starters_files_leave_it_open(repository: Path) -> None:
     write_starter(repository / ".agent-shepherd")
-    assert load(repository / ".agent-shepherd").settings.worker.workspace == "worktree"
+    assert load(repository / ".agent-shepherd").settings.agents.sandbox == "auto"
 
 
 def test_read_twice_it_is_the_same(repository: Path) -> None:
-    in_force(repository, None)
+    in_force(repository, "")
     folder = repository / ".agent-shepherd"
     assert load(folder).settings == load(folder).settings
     content = load(folder).settings.model_dump_json()
@@ -76,9 +96,9 @@ def test_read_twice_it_is_the_same(repository: Path) -> None:
 
 def test_a_journals_settings_without_the_key_mean_the_shared_tree() -> None:
     content = json.loads(Settings().model_dump_json())
-    del content["worker"]["workspace"]
+    del content["worker"]["workspace"], content["agents"]["sandbox"]
     world = evolve(World(), Entry(1, T0, Adopted("settings", json.dumps(content), "", RULES)))
-    assert world.settings.worker.workspace == "shared"
+    assert (world.settings.worker.workspace, world.settings.agents.sandbox) == ("shared", "none")
     assert read(Settings, "version: 1\n", Path("config.yaml")).worker.workspace == "shared", "a text has no project"
 
 

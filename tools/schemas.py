@@ -1,8 +1,8 @@
 """JSON schemas for editors and other programs: `python -m tools.schemas [FOLDER]` writes them.
 
 `TABLE` says what there is: a name and where the type stands, as `module:attribute` so that making one schema imports
-nothing of the others. A new line in the table is a new file `ashep/config/schemas/<name>.schema.json`,
-which the package carries; tests/test_schemas.py keeps all of them fresh.
+nothing of the others. A new line in the table is a new file `schemas/<name>.schema.json`, for whoever looks into the
+repository, and the same below `ashep/config`, which the package carries; tests/test_schemas.py keeps all of them fresh.
 """
 
 import importlib
@@ -20,8 +20,8 @@ from ashep.core.policy.language import Bytes, format_duration
 
 Schema = dict[str, Any]
 
-FOLDER = Path("ashep/config/schemas")
-"""What the package carries, and `ashep.config.editors` puts beside the files that name them."""
+FOLDERS = (Path("schemas"), Path("ashep/config/schemas"))
+"""The repository's, and what the package carries: `ashep.config.editors` puts that next to the files that name them."""
 
 TABLE: dict[str, str] = {
     "config": "ashep.core.policy.settings:Settings",
@@ -85,11 +85,11 @@ _SHORT_FORMS: dict[str, Callable[[Schema], Schema]] = {"policies": _policies}
 
 
 def main(arguments: list[str]) -> int:
-    """Write every schema into the folder (by default that of the package)."""
-    folder = Path(arguments[0]) if arguments else FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in TABLE:
-        (folder / f"{name}.schema.json").write_text(text(name), encoding="utf-8")
+    """Write every schema into the folder (by default into both)."""
+    for folder in map(Path, arguments[:1]) if arguments else FOLDERS:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in TABLE:
+            (folder / f"{name}.schema.json").write_text(text(name), encoding="utf-8")
     return 0
 
 

@@ -59,6 +59,8 @@ class Account:
     """Why the agent server could not be asked about sessions; empty: it was, or there was nothing to ask."""
     unverified: list[str] = field(default_factory=list[str])
     """What was closed with nothing that shows that its work holds: no finding where nothing was to be checked."""
+    unchanged: list[str] = field(default_factory=list[str])
+    """What was closed although nothing was changed: no finding where the policy has it so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +129,16 @@ def _compared(world: World, picture: Drawn) -> Iterator[Finding]:
             yield Finding("picture", issue, f"has another {', '.join(wrong)} in {NAME} than in the journal")
 
 
+def is_closed_by_us(flow: Flow) -> bool:
+    """Whether we closed an issue that had its own tree."""
+    return flow.stage == "closed" and flow.code == "shepherd" and flow.work.own is not None
+
+
 def is_unverified(flow: Flow) -> bool:
-    """Whether we closed an issue that had its own tree, and neither checks nor a person say that its work holds."""
+    """Whether we closed such an issue, and neither checks nor a person say that its work holds."""
     found = flow.work.evidence
     holds = found is not None and found.changed and found.status == "passing"
-    return (
-        flow.stage == "closed"
-        and flow.code == "shepherd"
-        and flow.work.own is not None
-        and not (holds or flow.work.waived)
-    )
+    return is_closed_by_us(flow) and not (holds or flow.work.waived)
 
 
 async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody) -> Account:
@@ -149,7 +151,9 @@ async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock,
         await anyio.sleep(AGAIN)
         found = list(lasting(found, await _look(books, tracker, server, clock, account, living=living)))
     account.findings, account.issues = found, len(books.world.flows)
-    account.unverified = [issue for issue, flow in sorted(books.world.flows.items()) if is_unverified(flow)]
+    flows = sorted(books.world.flows.items())
+    account.unverified = [issue for issue, flow in flows if is_unverified(flow)]
+    account.unchanged = [issue for issue, flow in flows if is_closed_by_us(flow) and flow.work.is_empty]
     return account
 
 

@@ -20,7 +20,7 @@ from ashep.adapters.sandboxes.inside import Inside
 from ashep.adapters.verifier import probe
 from ashep.config import ConfigErrors, load
 from ashep.connect import FOLDER, inside_of, sandboxed
-from ashep.core.policy.apart import AS_YOU
+from ashep.core.policy.apart import NO_SANDBOX, REMEDY
 from ashep.core.policy.checks import TestPass
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Policies
@@ -36,7 +36,6 @@ _WEAKENS = {
     "ssh-agent": "they log in wherever you can",
     "gpg-agent": "they sign as you",
 }
-_NO_SANDBOX = "agents run as you and reach all that you can: with the runner {} no agent is in a sandbox"
 _LOOK = 20.0  # seconds for a look at what is there in the sandbox
 _SHOWN = 12
 Level = Literal["ok", "warning", "error"]
@@ -61,13 +60,17 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):
         others = ", ".join(settings.runners.unsandboxed)
-        return [Line("ok", "agents", _NO_SANDBOX.format(others) if others else AS_YOU), *otherwise]
+        line = Line("warning", "agents", NO_SANDBOX, REMEDY)
+        if others:
+            what = f"{NO_SANDBOX}: with the runner {others} no agent is in a sandbox"
+            line = Line("warning", "agents", what, "use OpenCode, Claude Code or ACP for agents that change files")
+        return [line, *otherwise]
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
         found = await try_out(scratch)
         if isinstance(found, str):
             required = settings.agents.sandbox == "bwrap"
-            what = "no agent that changes files runs" if required else "agents run as you and reach all that you can"
+            what = "no agent that changes files runs" if required else NO_SANDBOX
             remedy = "install bubblewrap (`apt install bubblewrap`), or make it usable"
             return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy), *otherwise]
         done = await programs.run([found.program, "--version"], cwd=None, env=None, timeout=_LOOK)

@@ -353,8 +353,12 @@ def told(found: Found) -> dict[str, Any]:
     problems = [{"line": one.line, "says": one.said, "disagrees": one.disagrees} for one in found.problems]
     story = found.story
     if story is None:
-        return {"path": found.path, "id": None, "kind": "unreadable", "status": None, "state": "unknown",
-                "why": problems[0]["says"], "problems": problems}  # fmt: skip
+        return {
+            "path": found.path, "id": None, "key": None, "kind": "unreadable", "title": None, "status": None,
+            "said": None, "state": "unknown", "why": problems[0]["says"], "criteria": [], "reviews": [], "open": [],
+            "tasks": {"done": 0, "all": 0}, "sprint": None, "run": None, "problems": problems,
+            "issue": found.issue and found.issue[0],
+        }  # fmt: skip
     said, boxes, run = story.status, Counter(one.done for one in story.tasks), story.run
     return {
         "path": found.path, "id": story.id, "key": story.key, "kind": story.kind, "title": story.title,

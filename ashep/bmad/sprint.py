@@ -10,7 +10,7 @@ from ashep.bmad.nodes import NoYaml, Places, composed, pairs, scalar
 from ashep.bmad.pieces import bare, id_in, pieces
 from ashep.bmad.story import Problem, Said, put_status, said_in
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.words import Status, further, styled
+from ashep.bmad.words import Status, further, restated
 
 EntryKind = Literal["epic", "story", "retrospective", "other"]
 
@@ -157,7 +157,7 @@ def with_key(data: bytes, key: str, status: Status, *, force: bool = False) -> b
         raise NotWritable(f"{key} says what another key does (line {said.line}); give it a status of its own")
     if said.word is not None and further(said.word, status) and not force:
         raise NotWritable(f"{key} is {said.said}, which is further than {status}; --force writes it all the same")
-    return data if said.word == status else put_status(data, said, styled(status, said.said))
+    return data if said.word == status else put_status(data, said, restated(status, said.said))
 
 
 def _composed(data: bytes) -> tuple[Node | None, Places, list[Problem]]:

@@ -11,7 +11,7 @@ from yaml.nodes import Node, ScalarNode
 from ashep.bmad.nodes import NoYaml, Places, composed, pairs, scalar, texts
 from ashep.bmad.pieces import Piece, bare, id_and_title, id_in, pieces
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.words import State, Status, halt_in, state_of, status_of, styled
+from ashep.bmad.words import State, Status, halt_in, restated, state_of, status_of
 
 Kind = Literal["story", "specification", "archive", "other"]
 Outcome = Literal["approve", "changes requested", "blocked"]
@@ -418,7 +418,7 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
         raise NotWritable(f"{path}: it says no status; write a line `Status: {status}` below its title")
     if any(one.code is not None for one in story.problems):
         raise NotWritable(f"{path}: it says two statuses; leave one")
-    return put_status(data, story.status, styled(status, story.status.said))
+    return put_status(data, story.status, restated(status, story.status.said))
 
 
 def put_status(data: bytes, old: Said, said: str) -> bytes:

@@ -29,6 +29,8 @@ _WORD = re.compile(
 )
 _BEFORE = re.compile(r"^[\W_]*")
 _CHAIN = re.compile(r"→|[-=]>")
+_BEHIND = re.compile(r"\s*(?:[|,;:!·•(\[*`—–]|\.\s|\s[-/]\s|_(?!\w))|\s{2,}")
+"""Where words end that are no status of ours, and others begin: another field, a remark."""
 
 HALTS = (
     "blocked spec supplied", "story already blocked", "no stories.yaml found", "story id not found in stories.yaml",
@@ -62,6 +64,16 @@ def styled(status: Status, like: str) -> str:
     if old.isupper():
         return spaced.upper()
     return " ".join(one if one == "for" else one[:1].upper() + one[1:] for one in spaced.split(" "))
+
+
+def restated(status: Status, text: str) -> str:
+    """Write a status into the text of another: in its style, with the words that follow it."""
+    begin = _BEFORE.match(text).end()  # pyright: ignore[reportOptionalMemberAccess] - matches ""
+    word = None if _CHAIN.search(text) else _WORD.match(text, begin)
+    behind = _BEHIND.search(text, begin)
+    end = word.end(1) if word else behind.start() if behind else len(text)
+    new = styled(status, text[:end])
+    return new + text[end:] if status_of(new + text[end:]) == status else new
 
 
 def halt_in(said: str) -> str | None:

@@ -43,6 +43,8 @@ def _run(arguments: list[str] | None) -> int:
 
         app(given, prog_name="ashep")
     except SystemExit as ended:  # it is how typer ends
+        if isinstance(ended.__context__, BrokenPipeError):  # typer makes a 1 of it
+            raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except AshepError as error:
         for line in _lines(error):

@@ -101,6 +101,9 @@ def _matches_nothing(policies: Policies) -> Iterator[Problem]:
             if policy.match is not None and not getattr(policy.match, key):
                 message = "no issue can match an empty list; write `match: null` where that is meant"
                 yield "matches-nothing", ("policies", name, "match", key), message
+        if policy.match is not None and not {*policy.match.labels}.isdisjoint(policy.match.not_labels):
+            message = "no issue can match: a label is in `labels` too; take it out of one of them"
+            yield "matches-nothing", ("policies", name, "match", "not_labels"), message
 
 
 def _never_first(policies: Policies) -> Iterator[Problem]:

@@ -296,13 +296,19 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def settled(settings: Settings, project: Path) -> Settings:
     """Put what is in force in the place of what was not said.
 
-    The model's own default stays `shared`: a journal's settings without the key are from a time when nothing else was
-    meant, and so is a `lock_work_tree` that somebody set.
+    Agents are in a sandbox wherever they can be: where issues may have places, and no server or agent is of a kind that
+    cannot be kept apart. The models' own defaults stay `shared` and `none`: a journal's settings without the keys are
+    from a time when nothing else was meant, and so is a `lock_work_tree` that somebody set.
     """
-    worker = settings.worker
-    if "workspace" in worker.model_fields_set or "lock_work_tree" in worker.model_fields_set or not has_commit(project):
-        return settings
-    return settings.model_copy(update={"worker": worker.model_copy(update={"workspace": "worktree"})})
+    worker, agents, opencode = settings.worker, settings.agents, settings.runners.opencode
+    open_ = {"workspace", "lock_work_tree"}.isdisjoint(worker.model_fields_set) and has_commit(project)
+    ours = opencode.managed and opencode.url is None and opencode.isolation != "shared"
+    able = ours and not settings.runners.unsandboxed and (open_ or worker.workspace == "place")
+    if able and "sandbox" not in agents.model_fields_set:
+        agents = agents.model_copy(update={"sandbox": "auto"})
+    if open_:
+        worker = worker.model_copy(update={"workspace": "worktree" if agents.sandbox == "none" else "place"})
+    return settings.model_copy(update={"worker": worker, "agents": agents})
 
 
 def has_commit(project: Path) -> bool:

@@ -165,9 +165,9 @@ def _told(body: Fact | commands.Command) -> str | None:
             more = _told(replace(body, replaced=""))
             return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
         case TrackerSeen() if body.unread:
-            told = ", ".join(f"{issue} ({size})" for issue, size in body.unread[:5])
+            names = ", ".join(f"{issue} ({reason})" for issue, reason in body.unread[:5])
             more = f", and {len(body.unread) - 5} more" if len(body.unread) > 5 else ""
-            return f"too big to be read, so that nothing is done about them: {told}{more}"
+            return f"nothing is done about these issues, which cannot be read: {names}{more}"
         case TrackerSeen() if body.lacks:
             return f"nothing new is taken: {body.lacks}"
         case resources.MachineSeen():

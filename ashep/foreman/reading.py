@@ -138,7 +138,10 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     except UsageError as error:
         lines.append(Line("warning", "search", str(error)))
     model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""
-    if model and model.key and not environ.get(model.key):
+    if model is None:
+        what = "none is set: no prompt is asked whether it begins a new topic, and `web-fetch` answers no question"
+        lines.append(Line("ok", "model", what, "`model` in foreman.yaml names a small one"))
+    elif model.key and not environ.get(model.key):
         lines.append(Line("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
     if place.folder.exists() and (place.folder.stat().st_mode & 0o077 or not os.access(place.folder, os.W_OK)):
         lines.append(Line("error", "history", f"{place.folder} is not yours alone", f"chmod 700 {place.folder}"))

@@ -60,6 +60,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (NotAsked, 409),
     (NoDaemon, 503),
     (Full, 503),
+    (TrackerMissing, 503),  # it is a UsageError, too
     (UsageError, 422),
     (NoSuchIssue, 404),
     (NoBranch, 404),
@@ -69,7 +70,6 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (Busy, 409),
     (Ending, 503),
     (ConfigErrors, 422),
-    (TrackerMissing, 503),
     (TrackerError, 503),
     (AshepError, 502),
 )

@@ -32,7 +32,7 @@ Priority = Annotated[int, Field(ge=0, le=4)]
 """An issue's priority in bd."""
 
 Standing = Literal["pending", "passing", "failing", "blocked", "unverified"]
-"""pending: there was no verification yet · unverified: it was closed without one."""
+"""pending: its work was not looked into yet · unverified: it was closed so, or there was nothing to check in it."""
 
 TicketId = Annotated[str, Field(pattern=TICKET)]
 """The id of an issue."""

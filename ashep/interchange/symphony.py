@@ -18,21 +18,21 @@ from ashep.interchange.writing import as_yaml
 PHASE = "work"
 _TRACKER = "issues come from Beads, and bd finds its database and its credentials by itself"
 _MOVES = "nobody moves a ticket here: an issue that bd lists as ready is taken, and closed where the policy leads there"
-_SERVER = "OpenCode runs the agents; say it in agents.yaml, in `permissions`, or in OpenCode's own configuration"
-_HOOKS = "no script is run around runs or work trees"
+_SERVER = "say it in agents.yaml, in `permissions`, or in the configuration of what runs the agents (OpenCode's, say)"
+_HOOKS = "no script runs around runs; steps that set a new work tree up stand in `worker.setup`"
 _LOST: dict[str, dict[str, str]] = {
     "tracker": {
         **dict.fromkeys(("kind", "endpoint", "api_key", "project_slug", "assignee"), _TRACKER),
         **dict.fromkeys(("active_states", "terminal_states"), _MOVES),
     },
-    "workspace": {"root": "each issue has a work tree of its own where `worker.trees` says"},
+    "workspace": {"root": "each issue has a work tree or a place of its own where `worker.trees` says"},
     "hooks": dict.fromkeys(("after_create", "before_run", "after_run", "before_remove", "timeout_ms"), _HOOKS),
     "agent": {
         "max_turns": "an agent reports once for a run; another attempt is made where it failed",
-        "max_concurrent_agents_by_state": "`worker.max_concurrent_runs` bounds all of them together",
+        "max_concurrent_agents_by_state": "a phase has `max_runs`, and `worker.max_concurrent_runs` bounds all",
     },
     "worker": {"ssh_hosts": "agents run on this machine"},
-    "server": dict.fromkeys(("port", "host"), "there is no web page yet: `ashep status --watch`"),
+    "server": dict.fromkeys(("port", "host"), "`ashep ui` shows the page; `ui` in config.yaml says where"),
     "observability": dict.fromkeys(
         ("dashboard_enabled", "refresh_ms", "render_interval_ms"), "`ashep status --watch` needs no settings"
     ),

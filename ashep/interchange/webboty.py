@@ -15,7 +15,7 @@ FILES = ("policies.yaml", "agents.yaml", "config.yaml")
 _SPEEDS = {"fast": "fast", "balanced": "normal", "thorough": "slow", "slow": "slow"}
 
 _ELSEWHERE = {
-    "ui": "there is no web page yet: `ashep status --watch`",
+    "ui": "`ashep ui` shows the page; `ui` in config.yaml says where",
     "fallback": FALLBACK,
     "workflow": "an issue whose `policy:` label names no policy is held, and `ashep status` says so",
     "hitl": "whoever needs a person says why in words of their own",

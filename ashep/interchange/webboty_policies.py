@@ -31,7 +31,7 @@ _VISITS = 10
 _MOST_VISITS = 1000
 
 _ORDER = "the first policy that fits is used: they stand in this order, the default one last"
-FALLBACK = "agents are found by their capabilities alone; give the agent that is to fall in the capability, too"
+FALLBACK = "give the other agent the capability, too; `retry.change_agent` and `limits.on_limit: fall_back` say when"
 """What is said of another agent that falls in."""
 ASSISTANT = "what an agent means is asked of it again here, and then of one that can `extract`"
 """What is said of an agent that reads what others mean."""

@@ -15,7 +15,7 @@ def make_folder(path: Path) -> None:
     """
     if not path.is_dir():
         if not path.parent.is_dir():
-            path.parent.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)  # two runners that begin make it at the same time
         path.mkdir(mode=0o700, exist_ok=True)
     sync_folder(path.parent)
 

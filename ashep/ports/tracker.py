@@ -66,7 +66,7 @@ class Look:
     issues: tuple[Seen, ...]
     """Of their words only the titles and the dependencies count: nothing that a look decides needs more."""
     unread: tuple[tuple[str, str], ...] = ()
-    """Issues that cannot be read because there is too much of them, by id, and how much: nothing is known of them."""
+    """Issues that cannot be read, by id, and why (too big, or of another form): nothing is known of them."""
     version: str = ""
     """The tracker's, by the time of the look; empty: the one that `check` gave."""
 

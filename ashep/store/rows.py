@@ -100,10 +100,14 @@ def landing(flow: Flow) -> Row | None:
         )
         made = {"onto": onto, "commit": commit or None, "due": format_time(due) if due else None}
         return {"state": _state(flow, flow.work.landing), **made}
-    if flow.work.landed is not None:
-        return {"state": "landed", "onto": flow.work.landed[0], "commit": flow.work.landed[1], "due": None}
-    if flow.stage == "closed" and flow.code == "shepherd" and flow.work.own is not None and flow.work.own.head:
-        return {"state": "branch", "onto": None, "commit": flow.work.own.head, "due": None}
+    landed, own = flow.work.landed, flow.work.own
+    stays = own.head if own is not None and flow.stage == "closed" and flow.code == "shepherd" else ""
+    if flow.work.is_empty and (landed or stays):
+        return {"state": "unchanged", "onto": None, "commit": None, "due": None}
+    if landed is not None:
+        return {"state": "landed", "onto": landed[0], "commit": landed[1], "due": None}
+    if stays:
+        return {"state": "branch", "onto": None, "commit": stays, "due": None}
     return None
 
 

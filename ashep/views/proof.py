@@ -26,6 +26,7 @@ _LANDINGS = {
     "waits": "waits for {onto}",
     "landed": "landed on {onto} as {commit}",
     "branch": "stays on {onto}, at {commit}",
+    "unchanged": "landed nowhere: nothing was changed",
 }
 
 

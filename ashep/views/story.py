@@ -263,8 +263,10 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
         ", ".join(body["paths"]) or "they have no common history",
     ),
     "WorkLanded": lambda _, body: (
-        f"{body['base_branch']} holds its work" + (" already" if body.get("already") else ""),
-        "; ".join((f"at {body['commit']}", *body.get("told", ()))),
+        f"nothing was changed, and nothing landed on {body['base_branch']}"
+        if body.get("empty")
+        else f"{body['base_branch']} holds its work" + (" already" if body.get("already") else ""),
+        "; ".join((*(() if body.get("empty") else (f"at {body['commit']}",)), *body.get("told", ()))),
     ),
     "LandingRefused": _is("its work did not land ({code})"),
     "PullRequestOpened": _is("{url} asks for its work to be merged into {base}", "at {head}"),

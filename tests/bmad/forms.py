@@ -25,8 +25,10 @@ WORDS = {
     "In Progress (60%)": "in-progress", "in_progress": "in-progress", "✅ Done": "done", "Completed 2026-01-02": "done",
     "done — all tests pass; see the record": "done", "review": "review", "Ready for Review": "review",
     "in-review": "review", "Blocked": "blocked", "backlog": "backlog",
+    "Done** | **Priority:** P0": "done", "ready-for-dev (was draft), owner Pat": "ready-for-dev",
     "Approved": None, "deferred": None, "archived": None, "deprecated": None, "on-hold": None, "built": None,
-    "reviewed": None, "draft → review": None, "done-ish": None,
+    "reviewed": None, "draft → review": None, "done-ish": None, "review (draft → review)": None, "N/A; ask Pat": None,
+    "on_hold · Points 3 | Owner Pat": None,
 }  # fmt: skip
 """What is said, and the documented word for it; None: there is none, or it is not said which."""
 

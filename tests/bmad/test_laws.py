@@ -65,6 +65,24 @@ def test_a_status_is_written_in_its_place_and_form(form: Form, status: Status) -
     assert (read(NAME, new).tasks, read(NAME, new).reviews) == (read(NAME, data).tasks, read(NAME, data).reviews)
 
 
+@pytest.mark.parametrize(("said", "new"), [
+    ("Done (2026-01-02) | Owner: Pat", "In Progress (2026-01-02) | Owner: Pat"),
+    ("ready-for-dev  **Epic:** 1  **Points:** 3", "in-progress  **Epic:** 1  **Points:** 3"),
+    ("**Review** - see the record", "**In Progress** - see the record"),
+    ("✅ READY FOR DEV, owner Pat", "IN PROGRESS, owner Pat"),
+    ("draft → review (Pat)", "in-progress (Pat)"),
+    ("Approved, owner: Pat", "In Progress, owner: Pat"),
+    ("N/A / on_hold", "IN PROGRESS / on_hold"),
+    ("review (draft → review)", "in-progress"),
+])  # fmt: skip
+def test_writing_a_status_keeps_the_rest_of_its_line(said: str, new: str) -> None:
+    story, key = f"# Story 1.2: Log in\n\nStatus: {said}\nEpic: 1\n", "development_status:\n  1-2-log-in: {}\n"
+    written = with_status(story.encode(), NAME, "in-progress").decode()
+    assert written == story.replace(said, new)
+    if said[0] not in "*N✅" and ": " not in said:
+        assert with_key(key.format(said).encode(), "1-2-log-in", "in-progress", force=True).decode() == key.format(new)
+
+
 @many
 @given(forms, st.data())
 def test_a_box_is_checked_and_cleared(form: Form, draw: st.DataObject) -> None:

@@ -35,6 +35,8 @@ def hold(book: Playbook, name: str = "t-1") -> str:
     ({"add": ["ashep:parked"]}, "parked_label"),
     ({"add": ["ashep:paused"]}, "paused"),
     ({"status": "deferred"}, "status"),
+    ({"add": ["human"]}, "not_labels"),
+    ({"hidden": "a template"}, "hidden"),
     ({"assignee": "bob"}, "assigned"),
     ({"add": ["policy:nonsense"]}, "unknown_policy"),
     ({"add": ["policy:quick", "policy:standard"]}, "unknown_policy"),
@@ -106,6 +108,33 @@ def test_a_policy_claims_the_issues_whose_whole_title_fits_its_pattern() -> None
     book.looked()
     claimed = {name: book.flow(name).policy for name in titles}
     assert claimed == {"t-1": "docs", "t-2": "docs", "t-3": "rest", "t-4": "rest", "t-5": "rest"}
+
+
+@pytest.mark.promise("D1", "D7")
+def test_labels_that_an_issue_must_not_carry_are_a_policys_and_the_workers() -> None:
+    quick = Policy(match=Match(labels=("fast",), not_labels=("big", "ui")), phases=(Phase(name="implement"),))
+    rules = Policies(version=1, policies={"quick": quick, "rest": policy_of(Phase(name="implement"))})
+    labels = {"t-1": ["fast"], "t-2": ["fast", "ui"], "t-3": ["fast", "human"], "t-4": ["later"]}
+    config = settings(max_concurrent_runs=9, lock_work_tree=False)
+    for barred in ((), ("human", "later")):
+        config = config.model_copy(update={"worker": config.worker.model_copy(update={"not_labels": barred})})
+        book = Playbook(rules, config=config, issues=labels)
+        for name, names in labels.items():
+            book.seen(name, add=names)
+        book.looked()
+        codes = {name: book.flow(name).code for name in labels if book.flow(name).policy is None}
+        assert {name: book.flow(name).policy for name in ("t-1", "t-2")} == {"t-1": "quick", "t-2": "rest"}
+        assert codes == dict.fromkeys(("t-3", "t-4") if barred else (), "not_labels")
+    assert account(book.world, "t-3").reason == (
+        "the label human is set, bd's word for what people do (`worker.not_labels` in config.yaml)"
+    )
+
+
+def test_a_hold_for_want_of_a_policy_names_the_type_without_an_article() -> None:
+    book = Playbook(issues=("t-1",))
+    book.seen(type="epic")
+    assert hold(book) == "no_policy"
+    assert account(book.world, "t-1").reason == "no policy claims an issue like this, of the type epic"
 
 
 def test_no_pattern_makes_a_title_take_long_to_match() -> None:

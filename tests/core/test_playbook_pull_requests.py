@@ -275,8 +275,9 @@ def test_work_that_changes_nothing_asks_for_nothing() -> None:
     book.made.heads["ashep/t-1"] = "c0ffee"
     book >> book.reports()
     command = at_the_opening(book)
-    landed = delivery.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True)
+    landed = delivery.WorkLanded("t-1", command.key, "main", command.head, command.head, already=True, empty=True)
     book >> landed << issues.CommentWanted << c.PostComment
+    assert book.flow().comments[0][1].startswith("Nothing was changed, and nothing landed on `main`")
     assert book.answered().flow().stage == "closed"
 
 

@@ -128,6 +128,8 @@ class Site:
         kinds = [f"opencode: {{url: '{self.url}'}}"] if self._attached else []
         kinds += [self.runners] if self.runners else []
         runners = f"runners: {{{', '.join(kinds)}}}" if kinds else ""
+        if "sandbox" not in more:  # by default each place would have a server of its own, which takes seconds to begin
+            more += "\nagents: {sandbox: none}"
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{runners}\n{more}\n"
         (self.folder / "config.yaml").write_text(text)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ashep.adapters import programs
+from ashep.adapters.sandboxes.inside import needed
 from ashep.config.starter import starter
 from ashep.demo.model import Ask, Call, Reply, claude_environment, opencode_config, outcome_text, verdict_asked
 from ashep.demo.stage import run_of
@@ -44,6 +45,11 @@ def set_up(
     """The project with what stands below a heading of the page, and variables of the daemon's."""
     blocks = [*fences(section(heading))]
     page = {name[1]: text for words, text in blocks if (name := FOLDER.fullmatch(words))}
+    # `opencode acp` stands for it, behind a script: that needs other things in its sandbox
+    program = programs.find("opencode")
+    assert program is not None
+    needs = (site.opencode.parent, *sorted(needed(program)))
+    page["config.yaml"] = page["config.yaml"].replace("~/.gemini/settings.json", ", ".join(map(str, needs)))
     page["config.yaml"] += f"tracker: {{command: {json.dumps(site.bd_command)}}}\nmonitor: {{check_every: 500ms}}\n"
     shown = [json.loads(text) for words, text in blocks if words == "json"]
     written = {site.folder / name: text for name, text in {**page, "policies.yaml": policies}.items()}

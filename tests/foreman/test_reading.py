@@ -148,6 +148,9 @@ def test_the_doctor_says_of_each_thing_whether_it_is_there(tmp_path: Path, monke
         found = told(SMALL_KEY="k", SEARCH_API_KEY="k", SEARCH_API_URL="https://s.example")
     assert (found["claude"][0], found["search"][0], found.get("model")) == ("warning", "ok", None)  # its version is odd
     assert found["history"] == ("ok", f"1 entry in {here.folder}; process {os.getpid()} has it")
+    place(tmp_path, "version: 1\n")
+    level, what = told()["model"]
+    assert (level, "no prompt is asked whether it begins a new topic" in what) == ("ok", True), "topics are off then"
 
     place(tmp_path, "topics: true\n").folder.joinpath(FILES[-1]).write_text("oops\n")
     program.write_text("#!/bin/sh\nexit 3\n")

@@ -250,6 +250,7 @@ const WAYS: Record<string, string> = {
   waits: 'waits for the base',
   landed: 'landed',
   branch: 'stays on its branch',
+  unchanged: 'landed nowhere: nothing was changed',
 }
 
 function Landing({ of: { landing, files, issue } }: { of: Story }) {

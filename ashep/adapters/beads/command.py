@@ -18,7 +18,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
-from ashep.adapters.beads.rows import Rows, size
+from ashep.adapters.beads.rows import Rows
 from ashep.adapters.beads.wire import Problem, Version
 from ashep.core.text import clean
 from ashep.errors import (
@@ -211,29 +211,30 @@ class Bd:
         *arguments: str,
         null: bool = False,
         stdin: str | None = None,
-    ) -> tuple[list[_T], dict[str, int]]:
-        """Run bd and read the rows of the array that it prints: what `read` makes of them, and those too wide for it.
+    ) -> tuple[list[_T], dict[str, str]]:
+        """Run bd and read the rows of the array that it prints: what `read` makes of them, and why it makes nothing of
+        others, by id.
 
         Raises as `call` does; see `Rows`.
         """
 
-        async def once() -> tuple[list[_T], dict[str, int]]:
+        async def once() -> tuple[list[_T], dict[str, str]]:
             rows = Rows(read, self._redaction)
             finished = await self.attempt(*arguments, stdin=stdin, take=rows.take)
             if finished.returncode != 0:
                 finished = replace(finished, stdout=self._redaction.data(bytes(rows.head)))
                 raise await self._failed(arguments[0], finished)
-            return rows.end(null=null), rows.too_wide
+            return rows.end(null=null), rows.unread
 
         return await self._persist(arguments[0], once)
 
     async def rows_of_one(
         self, read: Callable[[bytes, tuple[str, ...]], _T], *arguments: str, stdin: str | None = None
     ) -> list[_T]:
-        """Read the rows of a call about one issue; raises TrackerRefused, too, where there is too much of it."""
-        rows, too_wide = await self.rows(read, *arguments, "--json", stdin=stdin)
-        for issue, width in too_wide.items():
-            raise TrackerRefused(f"{issue} cannot be read: without its long texts there are {size(width)} of it in bd")
+        """Read the rows of a call about one issue; raises TrackerRefused, too, where one of them cannot be read."""
+        rows, unread = await self.rows(read, *arguments, "--json", stdin=stdin)
+        for issue, why in unread.items():
+            raise TrackerRefused(f"{issue} cannot be read in bd: {why}")
         return rows
 
     async def attempt(

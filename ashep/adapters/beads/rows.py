@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from ashep.core.text import clean
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 
@@ -23,7 +24,7 @@ _NAMES = 4096  # bytes at a row's beginning in which its id stands
 _PLAIN = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # whole texts, and what opens nothing
 _TEXT = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)  # as much of a text as is there
 _KEY = re.compile(rb'"([^"\\]{1,100})"\s*:\s*$')
-_ID = re.compile(rb'\{\s*"id"\s*:\s*"([A-Za-z0-9._-]{1,200})"')
+_ID = re.compile(rb'\{\s*"id"\s*:\s*"((?:[^"\\]|\\.){1,300})"')
 _BETWEEN = re.compile(rb"[\s,]*")
 _T = TypeVar("_T")
 
@@ -42,8 +43,9 @@ class Rows(Generic[_T]):
     def __init__(self, read: Callable[[bytes, tuple[str, ...]], _T], redaction: Redaction) -> None:
         self.head = bytearray()
         """How the answer begins."""
-        self.too_wide: dict[str, int] = {}
-        """The rows that could not be read, by id, and their bytes."""
+        self.unread: dict[str, str] = {}
+        """The rows that could not be read, by id, and why."""
+        self._misshapen = ""
         self._read, self._redaction = read, redaction
         self._rows: list[_T] = []
         self._error: str = ""
@@ -70,6 +72,8 @@ class Rows(Generic[_T]):
             return []
         if not self._error and not (self._ended and self._depth == 0):
             self._error = "an array was expected"
+        if not self._error and not self._rows:
+            self._error = self._misshapen  # not a single row has the form that we know: it is another bd's
         if self._error:
             raise TrackerUnavailable(f"bd's answer is not one of bd 1.3.0: {self._error}")
         return self._rows
@@ -157,17 +161,18 @@ class Rows(Generic[_T]):
         self._keep(f"({size(self._length)}: too long to be read)".encode())
 
     def _end_row(self) -> None:
-        row = self._redaction.data(bytes(self._row))
-        if self._wide:
-            known = _ID.match(row)
-            if known is None:
-                self._error = f"a row of {size(self._bytes)} that begins with no id"
-            else:
-                self.too_wide[known[1].decode()] = self._bytes
-            return
-        try:
-            self._rows.append(self._read(row, tuple(self._left_out)))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"])) or "its beginning"
-            self._error = f"{first['msg']} at {place} of row {len(self._rows)}"
+        """Read the row. One that cannot be read is named, and does not hide the others."""
+        row, why = self._redaction.data(bytes(self._row)), f"it is too big: {size(self._bytes)}"
+        if not self._wide:
+            try:
+                self._rows.append(self._read(row, tuple(self._left_out)))
+                return
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                place = ".".join(map(str, first["loc"])) or "its beginning"
+                self._misshapen = why = f"{first['msg']} at {place}"
+        match = _ID.match(row)
+        if match is None:
+            self._error = f"a row of {size(self._bytes)} that begins with no id" if self._wide else why
+        else:
+            self.unread[clean(match[1].decode(errors="replace"))] = why

@@ -79,6 +79,7 @@ class BeadsTracker:
         self._bd = Bd(project, command, actor, timeout, redaction or Redaction())
         self._read: dict[str, Seen] = {}
         self._listed = False
+        self._hidden: frozenset[str] = frozenset()
         self._readers: list[Journal] = []
         self._found: tuple[wire.Where, bool] | None = None
 
@@ -120,7 +121,8 @@ class BeadsTracker:
         """List what is not closed, then what is ready; where nothing is listed, the prefix is read before the list.
 
         `list` is bd's own default listing plus the `--no-history` issues, which `ready` shows and `list` hides. It
-        leaves out statuses that bd's owner keeps out of it (pinned, custom ones that are done or frozen).
+        leaves out statuses that bd's owner keeps out of it (pinned, custom ones that are done or frozen). What is ready
+        and not in it (templates, facts/beads.md 5) is shown as hidden.
         """
         try:
             version = await self._bd.version(again=True)
@@ -132,19 +134,20 @@ class BeadsTracker:
         if not listed.ids and not sound:
             await self._prefix()
             listed = await self._list()  # by a database that is sound now
-        found = listed.found
+        unread, found = listed.unread, listed.found
         for number, (issue, one) in enumerate(found.items()):
             found[issue] = wire.titled(one, found)
             if number % _AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
-        look = Look((), tuple(found.values()), listed.unread, version)
+        look = Look((), tuple(found.values()), tuple(sorted(unread.items())), version)
         try:
-            ready = await self._ready(listed.ids) if found else []
+            ready = await self._ready(listed) if found or self._hidden else []
         except TrackerUnavailable as error:
             raise HalfLook(str(error), look) from error
         finally:
             self._read, self._listed = found, True
-        return replace(look, ready=tuple(one for one in ready if one in found and found[one].issue.status == "open"))
+        ready = [issue for issue in ready if issue in found and found[issue].issue.status == "open"]
+        return Look(tuple(ready), tuple(found.values()), tuple(sorted(unread.items())), version)
 
     def _seems_empty(self) -> bool:
         """Whether the next list should be empty, by the last one and our own writes since."""
@@ -154,11 +157,24 @@ class BeadsTracker:
         read = partial(wire.listed, self._read)
         return wire.Listed(*await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json"))
 
-    async def _ready(self, listed: frozenset[str]) -> list[str]:
-        ready, wide = await self._bd.rows(wire.Named.read, "ready", "--limit=0", "--brief", "--json")
-        if strangers := {*ready, *wide} - listed:
-            raise TrackerUnavailable(f"bd's ready issues are not all in its list: {', '.join(sorted(strangers)[:5])}")
-        return ready
+    async def _ready(self, listed: wire.Listed) -> list[str]:
+        """List what is ready; an issue that the list hides goes to what it shows, with the reason.
+
+        One that it hid for no reason that we know may have come after it was read: it is read once more.
+        """
+        rows, unread = await self._bd.rows(partial(wire.ready, listed.ids), "ready", "--limit=0", "--brief", "--json")
+        hidden = {issue: seen for issue, seen in rows if seen is not None}
+        if any(not seen.issue.hidden and issue not in self._hidden for issue, seen in hidden.items()):
+            later = await self._list()
+            listed.found.update(later.found)
+            listed.unread.update(later.unread)
+            hidden = {issue: seen for issue, seen in hidden.items() if issue not in later.ids}
+        self._hidden = frozenset(hidden)
+        for issue, seen in hidden.items():
+            why = seen.issue.hidden or wire.UNLISTED
+            listed.found[issue] = replace(seen, issue=replace(seen.issue, hidden=why))
+        listed.unread.update((issue, why) for issue, why in unread.items() if issue not in listed.ids)
+        return [issue for issue, _ in rows if issue not in hidden]
 
     async def _rows(self, *arguments: str) -> list[wire.Row]:
         return await self._bd.rows_of_one(wire.Row.read, *arguments)

@@ -5,7 +5,7 @@ has raw edges where `show` has whole issues, and `metadata` holds whatever anybo
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -22,13 +22,15 @@ from pydantic import (
     ValidationInfo,
 )
 
-from ashep.adapters.beads.rows import size
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue, Stamp
 from ashep.core.text import clean, invisible
 from ashep.ports.tracker import Dependency, IssueText, Seen
 
 STAMP_KEY = "ashep"
 """Our key in an issue's metadata."""
+
+_TEMPLATE = "it is a template in bd, a step of a formula that is to be poured (`bd mol pour`)"
+UNLISTED = "`bd ready` lists it, and `bd list` hides it"
 
 _ADDED, _REMOVED = "Added label: ", "Removed label: "
 _FIELDS = TypeAdapter(dict[str, object])
@@ -110,6 +112,7 @@ class Row(_Answer):
     lease_expires_at: Time | None = None
     comments: Annotated[tuple[CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
     ephemeral: bool = False
+    is_template: bool = False
     left_out: tuple[str, ...] = ()
     """Not bd's: see `ashep.adapters.beads.rows`."""
     invisible: int = 0
@@ -252,6 +255,7 @@ def seen(row: Row) -> Seen:
         blocked_by=tuple(sorted(one.on for one in dependencies if one.type == "blocks")),
         comments=row.comment_count,
         stamp=_stamp(row.metadata),
+        hidden=_TEMPLATE if row.is_template else "",
     )
     text = IssueText(
         title=row.title,
@@ -290,13 +294,19 @@ def listed(known: Mapping[str, Seen], row: bytes, left_out: tuple[str, ...]) -> 
     return shown.id, one if before is None or before.issue != one.issue else replace(one, issue=before.issue)
 
 
+def ready(listed: Set[str], row: bytes, left_out: tuple[str, ...]) -> tuple[str, Seen | None]:
+    """Read a row of what is ready: no more than its id counts where the listing shows the issue."""
+    issue = Named.read(row, left_out)
+    return (issue, None) if issue in listed else (issue, seen(Row.read(row, left_out)))
+
+
 class Listed:
     """What a listing shows."""
 
-    def __init__(self, rows: Sequence[tuple[str, Seen | None]], too_wide: Mapping[str, int]) -> None:
+    def __init__(self, rows: Sequence[tuple[str, Seen | None]], unread: Mapping[str, str]) -> None:
         self.found = {issue: one for issue, one in rows if one is not None}
-        self.ids = frozenset(too_wide).union(issue for issue, _ in rows)
-        self.unread = tuple((issue, size(width)) for issue, width in sorted(too_wide.items()))
+        self.ids = frozenset(unread).union(issue for issue, _ in rows)
+        self.unread = dict(unread)
 
 
 def changes(issue: str, events: Iterable[EventRow]) -> tuple[Change, ...]:

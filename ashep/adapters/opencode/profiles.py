@@ -154,6 +154,8 @@ def _named(folder: Path, place: Path) -> None:
 _MOST, _LONGEST = 100, 1000  # files that settings of a repository include, and characters of the path of one
 _INCLUDED = re.compile(r"\{file:([^}]+)\}")
 """How a text stands in OpenCode's settings for what is in a file; where there is none it does not start."""
+_OF_PATHS = re.compile(r"(?!/|~|\.\.)[^\0]+")
+"""A path that may lie in the repository."""
 
 
 def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) -> list[Path]:
@@ -164,7 +166,8 @@ def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) ->
     said += [(one.read_text(errors="replace"), one.parent) for one in files if one.suffix in _JSON and one.is_file()]
     included = [(one, folder) for text, folder in said for one in _INCLUDED.findall(text)]
     named_files = [home / one[2:] if one.startswith("~/") else folder / one for one, folder in included]
-    return [*files, *(path for path in named_files if path.is_file())]
+    # what stands in the braces may be no path at all, and too long for one: `Path.is_file` raises there
+    return [*files, *(path for path in named_files if os.path.isfile(path))]
 
 
 def _in_repository(held: Mapping[str, bytes]) -> list[str]:
@@ -175,17 +178,18 @@ def _in_repository(held: Mapping[str, bytes]) -> list[str]:
         for name, text in said
         for one in _INCLUDED.findall(text)
     )
-    inner = {path for path in found if not path.startswith(("/", "~", "..")) and len(path) <= _LONGEST}
+    inner = {path for path in found if _OF_PATHS.fullmatch(path) and len(path) <= _LONGEST}
     return sorted(inner - held.keys())[:_MOST]
 
 
 def _merged(content: str, extra: Mapping[str, object]) -> str:
-    """Add to what the user's environment says to OpenCode. Raises `ServerNotStarted` where that is not JSON."""
+    """Add to what the user's environment says to OpenCode. Raises `ServerNotStarted` where that is none."""
     try:
-        said = json.loads(content or "{}")
-    except ValueError as error:
-        raise ServerNotStarted(f"OPENCODE_CONFIG_CONTENT is not JSON, and judges need more in it: {error}") from error
-    return json.dumps({**said, **extra})
+        settings = json.loads(content or "{}")
+        return json.dumps({**settings, **extra})
+    except (ValueError, TypeError, RecursionError) as error:
+        why = f"OPENCODE_CONFIG_CONTENT is not JSON with an object, and judges need more in it: {error}"
+        raise ServerNotStarted(why) from error
 
 
 def _written(base: Path, held: Mapping[str, bytes]) -> None:

@@ -41,8 +41,7 @@ def init(
     project = find_project(context.obj or Path())
     beside = files_of_preset(preset)
     refuse_others({project / name: text for name, text in beside.items()}, force=force)
-    repository = any((folder / ".git").exists() for folder in (project, *project.resolve().parents))
-    written = write_starter(project / FOLDER, preset, force=force, sandbox=repository)
+    written = write_starter(project / FOLDER, preset, force=force)
     for file in [*written, *write_files(project, beside, force=force)]:
         screen.say(f"wrote {file}")
     put_schemas(project / FOLDER)

@@ -10,7 +10,7 @@ from ashep.cli.commands import example, project_of
 from ashep.cli.place import FOLDER
 from ashep.cli.reading.stories import stories
 from ashep.config import put_schemas, write_starter
-from ashep.config.starter import FILES, isolated, starter, write_all
+from ashep.config.starter import FILES, starter, write_all
 from ashep.config.sync import diff
 from ashep.errors import UsageError
 from ashep.interchange import foreman
@@ -38,8 +38,7 @@ def import_foreman(
     folder = project / FOLDER
     said = foreman.read_foreman(file.expanduser())
     before = {folder / name: read_text(folder / name) for name in FILES if (folder / name).exists()}
-    sandbox = any((one / ".git").exists() for one in (project, *project.resolve().parents))
-    begun = {folder / name: _begin(name, sandbox) for name in FILES if folder / name not in before}
+    begun = {folder / name: starter(name, foreman.POLICY) for name in FILES if folder / name not in before}
     new, kept = foreman.taken_over(said, before, begun, force=force)
     changed = {one: text for one, text in new.items() if text != before.get(one)}
     for one in changed:
@@ -51,7 +50,7 @@ def import_foreman(
     if dry_run or not changed:
         return
     if not before:
-        write_starter(folder, foreman.POLICY, sandbox=sandbox)
+        write_starter(folder, foreman.POLICY)
         put_schemas(folder)
     try:
         write_all(changed)
@@ -59,11 +58,6 @@ def import_foreman(
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     for one in changed:
         screen.say(f"wrote {one}")
-
-
-def _begin(name: str, sandbox: bool) -> str:
-    text = starter(name, foreman.POLICY)
-    return isolated(text) if sandbox and name == "config.yaml" else text
 
 
 @stories.command(

@@ -21,8 +21,8 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
 
     Each issue stands in one state with its reason, each claim has an owner, each run an end or a living session, each
     wait an end, each closed issue its evidence. What was closed unverified because nothing was to be checked is named,
-    and is no finding. Nothing is written or started; a daemon may run. The exit code is 1 where something is left over,
-    and 69 where nothing is but bd could not be asked.
+    and what was closed although nothing was changed; neither is a finding. Nothing is written or started; a daemon may
+    run. The exit code is 1 where something is left over, and 69 where nothing is but bd could not be asked.
     """
     project = project_of(context)
     folder = configured(project)
@@ -34,8 +34,8 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
         for one in account.findings
     ]
     if as_json:
-        told = {"issues": account.issues, "findings": found, "unverified": account.unverified}
-        screen.data(told | {"not_asked": not_asked})
+        closed = {"unverified": account.unverified, "unchanged": account.unchanged}
+        screen.data({"issues": account.issues, "findings": found, **closed, "not_asked": not_asked})
     else:
         for one in found:
             screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
@@ -43,10 +43,13 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
         left = f"{len(found)} findings" if found else "nothing is left over"
         where = "in the journal alone, " if account.no_tracker else ""
         screen.say(f"{account.issues} issues: {where}{left}")
-        if account.unverified:
-            some, more = account.unverified[:MOST_NAMED], len(account.unverified) - MOST_NAMED
-            named = ", ".join(some) + (f" and {more} more" if more > 0 else "")
-            screen.note(f"closed with nothing that shows that their work holds (`ashep why ISSUE`): {named}")
+        for what, issues in (
+            ("with nothing that shows that their work holds", account.unverified),
+            ("although nothing was changed", account.unchanged),
+        ):
+            more = f" and {len(issues) - MOST_NAMED} more" if len(issues) > MOST_NAMED else ""
+            if issues:
+                screen.note(f"closed {what} (`ashep why ISSUE`): {', '.join(issues[:MOST_NAMED])}{more}")
         for who, why in not_asked.items():
             if why and (found or who == "server"):
                 screen.note(f"the {who} could not be asked: {why}")

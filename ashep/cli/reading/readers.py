@@ -71,7 +71,7 @@ def status(
     screen.say(standing.counts(told))
     if where := standing.workplace(told):
         screen.say(where)
-    if told["daemon"]["running"] and (how := unsaid(config_of(state))):
+    if told["daemon"]["running"] and (how := unsaid(config_of(state), told["daemon"]["workspace"])):
         screen.say(how)
     outages = (
         *standing.edits(told, now()),

@@ -26,23 +26,14 @@ def starter(name: str, policy: str = PRESETS[0]) -> str:
     return text
 
 
-def isolated(text: str) -> str:
-    """Have the starter's config.yaml say that agents work in sandboxes: what new projects in a git repository get."""
-    for line in ("  # workspace: place", "# agents:", "#   sandbox: auto"):
-        text = text.replace(f"\n{line}", f"\n{line.replace('# ', '', 1).replace('#', ' ', 1)}", 1)
-    return text
-
-
-def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False, sandbox: bool = False) -> list[Path]:
+def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False) -> list[Path]:
     """Write the starter files and a `.gitignore` into `.agent-shepherd`, and say which files were written.
 
-    `policy` is one of `PRESETS`. `sandbox`: config.yaml says that agents work in sandboxes; else it says the defaults.
-    Raises `UsageError` where there is no such preset, one of the files stands already and `force` is not given, or the
-    folder cannot be written; then nothing was written. A `.gitignore` that is there only gets the lines that it lacks.
+    `policy` is one of `PRESETS`. Raises `UsageError` where there is no such preset, one of the files stands already and
+    `force` is not given, or the folder cannot be written; then nothing was written. A `.gitignore` that is there only
+    gets the lines that it lacks.
     """
     texts = {folder / name: starter(name, policy) for name in FILES}
-    if sandbox:
-        texts[folder / "config.yaml"] = isolated(texts[folder / "config.yaml"])
     there = [name for name in FILES if os.path.lexists(folder / name)]
     if there and not force:
         raise UsageError(f"{folder / there[0]}: is there already; nothing was written (--force overwrites it)")

@@ -147,6 +147,8 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     assert landing is not None
     onto = landing.onto or landing.into
     where = (f"Landed on `{onto}`" + (f" as {commit}" if commit else "")) if onto else f"Done at {commit}"
+    if flow.work.is_empty:
+        where = "Nothing was changed" + (f", and nothing landed on `{onto}`" if onto else "")
     proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
     waived = f" A person let these pass: {_named(flow.work.waived)}." if flow.work.waived else ""
     noted = "".join(f"\n\nNote: {note[:1000]}." for note in notes[:MOST_NAMED])
@@ -296,7 +298,7 @@ def fold_landing(
         since = fact.commit if isinstance(fact, delivery.WorkLanded) else fact.base
         flow = with_work(flow, own=dataclasses.replace(own, since=since))
     if isinstance(fact, delivery.WorkLanded):
-        flow = with_work(flow, landed=(fact.base_branch, fact.commit))
+        flow = with_work(flow, landed=(fact.base_branch, fact.commit), empty=fact.empty)
     if landing is None:
         return flow
     match fact:
@@ -309,6 +311,7 @@ def fold_landing(
         case delivery.WorkLanded():
             landing = dataclasses.replace(landing, landed=True, commit=landing.commit or fact.commit, refused=0)
             why = f"landed on {fact.base_branch} as {fact.commit[:12]}"
+            why = f"nothing was changed, and nothing landed on {fact.base_branch}" if fact.empty else why
             return replace(flow, work=replace(flow.work, landing=landing, flaw=None), code="", why=why, since=at)
         case delivery.LandingRefused():
             refused = landing.refused + 1

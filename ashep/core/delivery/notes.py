@@ -28,6 +28,9 @@ STATUS = "verification_status"
 LAST = "verification"
 """The key of the last verification and what each check said."""
 
+UNCHANGED = "nothing was changed"
+"""What is said of the landing of work that is none."""
+
 WITH_COMMENT = ("pull.",)
 """Comments that begin so begin a wait that no write to the issue begins: the keys are written just before them."""
 
@@ -48,6 +51,10 @@ def notes_of(flow: Flow, *, closed: bool = True) -> Notes:
         notes[LAST] = last_of(evidence.commit, evidence.tree, evidence.results, flow.work.waived)
     if flow.work.landed is not None:
         notes["landed"] = {"onto": flow.work.landed[0], "commit": flow.work.landed[1]}
+    if closed:
+        notes["landing"] = UNCHANGED if flow.work.is_empty else "landed" if flow.work.landed else "on its branch"
+    if closed and flow.work.is_empty:
+        notes["landed"] = None  # what a former cycle of the issue left there
     if own.files is not None:
         files = own.files
         kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}

@@ -319,6 +319,8 @@ class WorkLanded(Answer):
     already: bool = False
     told: tuple[str, ...] = ()
     """What was found out of order in the repository, and what was done about it."""
+    empty: bool = False
+    """There was nothing to bring: the issue changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)

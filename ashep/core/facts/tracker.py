@@ -31,7 +31,7 @@ class TrackerSeen:
     prefix: str
     version: str
     unread: tuple[tuple[str, str], ...] = ()
-    """Issues that it lists and that are too big to be read, by id, and how big: nothing is known of them."""
+    """Issues that it lists and that cannot be read, by id, and why: nothing is known of them."""
     lacks: str = ""
     """Why it could not be read what is ready, look after look; the rest was."""
     replaced: str = ""
@@ -111,6 +111,8 @@ class Issue:
     comments: int = 0
     """How many comments there are."""
     stamp: Stamp | None = None
+    hidden: str = ""
+    """Why the tracker's own list leaves it out although it is ready; empty: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def _held(flow: Flow, fact: issues.IssueHeld, seq: int, at: datetime) -> Flow:
 
 
 def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
-    work, fresh = replace(flow.work, criteria=None, landed=None), authors.Authors(before=flow.issue.labels)
+    work, fresh = replace(flow.work, criteria=None, landed=None, empty=False), authors.Authors(before=flow.issue.labels)
     flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, authors=fresh, work=work)
     return _stage(flow, "work", at, "", fact.why)
 

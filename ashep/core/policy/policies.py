@@ -256,6 +256,8 @@ class Match(Document):
     """Issue types."""
     labels: tuple[Word, ...] = ()
     """Labels that the issue must carry, all of them."""
+    not_labels: tuple[Word, ...] = ()
+    """Labels that the issue must not carry, none of them."""
     priorities: tuple[Annotated[int, Field(ge=0, le=4)], ...] = (0, 1, 2, 3, 4)
     """Priorities, 0 the most urgent."""
     title: Word | None = None

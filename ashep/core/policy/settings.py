@@ -121,6 +121,10 @@ def _without_default(schema: dict[str, JsonValue]) -> None:
     del schema["default"]
 
 
+HUMAN = "human"
+"""The label with which bd marks what is for people."""
+
+
 class WorkerSettings(Document):
     """How much runs at once, and where."""
 
@@ -130,8 +134,9 @@ class WorkerSettings(Document):
     """`shared`: all sessions run in the user's work tree. `worktree`: each issue gets a git work tree and a branch of
     its own (`ashep/<issue>`), its sessions run there, and what a run leaves is committed there. `place`: the same with
     a git of its own, in which nothing leads to the repository's; work comes out of it when its run has ended. An issue
-    that has a tree or a place of its own goes on in it, whatever is set here. Where nothing is set it is `worktree` in
-    a git repository with a commit, and `shared` elsewhere, and wherever `lock_work_tree` is set."""
+    that has a tree or a place of its own goes on in it, whatever is set here. Where nothing is set it is, in a git
+    repository with a commit, `place` where agents have a sandbox (`agents.sandbox`) and `worktree` where not; and
+    `shared` elsewhere, and wherever `lock_work_tree` is set."""
     lock_work_tree: bool = True
     """While the work tree is shared, a write run excludes every other run, and the lock stays with its issue until
     that closes, parks or waits for a person. Who sets it means a shared work tree, where `workspace` does not say
@@ -147,6 +152,9 @@ class WorkerSettings(Document):
     """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
     hold_when_busy: bool = True
     """Whether no run starts while the machine is behind and another run is under way. Runs under way go on."""
+    not_labels: Annotated[tuple[Word, ...], Field(max_length=100)] = (HUMAN,)
+    """An issue with one of these labels is not taken. `human` is what bd itself calls an issue that is for people (`bd
+    human list`); `[]` switches that off. One that was taken before goes on: `ashep:paused` stops it."""
     quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()
     """Times in which no run starts and no issue is taken; what runs goes on to its end. `ashep resume` ends one that
     has begun, until it begins again."""
@@ -228,11 +236,12 @@ Opening = Literal["docker", "gpg-agent", "podman", "ssh-agent"]
 class AgentsSettings(Document):
     """Where agents work that may change files."""
 
-    sandbox: Sandbox = "none"
+    sandbox: Annotated[Sandbox, Field(json_schema_extra=_without_default)] = "none"
     """Where an agent runs that may change files, unless its own `sandbox` in agents.yaml says otherwise. `bwrap`: in
     bubblewrap, and where that cannot be used none runs. `auto`: in bubblewrap where it can be used. `none`: as you,
-    with all that you can reach. With one of the first two `worker.workspace` is `place`. `ashep install` says what is
-    not isolated."""
+    with all that you can reach. With one of the first two `worker.workspace` is `place`. Where nothing is set it is
+    `auto` wherever issues have places, or would have them; `none` beside a `workspace` of another kind, an OpenCode
+    server at a `url`, and runners of a class of your own. `ashep install` warns where agents run as you."""
     paths: AgentPaths = AgentPaths()
     """What they see there beside the machine's programs and toolchains, and their place."""
     openings: Annotated[tuple[Opening, ...], Field(max_length=4)] = ()

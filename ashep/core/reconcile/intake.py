@@ -15,6 +15,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.people import phase_labels, unclear
 from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE, abort
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
+from ashep.core.policy.settings import HUMAN
 from ashep.core.state.flow import Flow, orphan_of
 from ashep.core.state.holds import Hold
 from ashep.core.state.world import IssueRules, World
@@ -140,6 +141,12 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         return Hold("paused", f"the label {labels.paused} is set"), None, None
     if not_asked(world, flow):
         return NOT_ASKED, None, None
+    if issue.hidden:
+        return Hold("hidden", issue.hidden), None, None
+    if barred := sorted({*issue.labels}.intersection(world.settings.worker.not_labels)):
+        word = ", bd's word for what people do" if barred[0] == HUMAN else ""
+        why = f"the label {barred[0]} is set{word} (`worker.not_labels` in config.yaml)"
+        return Hold("not_labels", why), None, None
     if issue.status != "open":
         return Hold("status", f"its status is {issue.status}"), None, None
     if issue.assignee not in (None, world.actor):
@@ -167,17 +174,19 @@ def policy_for(policies: Policies, issue: Issue, prefix: str) -> tuple[Hold | No
         if policy is None or len(forced) > 1:
             return Hold("unknown_policy", f"there is no policy {', '.join(forced)}"), None, None
         return None, forced[0], policy
+    labels = set(issue.labels)
     for name, policy in policies.policies.items():
         match = policy.match
         if match is None or issue.type not in match.types or issue.priority not in match.priorities:
             continue
-        if set(match.labels) <= set(issue.labels) and is_titled(match, issue):
+        fits = set(match.labels) <= labels and labels.isdisjoint(match.not_labels)
+        if fits and is_titled(match, issue):
             return None, name, policy
     default = policies.default_policy
     typed = any(policy.match and issue.type in policy.match.types for policy in policies.policies.values())
     if default is not None and typed:
         return None, default, policies.policies[default]
-    return Hold("no_policy", f"no policy claims a {issue.type} like this"), None, None
+    return Hold("no_policy", f"no policy claims an issue like this, of the type {issue.type}"), None, None
 
 
 def is_titled(match: Match, issue: Issue) -> bool:

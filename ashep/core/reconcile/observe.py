@@ -101,7 +101,7 @@ def expired_leases(world: World, leases: Iterable[tuple[tracker.Issue, datetime 
         tracker.LeaseExpired(view.id, view.assignee, expired)
         for view, expired in leases
         if expired is not None
-        and expired + LEASE_GRACE <= now
+        and expired <= now - LEASE_GRACE  # the other way round a lease at the end of time overflows
         and view.stamp is not None
         and view.assignee not in (None, world.actor)
         and (flow := world.flows.get(view.id)) is not None

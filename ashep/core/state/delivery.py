@@ -69,6 +69,11 @@ class OwnTree:
         """
         return self.since or self.base
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the issue changed nothing in it, as far as its last seal knows."""
+        return self.head in ("", self.base) if self.files is None else self.files == FileMap()
+
 
 def is_shared(branch: str) -> bool:
     """Whether several issues may be worked on there, one after the other."""
@@ -262,9 +267,16 @@ class Work:
     landing: Landing | None = None
     landed: tuple[str, str] | None = None
     """The branch on which its work landed last, and that branch's commit then."""
+    empty: bool = False
+    """There was nothing to land there."""
     pull: Pull | None = None
     """Its last pull request."""
     commits: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was changed: nothing landed, and nothing is on a branch of the issue's own."""
+        return self.empty if self.landed is not None else self.own is not None and self.own.is_empty
 
 
 NO_WORK = Work()

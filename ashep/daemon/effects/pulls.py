@@ -51,7 +51,7 @@ class PullEffects:
         """
         issue, key, head, base = command.issue, command.key, command.head, command.base
         if head == command.since:
-            return [WorkLanded(issue, key, base, head, head, already=True)]
+            return [WorkLanded(issue, key, base, head, head, already=True, empty=True)]
         try:
             pulls, flow = await self._of(world.settings), world.flows[issue]
             if (late := await _merged_before(pulls.forge, command, flow, world.seq)) is not None:

@@ -85,7 +85,7 @@ class WorkEffects:
                 return await self._verify_if_wanted(means, command, now)
             case IntegrateWork():
                 async with self._landing:  # an issue that is not to land any more may still be at it
-                    return await self._integrate(means.landing, command)
+                    return await self._integrate(means.landing, command, now().flows[command.issue])
             case MoveBase():
                 async with self._landing:
                     return await self._move(means.landing, command)
@@ -260,7 +260,7 @@ class WorkEffects:
 
     # --- landing ----------------------------------------------------------------------------------------------------
 
-    async def _integrate(self, landing: Landing, command: IntegrateWork) -> list[Fact]:
+    async def _integrate(self, landing: Landing, command: IntegrateWork, flow: Flow) -> list[Fact]:
         issue, key, head, onto = command.issue, command.key, command.head, command.onto
         made = await landing.integrate(Candidate(issue, command.branch, head, onto, command.message, command.method))
         if isinstance(made, Integrated):
@@ -269,7 +269,8 @@ class WorkEffects:
             log = await self._blobs.keep(made.text[:MOST_LOG])
             return [delivery.WorkConflicted(issue, key, head, made.base, made.paths, log)]
         told = await _forgotten(landing, command.branch)  # an earlier round may have made something
-        return [delivery.WorkLanded(issue, key, onto, head, made.base, already=True, told=told)]
+        empty = flow.work.own is not None and flow.work.own.is_empty
+        return [delivery.WorkLanded(issue, key, onto, head, made.base, already=True, told=told, empty=empty)]
 
     async def _move(self, landing: Landing, command: MoveBase) -> list[Fact]:
         moved = await landing.advance(command.onto, command.old, command.new)
