@@ -148,8 +148,8 @@ class Requesting(Protocol):
 
 class Runner(Requesting, Protocol):
     """A server that runs coding agents in sessions. Errors, for every method: `RunnerUnavailable` (no answer in time,
-    connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again), `SessionUnavailable` (the
-    server or process of this session alone does not answer).
+    connection refused, 5xx), `RunnerUnauthorized`, `RunnerRefused` (never try the same again), `SessionUnavailable`
+    (the server or process of this session alone does not answer).
     """
 
     async def start(self) -> None:
@@ -194,8 +194,8 @@ class Runner(Requesting, Protocol):
 
     async def abort(self, session: str) -> None:
         """Stop the session's turn, and return only when a read showed that it stopped, or when the process that ran it
-        is gone; its error then is `MessageAbortedError: …`. Nothing to stop is fine. A prompt of ours that has not begun
-        begins no turn after that.
+        is gone; its error then is `MessageAbortedError: …`. Nothing to stop is fine. A prompt of ours that has not
+        begun begins no turn after that.
         """
         ...
 

@@ -417,7 +417,7 @@ def test_an_issue_that_only_the_other_policy_claims_is_unknown_from_the_first_ru
 
 @pytest.mark.parametrize(("rules", "unknown"), [(1, 3), (2, 3), (3, 3)])
 def test_what_todays_rules_do_not_lead_to_is_compared_no_further(rules: int, unknown: int, tmp_path: Path) -> None:
-    """Under rules 1 an issue had a turn that never began; under 2 and 3 an outcome counted before a person behind it."""
+    """Under rules 1 a turn never began; under 2 and 3 an outcome counted before a person who stood behind it."""
     (tmp_path / "journal").mkdir()
     shutil.copy(LIFE.parent / f"life-rules-{rules}.jsonl", tmp_path / "journal" / "000000000001.jsonl")
     kept = [batch.entries for batch in batches(tmp_path / "journal")]

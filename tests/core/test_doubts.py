@@ -2,8 +2,9 @@
 
 The world here is one issue on one server, searched breadth-first. A prompt may begin its turn at any time or never. A
 call to stop a turn takes effect at once, later or never, and its answer comes, or is lost. A read shows what is so. The
-laws are asked in each state; the search stops at a depth, and at states it has seen. A session runs one turn at a time,
-that of its newest prompt (facts/opencode.md 8); a prompt may begin its turn although a call to stop it was answered (26).
+laws are asked in each state; the search stops at a depth, and at states it has seen. A session runs one turn at a
+time, that of its newest prompt (facts/opencode.md 8); a prompt may begin its turn although a call to stop it was
+answered (26).
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from tests.core.playbook import Playbook
 POLICY = given.policy_of(Phase(name="review", session="reuse"))
 ABORTED = "MessageAbortedError: aborted"
 DEPTH = 24
-"""Events of a story: two calls that are lost, a turn that each of them stops later, and what follows, take twenty-three."""
+"""Events of a story: two lost calls, a turn that each of them stops later, and what follows, take twenty-three."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,8 @@ def search(depth: int = DEPTH) -> tuple[int, set[str]]:
     book = Playbook(POLICY).looked()
     run = book.run()
     message = message_id(book.world, run)
-    assert run.session is not None and message is not None
+    assert run.session is not None
+    assert message is not None
     first = State(book.world, Server().put(run.session, message, "stored"), ())
     seen, layer, decided = {first.key}, [first], set[str]()
     for _ in range(depth):
@@ -215,7 +217,7 @@ PLANTED = (
     Mutant("a late abort is a person's", turns._finished, "run.watch.stopping or run.abort_unseen", "False"),
     Mutant("a lost abort is forgotten", folding._abort_unseen, "abort_unseen=True", "abort_unseen=False"),
     Mutant("the session of a lost abort is used again", folding._abort_unseen, "entry[1] != session", "True"),
-    Mutant("a prompt that seems not to begin goes to another session", turns._not_begun, "is_exhausted(", "(lambda *_: 1)("),
+    Mutant("an unbegun prompt goes to another session", turns._not_begun, "is_exhausted(", "(lambda *_: 1)("),
 )  # fmt: skip
 
 

@@ -337,7 +337,8 @@ def people() -> list[list[Fact | Command]]:
             issues.IssueGivenBack("demo-4", "opened", "somebody did", T0 + timedelta(minutes=10)),
             tracker.IssueGone("demo-5", 90),
         ],
-        [resources.MachineSeen("busy", "late"), resources.MachineSeen("ok"), resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
+        [resources.MachineSeen("busy", "late"), resources.MachineSeen("ok")],
+        [resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
         [resources.EditRefused(("policies.yaml:2: x: wrong",), 1), resources.EditMended()],
         [
             resources.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True),

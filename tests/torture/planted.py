@@ -369,10 +369,14 @@ def patience_does_not_grow() -> AbstractContextManager[object]:
 # A stale read that is believed spoils the account, too: somebody "set" what ashep wrote.
 BUGS: dict[str, tuple[Planted, Kinds, tuple[str, ...]]] = {
     "a late abort is the agent's failure": (
-        abort_taken_for_failure, _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"), ("an abort is no agent's failure",),
+        abort_taken_for_failure,
+        _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"),
+        ("an abort is no agent's failure",),
     ),
     "a late abort is a person's": (
-        abort_taken_for_a_person, _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"), ("nobody is said to have taken a session",),
+        abort_taken_for_a_person,
+        _kinds("turn_late abort_lost turn_tools turn_waits turn_compacts"),
+        ("nobody is said to have taken a session",),
     ),
     "patience that does not grow": (
         patience_does_not_grow, _kinds("turn_late"), ("what is slow is not given up",),

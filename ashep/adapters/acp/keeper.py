@@ -209,7 +209,7 @@ class Keeper:
         return None
 
     async def _not_started(self, turn: _Turn, error: AgentFailed) -> None:
-        """End an agent that did not come to a session: no turn began, and what is left of the agent must not begin one."""
+        """End an agent that did not come to a session: no turn began, and nothing of the agent must begin one."""
         agent, self._agent = self._agent, None
         if agent is not None:
             await agent.end()

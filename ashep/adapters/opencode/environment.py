@@ -60,7 +60,7 @@ def passed(
 
 
 def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables that keep programs from asking a proxy for what is on this machine; none where they are set."""
+    """Returns the variables that keep programs from asking a proxy for this machine; none where they are set."""
     if not any(name.lower() in _PROXIES - {_PAST} and value for name, value in environ.items()):
         return {}
     lower, upper = environ.get(_PAST), environ.get(_PAST.upper())

@@ -260,7 +260,7 @@ class ManagedServer:
                 return await self._reached(record)
         except _Taken as error:
             taken = error
-        await self._give_up(record, taken)
+        return await self._give_up(record, taken)
 
     async def _reached(self, record: Record) -> Address:
         """Note that a server answers, and return where it is."""

@@ -108,8 +108,8 @@ def _unsure(flow: Flow, run: Run) -> str:
     if run.stop_due is not None:
         return f"the prompt of {run.id} in session {run.session} may still begin a turn: it is stopped once more then"
     return (
-        f"nobody knows whether the turn of {run.id} in session {run.session} has stopped: {flow.infra} calls to stop it "
-        "failed; nothing begins in its tree until the session is seen idle. Stop it there, or end its server"
+        f"nobody knows whether the turn of {run.id} in session {run.session} has stopped: {flow.infra} calls to stop "
+        "it failed; nothing begins in its tree until the session is seen idle. Stop it there, or end its server"
     )
 
 
@@ -212,7 +212,7 @@ def has_patience(world: World) -> bool:
         seen, server = world.seen.get(name), server_of(world.servers, name)
         if seen is not None and seen.patient:
             return True
-        failed = 0 < server.failures and not is_exhausted(server.failures, server.away, world.now)
-        if failed and world.dies(name):
+        is_failing = server.failures > 0 and not is_exhausted(server.failures, server.away, world.now)
+        if is_failing and world.dies(name):
             return True
     return False

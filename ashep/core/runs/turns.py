@@ -116,8 +116,8 @@ def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: s
 def _not_begun(world: World, flow: Flow, run: Run, why: str, due: datetime | None = None) -> list[Fact]:
     """Send a prompt again that began no turn, under a new id: that is no failure of the agent's.
 
-    It goes out at `due`; None: at once. It goes to the same session, where one turn runs at a time: a prompt that begins
-    after all (facts/opencode.md 26) acts next to no other.
+    It goes out at `due`; None: at once. It goes to the same session, where one turn runs at a time: a prompt that
+    begins after all (facts/opencode.md 26) acts next to no other.
     """
     if is_exhausted(flow.doubts + 1, flow.doubts_began, world.now):
         return _end_doubted(world, flow, run, f"its prompt began no turn: {why}")

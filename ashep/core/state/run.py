@@ -20,7 +20,7 @@ NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
 
 
 MOST_STOPS = 4
-"""Times that the session of an ended run is stopped once more whose prompt had not begun: after 30 s, 1, 2 and 4 min."""
+"""Times that the session of an ended run is stopped once more whose prompt had not begun: after 30 s, 1, 2, 4 min."""
 
 UNBEGUN = ("missing", "stored")
 """States of a prompt that no turn answers yet."""
