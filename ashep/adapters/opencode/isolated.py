@@ -248,8 +248,8 @@ class IsolatedRunner:
         """Call the server of a folder. One of a place is started where it does not run, and again where it went away;
         whoever reads waits for that no longer than `patience`, for others are read after this one.
 
-        Raises `SessionUnavailable` where that of a place does not answer: that is about this run alone. A call that opens
-        or sends is not kept off by what came of other calls, and waits as long as the server shows life.
+        Raises `SessionUnavailable` where that of a place does not answer: that is about this run alone. A call that
+        opens or sends is not kept off by what came of other calls, and waits as long as the server shows life.
         """
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         if place is None:
