@@ -226,7 +226,7 @@ def test_timers_are_those_of_the_core() -> None:
     calls = (node for node in ast.walk(dues) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
     pairs = (node.args[0] for node in calls if node.func.attr == "append")  # pyright: ignore[reportAttributeAccessIssue] - filtered above
     names = {word for pair in pairs if isinstance(pair, ast.Tuple) for word in constants(pair.elts[0])}
-    assert firsts("Time") == names | {pauses.TIMER}
+    assert firsts("Timers") == names | {pauses.TIMER}
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:

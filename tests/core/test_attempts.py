@@ -1,4 +1,4 @@
-"""What uses up an attempt, and what does not: the table of docs/SPEC.md, row by row, whatever kind of runner it is."""
+"""What uses up an attempt, and what does not: the table of docs/codes.md, row by row, whatever kind of runner it is."""
 
 import re
 from collections.abc import Callable
@@ -172,8 +172,8 @@ def test_an_attempt_is_used_up_by_an_agent_alone(story: str, is_used_up: bool) -
     assert is_used_up is any(fact.state in ("failed", "timed_out", "stalled") for fact in ended)
 
 
-def test_the_specification_lists_these_and_no_others() -> None:
-    text = (ROOT / "docs" / "SPEC.md").read_text()
-    table = text.partition("### What uses up an attempt")[2].partition("\n#")[0]
+def test_the_page_of_codes_lists_these_and_no_others() -> None:
+    text = (ROOT / "docs" / "codes.md").read_text()
+    table = text.partition("## What uses up an attempt")[2].partition("\n#")[0]
     rows = re.findall(r"^\| (.+?) \| (yes|no) \|", table, re.MULTILINE)
     assert dict(rows) == dict.fromkeys(USES_UP, "yes") | dict.fromkeys(NOT, "no")
