@@ -21,8 +21,8 @@ TURN = 4.0
 WRITE = "date +%N > part-$(basename $PWD).txt"
 """What an implementer does: a file that no other issue has, in a tree of its own."""
 
-SHARED = "workspace: shared, max_concurrent_runs: 3"
-OWN = "workspace: worktree, max_concurrent_runs: 3"
+SHARED = "workspace: shared, max_concurrent_runs: 3, hold_when_busy: false"
+OWN = "workspace: worktree, max_concurrent_runs: 3, hold_when_busy: false"
 
 
 def slow(ask: Ask) -> Reply:

@@ -170,7 +170,7 @@ class Project:
         (folder / "policies.yaml").write_text(policies)
         (folder / "config.yaml").write_text(
             f"version: 1\ntracker: {{command: [{self.bd}]}}\n"
-            "worker: {max_concurrent_runs: 3, workspace: shared, lock_work_tree: false}\n"
+            "worker: {max_concurrent_runs: 3, workspace: shared, lock_work_tree: false, hold_when_busy: false}\n"
             f'runners: {{opencode: {{url: "{url}"}}}}\n'
         )
 

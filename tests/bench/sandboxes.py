@@ -23,7 +23,7 @@ from tests.bench.place import THREE, Tools, model, say, template
 from tests.bench.processes import watch
 
 STARTS = 15
-CONFIG = "worker: {workspace: place, max_concurrent_runs: 4}\nagents: {sandbox: bwrap}\n"
+CONFIG = "worker: {workspace: place, max_concurrent_runs: 4, hold_when_busy: false}\nagents: {sandbox: bwrap}\n"
 
 
 def measure(tools: Tools, *, issues: int) -> list[Figure]:

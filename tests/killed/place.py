@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parents[2]
 CONFIG = """version: 1
 tracker: {command: [%s], poll_every: 2s, timeout: %ds}
 monitor: {check_every: 500ms}
-worker: {workspace: %s}
+worker: {workspace: %s, hold_when_busy: false}
 """
 AGENTS = """version: 1
 agents:
