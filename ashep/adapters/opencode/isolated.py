@@ -9,7 +9,7 @@ import math
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
@@ -307,14 +307,20 @@ class IsolatedRunner:
             raise ServerStarting(f"it is being started, and did not answer in {patience:g} s")
 
     async def _start(self, maker: _Maker) -> None:
-        """Start a server, or see that it runs; those that start at once would keep each other from it."""
-        async with maker.starting, self._starts:
+        """Start a server, or see that it runs.
+
+        Servers that start at one time slow each other down. One that needs longer than its first patience lets others
+        start: an agent may have made it so.
+        """
+        async with maker.starting:
+            turn: AbstractAsyncContextManager[object] = self._starts
             while not maker.up:
                 maker.up = True  # before it is: it may be to be another while it is being started
                 try:
-                    await (maker.runner.attach() if self._attaches else maker.runner.start())
+                    async with turn:
+                        await (maker.runner.attach() if self._attaches else maker.runner.start())
                 except ServerStarting:
-                    maker.up = False
+                    maker.up, turn = False, nullcontext()
                     continue
                 except BaseException:
                     maker.up = False
