@@ -282,6 +282,17 @@ def test_what_an_agent_did_before_the_clock_was_set_back_hides_no_person() -> No
     assert book.answered().flow().stage == "idle"
 
 
+def test_what_an_agent_did_long_ago_hides_no_person_whose_clock_is_ahead() -> None:
+    """Found in a simulated night (seed 1229): a lost journal knows nothing of what was judged before."""
+    book = Playbook().until("review")
+    book.made.change("t-1", AGENT, ("ashep:excluded",), ())
+    book.made.change("t-1", AGENT, (), ("ashep:excluded",))
+    book.made.now += timedelta(seconds=30)
+    excluded = book.seen(add=["ashep:excluded"])
+    book.made.now -= timedelta(seconds=30)
+    assert (book >> excluded).answered().flow().stage == "idle"
+
+
 def test_what_a_person_set_once_is_no_cover_for_whoever_sets_it_again_under_our_name() -> None:
     book = Playbook().until("review")
     assert (book >> book.seen(add=["phase:implement"], drop=["phase:review"])).answered().flow().phase == "implement"

@@ -226,7 +226,9 @@ def _set_by(world: World, flow: Flow, what: Difference, changes: tuple[Change, .
         return _judged_before(world, flow, what, changes) or ("", not _moves_on(world, flow, what))
     ours = _is_ours(world, flow, what)
     mine = [one for one in mine if ours or one.actor != world.actor] or mine
-    mine = [one for one in mine if one.at <= world.now] or mine  # the clock was set back since the others
+    counting = sorted({change.actor for change in mine if _counts(world, flow, what, change.actor)})
+    if counting and any(change.at > world.now for change in mine):
+        return counting[0], True  # the clock was set back: nobody knows which change came last, and people win
     newest = max(one.at for one in mine)
     actors = sorted({one.actor for one in mine if one.at == newest})
     others = [actor for actor in actors if actor != world.actor] or actors
