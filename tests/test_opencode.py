@@ -708,6 +708,10 @@ def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_
     person = message("msg_f", "user", 4)
     turn = turns.read_turn(turns.order([old, late, ours, person]), "msg_c", before, turns.Status(busy=False), "i")
     assert (turn.state, turn.people) == ("stored", ("msg_f",))
+    # an abort deleted the prompt, after a turn that was shorter than the call
+    answer = message("msg_e", "assistant", 6, parentID="msg_c", finish="stop")
+    turn = turns.read_turn(turns.order([old, late, answer]), "msg_c", before, turns.Status(busy=False), "i")
+    assert (turn.state, turn.text, turn.people) == ("finished", "msg_e", ())
 
 
 @pytest.mark.promise("X14")

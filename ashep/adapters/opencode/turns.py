@@ -153,10 +153,17 @@ class Status:
 def read_turn(
     messages: Sequence[Message], message_id: str, ours: frozenset[str], status: Status, instance: str
 ) -> Turn:
-    """What followed the prompt among `messages` (in order)."""
+    """What followed the prompt among `messages` (in order).
+
+    An abort deletes a prompt, and a turn may be shorter than that call: then the answers still name it (fact 27).
+    """
     at = next((i for i, message in enumerate(messages) if message.info.id == message_id), None)
     if at is None:
-        return Turn("missing", instance)
+        at = next((i for i, message in enumerate(messages) if message.info.parentID == message_id), None)
+        if at is None:
+            return Turn("missing", instance)
+        deleted = Message(info=Info(id=message_id, role="user", time=Time()))
+        messages = (*messages[:at], deleted, *messages[at:])
     prompt = messages[at]
     answers, people = _after(messages, at, ours)
     if not prompt.parts and not answers:
