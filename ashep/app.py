@@ -116,8 +116,9 @@ async def _work(
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
     parts = Parts(
-        tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where, pressure=cpu_pressure
-    )
+        tracker, runner, tree, clock, notifier, trees, means, pulls, bases=True, asks=boxed, where=where,
+        pressure=cpu_pressure,
+    )  # fmt: skip
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None

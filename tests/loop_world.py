@@ -175,6 +175,9 @@ class World:
         self.workspaces: MemoryWorkspaces | None = None
         """Where issues have work trees of their own; None: they all share one."""
         self.landing: MemoryLanding | None = None
+        self.verifier: MemoryVerifier | None = None
+        self.bases = False
+        """Whether the checks of policies are run on the base."""
         self.forge: MemoryForge | None = None
         """Where pull requests are opened; None: nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
@@ -232,7 +235,7 @@ class World:
     def _means(self, points: Points) -> Callable[..., Means]:
         """What looks into the work of issues, and lands it, as seen through the points."""
         trees, annotations = self.own_trees, MemoryAnnotations(self.tracker)
-        targets = MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
+        targets = self.verifier or MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
         seen = [
             Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets
         ]
@@ -261,7 +264,7 @@ class World:
         if self.workspaces is not None:
             self.landing = self.landing or MemoryLanding(self.workspaces)
             trees = Through(self.workspaces, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost"))
-            parts = replace(parts, workspaces=lambda _: cast("Any", trees), means=self._means(points))
+            parts = replace(parts, workspaces=lambda _: cast("Any", trees), means=self._means(points), bases=self.bases)
         if self.forge is not None:
             parts = replace(parts, pulls=self._pulls(points))
 

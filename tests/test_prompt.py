@@ -288,6 +288,21 @@ def test_a_writer_is_told_which_checks_failed_and_what_they_printed(kind: Kind) 
     assert "git merge" not in told
 
 
+@pytest.mark.promise("Z6")
+def test_a_writer_is_told_what_fails_without_its_work_and_a_reader_too() -> None:
+    here = replace(EVIDENCE.results[0], cause="network", on_base=True)
+    own, fenced = split(render(brief(found=Found(on_base=(here,)))))
+    said = "tests: failed (it fails on the base, too (likely cause: no network in checks); no work is to blame)"
+    assert ("checks that fail on the base", f"{said}: expected 0, found 1") in fenced
+    assert "Do not try to make them pass, unless that is what the issue asks for." in "\n".join(own)
+    both = render(brief(found=replace(RED, on_base=(here,))))
+    assert "mend the work until the failed checks pass" in both
+    assert "no work is to blame" in both
+    reader = Found(evidence=replace(EVIDENCE, results=(here,)))
+    assert dict(split(render(brief(REVIEW, found=reader)))[1])["evidence"].startswith(said)
+    assert "no work is to blame" not in render(brief(found=RED))
+
+
 def test_a_writer_brings_the_base_into_its_own_branch_and_touches_no_other() -> None:
     for found, label in ((RED_ON_MAIN, "failed checks"), (CONFLICT, "conflict")):
         own, fenced = split(render(brief(found=found)))

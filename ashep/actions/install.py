@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.actions import doctor_git, kinds
+from ashep.actions.base_checks import base_checks
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -71,6 +72,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
+        "checks": lambda: base_checks(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
     used = await to_thread.run_sync(_used, project)
@@ -91,7 +93,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings)
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *found["checks"]]
+    rest += [*people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
     lines += doctor_git.proxy(environ)
     return [*lines, *found["bd"], *of_server, *of_others, *rest]

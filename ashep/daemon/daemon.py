@@ -31,6 +31,7 @@ from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.auditor import Auditor, Looked
+from ashep.daemon.base_watch import BaseWatch
 from ashep.daemon.effects.execute import Effects
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
@@ -86,6 +87,8 @@ class Parts:
     """What looks into the work that was done there, and lands it."""
     pulls: Callable[[ForgeSettings], Pulls] | None = None
     """What pushes branches and opens pull requests. None: nothing does."""
+    bases: bool = False
+    """Whether the checks of policies are run on the base, before any work."""
     asks: bool = False
     """Whether agents that are alone in a place are answered who ask for what they have committed to be verified."""
     where: Callable[[], str | None] | None = None
@@ -320,6 +323,8 @@ async def daemon(
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
+            if parts.bases:
+                group.start_soon(BaseWatch(shepherd, effects.work).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
             if parts.pressure is not None:
@@ -351,7 +356,8 @@ async def _first(
     if not world.instance:
         first.append(resources.JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
     trees = parts.workspaces is not None
-    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
+    means = {"trees": trees, "bases": parts.bases}
+    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, **means))
     first += [
         await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),
         await adopted(configuration, blobs, "agents", configuration.agents.model_dump_json(), "agents"),

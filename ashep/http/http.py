@@ -29,7 +29,7 @@ from ashep.http.page.live import Full, Stream
 from ashep.http.page.pictures import NotMeant, NotThere
 from ashep.http.sessions import NOBODY, Session, WrongCode
 from ashep.http.static import MISSING, Page
-from ashep.http.verification.places import NoBranch, NotAllowed
+from ashep.http.verification.places import NoBranch, NotAllowed, Unclear
 from ashep.http.verification.tickets import Busy, Ending, KeyTaken
 
 MAX_BODY = 256 * 1024
@@ -66,6 +66,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (NoBranch, 404),
     (NoChecks, 422),
     (KeyTaken, 422),
+    (Unclear, 422),
     (NotAllowed, 403),
     (Busy, 409),
     (Ending, 503),

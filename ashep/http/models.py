@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ashep.core.facts.delivery import CheckStatus, Status
+from ashep.core.facts.delivery import Cause, CheckStatus, Status
 from ashep.core.policy.checks import Criteria
 
 TICKET = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
@@ -55,10 +55,11 @@ class Verify(Given):
 
     ticket_id: TicketId
     """The issue whose checks are carried out."""
-    branch_name: Annotated[str, Field(pattern=BRANCH)]
-    """The branch, whose tip is the candidate."""
-    repo_url: Annotated[str, Field(min_length=1, max_length=1000)]
-    """The repository: the project's path, or one that `verification.repositories` names."""
+    branch_name: Annotated[str, Field(pattern=BRANCH)] | None = None
+    """The branch, whose tip is the candidate; without it the one on which ashep works on the issue."""
+    repo_url: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    """The repository: the project's path, or one that `verification.repositories` names; without it the project, or the
+    only one that is named there."""
 
 
 class Checks(Given):
@@ -124,6 +125,10 @@ class CheckAnswer(Answer):
     """What it printed, capped and without secrets."""
     proves_nothing: bool
     """It passed on the base, before the work, too."""
+    cause: Cause
+    """Why it likely failed, where the machine is to blame; empty: that is not known."""
+    on_base: bool
+    """It failed on the base, before the work, too: no work is to blame."""
 
 
 class SummaryAnswer(Answer):
@@ -179,7 +184,8 @@ class Entry(LookedInto):
     action: Literal["escalated"] | None = None
     """A person was asked what is to become of it; null: it is a verification."""
     reason: str | None = None
-    """Why: `max_verification_attempts`, or `nothing_changed` since the attempt before."""
+    """Why: `max_verification_attempts`, `base_failure` (no work is to blame), or `nothing_changed` since the attempt
+    before."""
     attempts: int | None = None
     """How often the work had fallen short then."""
 
@@ -225,6 +231,8 @@ class StatusAnswer(_OfTicket):
     checks: tuple[LastCheck, ...]
     """What each check said when it was last verified: those that did not pass, and others while there is room for them
     in bd's metadata."""
+    failed_attempts: tuple[Entry, ...]
+    """The verifications among the last ten that did not pass, the oldest first, also while work goes on."""
 
 
 class HistoryAnswer(_OfTicket):

@@ -290,6 +290,7 @@ async def _serve(
         clock.now,
         types(settings),
         wrong_patterns,
+        settings.labels,
     )
     pictures = Pictures(folder, clock.now, say, redaction)
     live = Live(pictures)

@@ -1,6 +1,6 @@
 """Port of the verifier, and that of a check of the user's own type (see `ashep.ports.tracker` for the others)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -8,8 +8,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.facts.delivery import CheckStatus, Verification, against
-from ashep.core.policy.checks import Criteria, asks_elsewhere
+from ashep.core.facts.delivery import Cause, CheckResult, CheckStatus, Verification, failed_before, passed_before
+from ashep.core.policy.checks import Check, Criteria, asks_elsewhere, passes_without_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,24 @@ class VerifyRequest:
     chose to have none."""
     afresh: bool = False
     """Carry the checks out whatever is known: what failed may hold now, because a person put this machine in order."""
+    of_base: bool = False
+    """The commit is from before any work: what could not be carried out there is remembered, too."""
+
+    def before_work(self, commit: str, checks: Iterable[Check]) -> "VerifyRequest":
+        """Make the request for these checks on a commit from before the work."""
+        ids = frozenset(check.id for check in checks)
+        criteria = Criteria(checks=tuple(check for check in self.criteria.checks if check.id in ids))
+        return replace(self, commit=commit, criteria=criteria, known=None, afresh=False, of_base=True)
+
+    def is_excusable(self, result: CheckResult) -> bool:
+        """Whether the base may be to blame for a failure.
+
+        The machine likely is, or a project's own check failed that is to pass without any work. One that stands in an
+        issue's text fails there as a rule: that is what the work is for.
+        """
+        check = next(check for check in self.criteria.checks if check.id == result.check_id)
+        own = check.id not in self.strangers and passes_without_work(check)
+        return result.fails and (bool(result.cause) or own)
 
 
 class Verifier(Protocol):
@@ -47,19 +65,31 @@ class Verifier(Protocol):
 
 
 async def verify_against_base(verifier: Verifier, request: VerifyRequest, before: str | None = None) -> Verification:
-    """Carry the checks out, and flag those that passed before the work already: they say nothing about it.
+    """Carry the checks out, and flag those that came to the same without the work.
 
-    `before`: the commit that they are compared with; by default the base. For all that is found of one issue give the
-    one that its work began from: it is known then, and what lands on a base that moves costs one verification each.
+    What passed before the work already says nothing about it, and what fails on the base, too, is not its fault.
+
+    `before`: the commit that passing ones are compared with; by default the base. For all that is found of one issue
+    give the one that its work began from: it is known then, and what lands on a base that moves costs one verification
+    each. Failing ones are compared with the base, on which others may have landed.
     """
     found, before = await verifier.verify(request), before or request.base
-    if before is None or all(one.status != "passed" for one in found.results):
+    if before is None:
         return found
-    there = Criteria(checks=tuple(one for one in request.criteria.checks if not asks_elsewhere(one)))
-    if not there.checks:  # what runs by itself answers the same, whatever was worked on
-        return found
-    base = replace(request, commit=before, criteria=there, known=None, afresh=False)
-    return against(found, await verifier.verify(base))
+    # what runs by itself answers the same, whatever was worked on, or does not answer
+    checks = [check for check in request.criteria.checks if not asks_elsewhere(check)]
+    away = {check.id for check in request.criteria.checks} - {check.id for check in checks}
+    silent = (replace(result, on_base=result.check_id in away and result.status == "error") for result in found.results)
+    found = replace(found, results=tuple(silent))
+    results = {result.check_id: result for result in found.results}
+    for of_issue in (False, True):  # apart: the project's are known of the base, whatever an issue adds
+        part = [check for check in checks if (check.id in request.strangers) is of_issue]
+        if any(results[check.id].status == "passed" for check in part):
+            found = passed_before(found, await verifier.verify(request.before_work(before, part)))
+        if names := {check.id for check in part if request.is_excusable(results[check.id])}:
+            base = await verifier.verify(request.before_work(request.base or before, part))
+            found = failed_before(found, base, names)
+    return found
 
 
 # --- checks of the user's own -----------------------------------------------------------------------------------------
@@ -74,6 +104,8 @@ class Found:
     """One line: what was expected and what was found."""
     output: str = ""
     """What there is to read about it; it is capped and loses secrets before it is kept."""
+    cause: Cause = ""
+    """Why it likely failed, where the machine is to blame; empty: that is read from its output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class Found:
     """The whole of it: the failed checks with what they printed, or the conflict."""
     evidence: Evidence | None = None
     """What checks found in exactly the tree that the run looks at."""
+    on_base: tuple[CheckResult, ...] = ()
+    """The checks that fail on the base, too, before any work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ def _found(found: Found) -> dict[str, object]:
         "flaw_log": Foreign(found.log if flaw else "", 24_000),
         "onto": _word(flaw.onto if flaw else ""),
         "evidence": _lines(_checks(evidence), str),
+        "on_base": _lines(found.on_base, _check),
         "evidence_tree": _word(evidence.tree if evidence else ""),
     }
 
@@ -225,6 +228,7 @@ def _checks(evidence: Evidence | None) -> list[str]:
 
 def _check(result: CheckResult) -> str:
     nothing = " (it did so before any work, too, and proves nothing about it)" if result.proves_nothing else ""
+    nothing = f" ({result.blame}; no work is to blame)" if result.on_base else nothing
     return f"{result.check_id}: {result.status}{nothing}: {result.message}"
 
 

@@ -76,7 +76,7 @@ def verification(flow: Flow) -> Row | None:
     checks = [
         {
             "check_id": one.check_id, "status": one.status, "message": one.message, "duration_ms": one.duration_ms,
-            "proves_nothing": one.proves_nothing,
+            "proves_nothing": one.proves_nothing, "cause": one.cause, "on_base": one.on_base,
         }
         for one in evidence.results
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ashep.views import Data, Database
+from ashep.views import Data, Database, proof
 from ashep.views.times import duration, local
 
 COLUMNS = ("RUN", "STATE", "AGENT", "PLANNED", "TOOK", "TOKENS", "RESULT", "SUMMARY")
@@ -169,7 +169,8 @@ def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]
         case "WorkVerified":
             keys = ("commit", "tree", "changed", "isolated", "results")
             verified = {key: body.get(key) for key in keys}
-            results = [{"output": "", "proves_nothing": False} | one for one in verified["results"] or ()]
+            fresh = {"output": "", "proves_nothing": False, "cause": "", "on_base": False}
+            results = [fresh | one for one in verified["results"] or ()]
             told["verified"].append({"at": at, **verified, "results": results})
         case _:
             pass
@@ -220,5 +221,7 @@ def _verified(verified: Data) -> list[tuple[str, str]]:
     """Say what checks found in the tree that the run left."""
     unchanged = "" if verified["changed"] else ": it changes nothing"
     said = [f"git tree {verified['tree']}{unchanged}"]
-    said += [f"{one['check_id']}: {one['status']}: {one['message']}" for one in verified["results"] or ()]
+    for one in verified["results"] or ():
+        because = f" ({proof.blame(one)})" if one["on_base"] else ""
+        said.append(f"{one['check_id']}: {one['status']}: {one['message']}{because}")
     return [("evidence" if not place else "", line) for place, line in enumerate(said)]

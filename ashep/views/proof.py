@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ashep.core.facts.delivery import CheckResult
 from ashep.views import Data
 from ashep.views.times import local
 
@@ -53,6 +54,7 @@ def in_short(verification: Data | None) -> str:
     if not summary["total"]:
         return f"unverified{tree}{nothing}{let_pass}"
     before = f", {verification['green_before']} of them before any work, too" if verification["green_before"] else ""
+    before += "".join(f"; {said}" for said in verification["on_base"])
     passed = f"{summary['passed']} of {summary['total']} checks passed"
     return f"{verification['status']}: {passed}{tree}{before}{nothing}{let_pass}"
 
@@ -76,7 +78,13 @@ def counted(verification: Data | None) -> Data | None:
     summary = {"total": len(found), "passed": passed, "failed": len(found) - passed - skipped, "skipped": skipped}
     before = sum(one["status"] == "passed" and one["proves_nothing"] for one in verification["checks"])
     told = {key: verification[key] for key in ("status", "tree", "changed", "waived")}
-    return told | {"green_before": before, "summary": summary}
+    on_base = [f"{one['check_id']} {blame(one)}" for one in verification["checks"] if one["on_base"]]
+    return told | {"green_before": before, "on_base": on_base, "summary": summary}
+
+
+def blame(check: Data) -> str:
+    """Say why no work is to blame for what a check found; empty: that is not known."""
+    return CheckResult("", check["status"], "", 0, cause=check["cause"], on_base=check["on_base"]).blame
 
 
 def changes(files: Data | None) -> Data | None:
@@ -117,4 +125,5 @@ def lines(told: Data) -> list[str]:
 def _check(one: Data, waived: list[str]) -> str:
     let_pass = " (a person let it pass)" if one["check_id"] in waived else ""
     nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
+    nothing = f" ({blame(one)}: no work is to blame)" if one["on_base"] else nothing
     return f"{one['check_id']}: {one['status']}{let_pass}{nothing}: {one['message']}"

@@ -165,6 +165,8 @@ def _verified(_: Telling, body: Data) -> Said:
     found = (["the work changes nothing"] if not body["changed"] else []) + (found or ["nothing was to be checked"])
     proves = [one["check_id"] for one in body.get("results", ()) if one.get("proves_nothing")]
     empty = f"; passed on the base already: {', '.join(proves)}" if proves else ""
+    blameless = [one["check_id"] for one in body.get("results", ()) if one.get("on_base")]
+    empty += f"; failed on the base, too: {', '.join(blameless)}" if blameless else ""
     return "; ".join(found) + empty, f"tree {body['tree']}{proof.SANDBOX[body.get('isolated')]}"
 
 
@@ -195,6 +197,7 @@ _COMMANDS = {
     "TakeOffLabels": "take labels off",
     "PostComment": "post a comment",
     "CreateIssue": "create an issue",
+    "NoteWork": "note what its checks found",
     "ReadIssue": "read it again",
     "ReadAnswer": "read the answer",
     "ReadAuthors": "read who changed it",
@@ -352,10 +355,10 @@ SILENT = frozenset(
         "ReadyChanged",
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
-        "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
+        "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",
         "QuotaSeen",
         # what comes of them is told
-        "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
+        "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead", "WorkNoted",
         # commands: their answers tell; those without one stand in the last line
         *_COMMANDS,
     }

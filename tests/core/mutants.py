@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Any
 
-from ashep.core.delivery import landing, pulls, resting, stories, trees
+from ashep.core.delivery import bases, landing, pulls, resting, stories, trees
 from ashep.core.issues import folding, people, routing, verification
 from ashep.core.policy import permissions
 from ashep.core.reconcile import changes, dispatch, evolve, failures, intake, observe, outstanding, step
@@ -413,6 +413,17 @@ BROKEN_PLAYBOOKS = mutants([
     ("nobody reads that nothing is changed", routing, "_failed", "[_UNCHANGED] if", "[] if"),
     ("nothing is waived", delivery, "Evidence.lacking", "if name not in waived", ""),
     ("checks without a bound", landing, "_fell_short", "flow.work.unproven >= most", "False"),
+    ("the base's fault burns an attempt", landing, "fold_verified", "if blamed", "if lacking"),
+    ("the base's fault is the work's", landing, "_fell_short", "if not evidence.blamed(flow.work.waived)", "if False"),
+    ("what fails here is all that counts", delivery, "Evidence.blamed", "if name not in blameless", "if False"),
+    ("the base's fault goes back to who wrote it", landing, "verified", "and not evidence.blamed(flow.work.waived)",
+     "and False"),
+    ("nothing is ignored", delivery, "Evidence.lacking", "if self.ignore", "if False"),
+    ("nobody waits for the base", bases, "base_hold", '!= "hold"', '!= ""'),
+    ("nobody waits for what is unknown of the base", bases, "base_hold", "if run else None", "if False else None"),
+    ("the base of a policy without checks is waited for", bases, "base_hold", "or not checks_of(policy)", ""),
+    ("an attempt is noted twice", landing, "fold_note", "if fact.key == note_key(flow)", "if False"),
+    ("what an answer waits for is noted besides", folding, "_stage", 'not in ("work", "finishing")', 'in ("parked",)'),
     ("no progress is an attempt", landing, "_fell_short", "if same and", "if False and"),
     ("every second failure ends it", landing, "_fell_short", "if same and", "if"),
     ("flags lead nowhere", routing, "proven", "return flagged or", "return"),

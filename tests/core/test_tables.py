@@ -22,8 +22,9 @@ UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancel
 """Facts of which nothing is kept, or what `ashep.core.state.notices` keeps of them beside all tables."""
 
 WITHOUT_RULE = {
-    delivery.CriteriaChanged, delivery.PullRequestReturned, delivery.TreePrepared, delivery.TreeRemoved,
-    delivery.TreeRests, delivery.VerificationWanted, delivery.WorkIntegrated, issues.AnswerRefused,
+    delivery.BaseChecked, delivery.CriteriaChanged, delivery.PullRequestReturned, delivery.TreePrepared,
+    delivery.TreeRemoved,
+    delivery.TreeRests, delivery.VerificationWanted, delivery.WorkIntegrated, delivery.WorkNoted, issues.AnswerRefused,
     issues.CommentWanted, issues.CreationWanted, issues.CycleBegan, issues.IssueGivenBack, issues.IssueHeld,
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,
     issues.PersonReminded, issues.PhaseEntered, issues.RetryScheduled, issues.TakeoverWanted,

@@ -9,11 +9,12 @@ import anyio
 import httpx
 import pytest
 
+from ashep.core.state.branches import shared_branch
 from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.http import http
 from ashep.http.verification import history
-from ashep.ports.tracker import Fresh
+from ashep.ports.tracker import Fresh, IssueText
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."
@@ -69,6 +70,7 @@ async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, A
     world.issue()
     assert (await ask(world, "GET", "/status/t-1"))[1] == {
         "ticket_id": "t-1", "verification_status": "pending", "checks": [], "current": None, "running": False,
+        "failed_attempts": [],
     }  # fmt: skip
     world.verifier.finds = finds
     _, told = await ask(world, "POST", "/verify", world.request())
@@ -82,9 +84,35 @@ async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, A
     assert entry.failures == tuple(finds)
     _, stands = await ask(world, "GET", "/status/t-1")
     last = [{key: one[key] for key in ("check_id", "status", "message", "duration_ms")} for one in told["checks"]]
+    failed = [entry.model_dump(mode="json")] if finds else []
     assert stands == {
         "ticket_id": "t-1", "verification_status": status, "checks": last, "current": True, "running": False,
+        "failed_attempts": failed,
     }  # fmt: skip
+
+
+@pytest.mark.promise("L21")
+async def test_an_id_alone_is_enough_where_branch_and_repository_are_known(world: World) -> None:
+    world.issue()
+    status, told = await ask(world, "POST", "/verify", {"ticket_id": "t-1"})
+    assert (status, told["commit"]) == (200, git(world.project, "rev-parse", "ashep/t-1"))
+    git(world.project, "branch", shared_branch("epic-1"), "main")
+    world.tracker.person_sets("t-1", "Ann", add_labels=("branch:epic-1",))
+    status, told = await ask(world, "POST", "/verify", {"ticket_id": "t-1"})
+    assert (status, told["commit"]) == (200, git(world.project, "rev-parse", "main"))
+    other = world.tracker.add("Work", id="t-2", text=IssueText(acceptance=CHECKS))
+    status, told = await ask(world, "POST", "/verify", {"ticket_id": other})
+    assert (status, told["detail"]) == (404, f"{world.project} has no branch ashep/t-2")
+
+
+@pytest.mark.parametrize(("allowed", "status"), [((".", "../other"), 200), (("../a", "../b"), 422), (("../a",), 404)])
+async def test_which_repository_is_meant_is_known_or_asked(folder: Path, allowed: tuple[str, ...], status: int) -> None:
+    world = World(repository(folder.parent / "project"), *allowed)
+    world.issue()
+    found, told = await ask(world, "POST", "/verify", {"ticket_id": "t-1"})
+    assert found == status, told
+    if status == 422:
+        assert told["detail"] == "repo_url: `verification.repositories` names 2 repositories; name one of them"
 
 
 @pytest.mark.promise("L21")

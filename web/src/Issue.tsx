@@ -182,15 +182,16 @@ function Lines({ lines, word, choice }: { lines: Told[]; word: string; choice: R
 
 // --- evidence ---------------------------------------------------------------------------------------------------
 
-type Check = { check_id: string; status: string; message: string; proves_nothing?: boolean }
+type Check = { check_id: string; status: string; message: string; proves_nothing?: boolean; on_base?: boolean; cause?: string }
 
 export function Checks({ checks, waived = [] }: { checks: Check[]; waived?: string[] }) {
-  const row = ({ check_id, status, message, proves_nothing }: Check): [string, ...ReactNode[]] => [
+  const row = ({ check_id, status, message, proves_nothing, on_base, cause }: Check): [string, ...ReactNode[]] => [
     check_id,
     check_id,
     <Mark {...(CHECKS[status] ?? CHECKS.skipped!)}>{status}</Mark>,
     <>
       {proves_nothing && status === 'passed' && <b>it passed before any work, too: it proves nothing; </b>}
+      {on_base && <b>it fails on the base, too{cause && ` (likely cause: ${cause})`}: no work is to blame; </b>}
       {waived.includes(check_id) && <b>a person let it pass; </b>}
       <Words text={message} />
     </>,

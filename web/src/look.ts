@@ -97,8 +97,9 @@ export function evidence({ verification, flags, changes }: Issue): Finding[] {
   const found: Finding[] = flags.map(flag => ({ text: `! touches ${flag}`, as: 'person' }))
   const more: Finding[] = changes ? [{ text: touched(changes), as: 'not_eligible' }] : []
   if (!verification) return [...found, { text: '– nothing was verified', as: 'not_eligible' }, ...more]
-  const { summary, green_before: before, changed, waived } = verification
+  const { summary, green_before: before, on_base: blameless, changed, waived } = verification
   if (summary.failed) found.push({ text: `✕ ${summary.failed} of ${count(summary.total, 'check')} failed`, as: 'parked' })
+  for (const words of blameless) found.push({ text: `! ${words}`, as: 'person' })
   if (changed === false) found.push({ text: '! the work changes nothing', as: 'person' })
   if (before) found.push({ text: `! ${before} passed before any work, too: ${before === 1 ? 'it proves' : 'they prove'} nothing`, as: 'person' })
   if (waived.length) found.push({ text: `! a person let pass: ${waived.join(', ')}`, as: 'person' })

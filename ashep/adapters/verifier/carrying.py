@@ -15,17 +15,14 @@ from ashep.adapters.verifier.looking import code_pattern, error, failed, file_ex
 from ashep.adapters.verifier.running import CHILDREN, PRINTED, PROCESSES, Ran, python, run
 from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
 from ashep.adapters.verifier.serving import judged, order_of
+from ashep.core.facts.delivery import Cause
 from ashep.core.policy import checks, language
+from ashep.core.policy.checks import BASE
 from ashep.ports.verifier import CheckType, Ended, Found
 from ashep.redaction import Redaction
 
 _ASK = (*python(), str(CHILDREN / "ask.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
-
-
-def is_look(check: checks.Check) -> bool:
-    """Whether a check runs nothing of the candidate's."""
-    return isinstance(check, checks.FileExistsCheck | checks.CodePatternCheck | checks.ManualCheck)
 
 
 async def look(check: checks.Check, tree: Path) -> Found:
@@ -35,15 +32,6 @@ async def look(check: checks.Check, tree: Path) -> Found:
     if isinstance(check, checks.CodePatternCheck):
         return await code_pattern(tree, check.verify)
     return Found("skipped", "a person is asked")
-
-
-BASE = "{base}"
-"""In an argument of a program the commit before any work."""
-
-
-def names_base(check: checks.Check) -> bool:
-    """Whether the answer depends on the commit before any work."""
-    return isinstance(check, checks.TestPassCheck) and any(BASE in word for word in check.verify.command)
 
 
 @dataclass(slots=True)
@@ -99,11 +87,11 @@ class Stage:
         command = [word.replace(BASE, self.base or "") for word in wanted.command]
         ran = await self._run(command, wanted.timeout.total_seconds())
         if why := _why(ran, wanted.command[0], wanted.timeout):
-            return failed(why, ran.output)
+            return failed(why, ran.output, _cause(ran, wanted.command[0]))
         said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
         if ran.code == wanted.expect_exit_code:
             return passed(said, ran.output)
-        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output)
+        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, _cause(ran, wanted.command[0]))
 
     async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> Found:
         if without := await self._without(service.start[0]):
@@ -136,7 +124,7 @@ class Stage:
     async def _without(self, program: str) -> Found | None:
         path = self._env()["PATH"]
         return (
-            error(f"there is no program {program} on PATH ({path})")
+            error(f"there is no program {program} on PATH ({path})", cause="program")
             if await to_thread.run_sync(missing, program, path)
             else None
         )
@@ -188,6 +176,15 @@ def _why(ran: Ran, program: str, timeout: timedelta) -> str:
             return "its processes held more memory than `verification.memory_limit` allows; it was killed"
         case "ended":
             return "it was killed with ashep"
+
+
+def _cause(ran: Ran, program: str) -> Cause:
+    """Say what kept a program from ending well, where that shows in how it ended; empty: what it printed may say it."""
+    if ran.reason == "missing":  # one that is named by a path is the candidate's own
+        return "" if os.sep in program else "program"
+    if ran.reason == "timeout":
+        return "time"
+    return "memory" if ran.reason == "memory" or ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL) else ""
 
 
 def _signal(code: int | None) -> str:

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
-from ashep.adapters.verifier.sandbox import SCRIPTS, Folders
+from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -124,6 +124,7 @@ class Checkout:
         self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
+        link_caches(self.folders.home)
         self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
 

@@ -12,12 +12,22 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.adapters.git.submodules import flat
-from ashep.adapters.verifier.carrying import Stage, is_look, look, names_base
+from ashep.adapters.verifier.carrying import Stage, look
+from ashep.adapters.verifier.causes import likely_cause
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.core.facts.delivery import CheckResult, Verification
-from ashep.core.policy.checks import Check, Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of
+from ashep.core.policy.checks import (
+    Check,
+    Criteria,
+    ManualCheck,
+    OwnCheck,
+    asks_elsewhere,
+    hash_of,
+    is_look,
+    names_base,
+)
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
@@ -64,6 +74,7 @@ class LocalVerifier:
         self._isolation: Isolation | None = None
         self._probing = anyio.Lock()
         self._known: dict[tuple[str, str], Verification] = {}
+        self._before_work: dict[tuple[str, str], Verification] = {}
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
 
     async def isolation(self) -> Isolation:
@@ -81,7 +92,7 @@ class LocalVerifier:
         """
         for one in verifications:
             if all(result.status != "error" for result in one.results):
-                results = tuple(replace(result, proves_nothing=False) for result in one.results)
+                results = tuple(replace(result, proves_nothing=False, on_base=False) for result in one.results)
                 self._known[one.tree, one.checks] = replace(one, results=results)
 
     async def verify(self, request: VerifyRequest) -> Verification:
@@ -89,20 +100,38 @@ class LocalVerifier:
         commits = await find(request.repository, request.commit, request.base)
         if request.known is not None:
             self.remember([request.known])
-        ground = await self._ground(request.criteria)
-        named = any(names_base(check) for check in request.criteria.checks)
-        asked = f"{hash_of(request.criteria)}\n{commits.scripts}\n{ground}" + f"\n{request.base}" * named
+        key = await self._key(request.criteria, commits, request.base)
+        async with self._locks.setdefault(key, anyio.Lock()):
+            known = self._known.get(key) or (self._before_work.get(key) if request.of_base else None)
+            if request.afresh or known is None or any(map(asks_elsewhere, request.criteria.checks)):
+                results, isolated = await self._carry_out(request, commits)
+                made = Verification(commits.commit, *key, results, isolated)
+                self.remember([made, *await self._of_project(made, request, commits)])
+                if request.of_base:
+                    self._before_work[key] = made
+                return made
+            return replace(known, commit=commits.commit)
+
+    async def _key(self, criteria: Criteria, commits: Commits, base: str | None) -> tuple[str, str]:
+        ground = await self._ground(criteria)
+        named = any(names_base(check) for check in criteria.checks)
+        asked = f"{hash_of(criteria)}\n{commits.scripts}\n{ground}" + f"\n{base}" * named
         asked += "".join(
             f"\n{module.path!r} {module.commit} {module.source is None}" for module in flat(commits.submodules)
         )
-        key = commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
-        async with self._locks.setdefault(key, anyio.Lock()):
-            if request.afresh or key not in self._known or any(map(asks_elsewhere, request.criteria.checks)):
-                results, isolated = await self._carry_out(request, commits)
-                made = Verification(commits.commit, *key, results, isolated)
-                self.remember([made])
-                return made
-            return replace(self._known[key], commit=commits.commit)
+        return commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
+
+    async def _of_project(self, made: Verification, request: VerifyRequest, commits: Commits) -> list[Verification]:
+        """Give what the project's own checks found by themselves: they went first, whatever an issue's text adds.
+
+        So what landed with an issue of its own checks is a base on which the project's are known.
+        """
+        own = tuple(check for check in request.criteria.checks if check.id not in request.strangers)
+        if not own or own == request.criteria.checks or own != request.criteria.checks[: len(own)]:
+            return []
+        key = await self._key(Criteria(checks=own), commits, request.base)
+        isolated = None if all(map(is_look, own)) else made.isolated
+        return [Verification(made.commit, *key, made.results[: len(own)], isolated)]
 
     async def _ground(self, criteria: Criteria) -> str:
         """Say on what else the answer depends: where programs run, what they are given, and our own program's version.
@@ -160,9 +189,10 @@ class LocalVerifier:
         took = round((anyio.current_time() - began) * 1000)
         lacking = checkout.lacking[:_NOTES] if found.status in ("failed", "error") else ()
         message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())
+        cause = await to_thread.run_sync(likely_cause, found, checkout.tree) if found.status != "passed" else ""
         text = clean(self._redaction.text(found.output))
         output = await self._keep(_capped(text)) if text else ""
-        return CheckResult(check.id, found.status, message[:_LONGEST], took, output)
+        return CheckResult(check.id, found.status, message[:_LONGEST], took, output, cause=cause)
 
 
 def _capped(text: str) -> str:

@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from ashep.adapters import programs
 from ashep.adapters.verifier.running import CHILDREN, python
+from ashep.core.facts.delivery import Cause
 from ashep.core.policy.checks import CodePattern, FileExists
 from ashep.core.policy.language import format_duration
 from ashep.core.text import clean
@@ -135,11 +136,11 @@ def passed(message: str, output: str = "") -> Found:
     return Found("passed", message, output)
 
 
-def failed(message: str, output: str = "") -> Found:
+def failed(message: str, output: str = "", cause: Cause = "") -> Found:
     """It is otherwise than expected."""
-    return Found("failed", message, output)
+    return Found("failed", message, output, cause)
 
 
-def error(message: str, output: str = "") -> Found:
+def error(message: str, output: str = "", cause: Cause = "") -> Found:
     """It could not be carried out, which proves nothing."""
-    return Found("error", message, output)
+    return Found("error", message, output, cause)

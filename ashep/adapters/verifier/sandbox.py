@@ -29,6 +29,22 @@ class Folders:
     """The repository's objects, which the checkout's git reads."""
 
 
+CACHES = (
+    ".cache/pip", ".cargo/git", ".cargo/registry", ".m2/repository", ".npm/_cacache", ".rustup", "go/pkg/mod",
+)  # fmt: skip
+"""Caches of dependencies in the user's home, which hold nobody's keys: the private home of checks leads to them.
+
+Without its toolchains rustup's cargo does not start."""
+
+
+def link_caches(home: Path) -> None:
+    """Have the private home of checks lead to the caches of dependencies in the user's. Blocks."""
+    for name in CACHES:
+        if (Path.home() / name).is_dir():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).symlink_to(Path.home() / name)
+
+
 class Nothing:
     """No sandbox: a program can reach what the user can; its environment, time and output are bounded all the same."""
 
@@ -59,7 +75,7 @@ class Isolated:
         view = View(
             at=folders.tree,
             writable=(folders.tree, folders.home),
-            readable=self._readable,
+            readable=(*self._readable, *(Path.home() / name for name in CACHES)),
             hidden=self._hidden,
             kept=(*ours, scripts) if scripts.is_dir() and not scripts.is_symlink() else ours,
             tmp=folders.tmp,

@@ -20,8 +20,8 @@ State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
 TIMED = (
     "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "branch", "no_base", "no_repository", "tree_unseen", "no_agent", "disk_low", *holds.CAPS,
-    *holds.WITHHELD,
+    "tree_dirty", "branch", "no_base", "base_fails", "base_unchecked", "no_repository", "tree_unseen", "no_agent",
+    "disk_low", *holds.CAPS, *holds.WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -181,7 +181,8 @@ def _tries(world: World, soon: datetime) -> bool:
 
 
 def is_held_up(world: World) -> bool:
-    """Whether something could start if only agent server, tracker or provider answered, or there were room.
+    """Whether something could start if only agent server, tracker or provider answered, there were room, or the checks
+    passed on the base.
 
     What a tracker has to show that does not answer nobody knows.
     """
@@ -192,7 +193,7 @@ def obstacle(world: World) -> str:
     """Returns what keeps issues from starting that neither time nor another issue ends; empty: nothing does."""
     if world.tracker_error:
         return f"the tracker does not answer: {world.tracker_error[:300]}"
-    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", *holds.NO_PROVIDER)
+    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", "base_fails", *holds.NO_PROVIDER)
     flows = [world.flows[issue] for issue in sorted(world.indexes.unclosed)]
     held = [flow for flow in flows if flow.code in away and flow.stage in ("idle", "left", "work")]
     return f"{held[0].issue.id} and {len(held) - 1} more wait: {held[0].why}" if held else ""

@@ -47,7 +47,7 @@ class Closings:
         for issue, flow in world.flows.items():
             self._waived[issue] = frozenset(flow.work.waived)
             self._failed[issue] = frozenset(flow.work.evidence.lacking(()) if flow.work.evidence is not None else ())
-            if flow.question is not None and flow.question.about == "proof":
+            if flow.question is not None and flow.question.about in ("proof", "base"):
                 self._asked.add(issue)
             if flow.stage == "finishing":
                 self._finished[issue] = _begun(flow)
@@ -69,7 +69,7 @@ class Closings:
             case delivery.WorkLanded() | delivery.PullRequestMerged() if body.issue in self._finished:
                 self._finished[body.issue].landed = body.commit or "a commit that the forge does not name"
             case issues.PersonAsked():
-                (self._asked.add if body.about == "proof" else self._asked.discard)(body.issue)
+                (self._asked.add if body.about in ("proof", "base") else self._asked.discard)(body.issue)
             case issues.PersonAnswered(answer="approved") if body.issue in self._asked:
                 self._waived[body.issue] = self._waiver(body.issue) | self._failed.get(body.issue, frozenset())
             case _:
@@ -79,7 +79,8 @@ class Closings:
         return self._waived.get(issue, frozenset())
 
     def _verified(self, fact: delivery.WorkVerified) -> None:
-        failed = frozenset(failing(fact.results))
+        counts = (result for result in fact.results if not (fact.ignore and result.on_base))
+        failed = frozenset(failing(counts))
         if fact.must_change and not fact.changed:
             failed |= {UNCHANGED}
         work, self._failed[fact.issue] = self._finished.get(fact.issue), failed

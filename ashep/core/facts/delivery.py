@@ -1,5 +1,6 @@
 """What checks found, and of what: evidence is bound to the hash of a git tree, so that it holds for exactly that."""
 
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -136,6 +137,29 @@ Status = Literal["passing", "failing", "blocked"]
 or nothing was checked at all."""
 
 
+Cause = Literal["", "network", "program", "submodule", "memory", "time", "setup"]
+"""Why a check likely failed where the machine is to blame, and not the files."""
+
+CAUSES: dict[Cause, str] = {
+    "network": "no network in checks",
+    "program": "a program is not found",
+    "submodule": "a submodule is an empty folder",
+    "memory": "out of memory",
+    "time": "out of time",
+    "setup": "it cannot be carried out here",
+}
+"""The same in words."""
+
+REMEDIES: dict[Cause, str] = {
+    "network": "Fill the caches of dependencies in your home, or set `verification.network: true` in config.yaml",
+    "program": "Install it, or name its folder in `verification.paths` and on PATH",
+    "submodule": "Nothing is fetched for checks: have them do without it",
+    "memory": "Raise `verification.memory_limit` in config.yaml",
+    "time": "Raise the check's `timeout`",
+}
+"""What a person can do about it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one check found."""
@@ -149,6 +173,26 @@ class CheckResult:
     """The blob of what it printed, capped and without secrets; empty where it printed nothing."""
     proves_nothing: bool = False
     """It passed on the base already, before any work."""
+    cause: Cause = ""
+    """Why it likely failed; empty: it passed, or the files are to blame."""
+    on_base: bool = False
+    """It failed on the base, too, before any work, and in the same way: no work is to blame."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it did not pass; one that could not be carried out proves nothing."""
+        return self.status in ("failed", "error")
+
+    @property
+    def likely(self) -> str:
+        """Say why it likely failed; empty: the files are to blame."""
+        return CAUSES[self.cause] if self.cause else ""
+
+    @property
+    def blame(self) -> str:
+        """Say in a few words why no work is to blame; empty: that is not known."""
+        likely = f" (likely cause: {self.likely})" if self.cause else ""
+        return f"it fails on the base, too{likely}" if self.on_base else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +221,23 @@ class Verification:
     """Whether their programs ran in a sandbox; None: none of them ran a program."""
 
 
-def against(found: Verification, base: Verification) -> Verification:
+def passed_before(found: Verification, base: Verification) -> Verification:
     """Flag the checks that passed on the base already: they say nothing about the work."""
     green = {result.check_id for result in base.results if result.status == "passed"}
-    results = (replace(one, proves_nothing=one.status == "passed" and one.check_id in green) for one in found.results)
+    results = (
+        replace(result, proves_nothing=result.status == "passed") if result.check_id in green else result
+        for result in found.results
+    )
+    return replace(found, results=tuple(results))
+
+
+def failed_before(found: Verification, base: Verification, excusable: Container[str]) -> Verification:
+    """Flag the excusable failures that the base has, too, for the same likely cause."""
+    causes = {result.check_id: result.cause for result in base.results if result.fails and result.check_id in excusable}
+    results = (
+        replace(result, on_base=True) if result.fails and causes.get(result.check_id) == result.cause else result
+        for result in found.results
+    )
     return replace(found, results=tuple(results))
 
 
@@ -284,6 +341,35 @@ class WorkVerified(Answer):
     """The blob of what failed, for whoever is to mend it."""
     must_change: bool = True
     """Whether work that changes nothing falls short."""
+    ignore: bool = False
+    """Whether a check that fails on the base, too, counts for nothing (the policy's `on_base_failure`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkNoted(Answer):
+    """The tracker's metadata say what the issue's last verifications found."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseChecked:
+    """What the checks of a policy found on the branch where its work lands, before any work.
+
+    Told when it is found, and again where it differs.
+    """
+
+    policy: str
+    branch: str
+    commit: str
+    """Empty: it could not be found out."""
+    tree: str = ""
+    checks: str = ""
+    """As `Verification.checks`."""
+    results: tuple[CheckResult, ...] = ()
+    """Those with `on_base` cannot pass here, whatever an agent does."""
+    error: str = ""
+    """Why nothing was checked."""
+    isolated: bool | None = None
+    """Whether the programs of checks ran in a sandbox; None: no program ran."""
 
 
 @dataclass(frozen=True, slots=True)

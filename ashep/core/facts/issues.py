@@ -102,9 +102,10 @@ class RetryScheduled(OfIssue, Decision):
     """The run that reported a success which does not hold."""
 
 
-About = Literal["phase", "proof", "change"]
+About = Literal["phase", "proof", "change", "base"]
 """phase: what a human phase, or an agent, asks · proof: whether work is let pass whose checks failed · change: whether
-work may land that touches what a person is always asked about."""
+work may land that touches what a person is always asked about · base: whether work may land although checks fail, which
+fail on the base, too."""
 
 
 @dataclass(frozen=True, slots=True)

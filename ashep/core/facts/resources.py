@@ -34,6 +34,8 @@ class DaemonStarted:
     """How many issues it may take."""
     trees: bool = False
     """Whether it can make work trees of issues' own."""
+    bases: bool = False
+    """Whether it runs the checks of policies on the base."""
 
 
 @dataclass(frozen=True, slots=True)

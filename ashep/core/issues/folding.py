@@ -137,6 +137,8 @@ def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
     work = flow.work
     if work.verifying or work.landing is not None:
         work = replace(work, verifying="", landing=None)
+    if work.note and stage not in ("work", "finishing"):
+        work = replace(work, note=0)  # the write that is due says it
     return replace(flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, work=work)
 
 
@@ -309,6 +311,8 @@ def _given_up(flow: Flow, command: commands.Command) -> Flow:
             return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
         case commands.TakeOffLabels():
             return replace(flow, take_off=())
+        case commands.NoteWork():
+            return with_work(flow, note=0)
         case commands.ReclaimIssue():
             return replace(flow, reclaim=None)
         case commands.StopOrphan():
@@ -343,7 +347,7 @@ def answered(flow: Flow, answer: str) -> Flow:
         return flow
     if own is not None and (question.human_phase or question.about != "phase"):
         flow = with_work(flow, own=dataclasses.replace(own, approved=own.head))
-    if question.about == "proof" and flow.work.evidence is not None:
+    if question.about in ("proof", "base") and flow.work.evidence is not None:
         waived = {*flow.work.waived, *flow.work.evidence.lacking(flow.work.waived)}
         flow = with_work(flow, waived=tuple(sorted(waived)), flaw=None)
     return flow

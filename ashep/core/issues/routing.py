@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ashep.core.facts import issues
-from ashep.core.facts.delivery import VerificationWanted
+from ashep.core.facts.delivery import REMEDIES, CheckResult, VerificationWanted
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.vocabulary import Fact
@@ -78,7 +78,7 @@ def ask(
         answers += f" Approved, {_APPROVED[about]}; else it is worked on again, with your comments."
     elif not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
-    told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about == "proof" else "")
+    told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about in ("proof", "base") else "")
     text = f"**{question}**\n\n{told}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
     return [
         issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
@@ -91,7 +91,9 @@ _UNCHANGED = (
 )
 
 
-_APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": "it lands as it is"}
+_APPROVED: dict[issues.About, str] = {
+    "proof": "it goes on as it is", "change": "it lands as it is", "base": "it lands as it is",
+}  # fmt: skip
 
 
 def _last_words(flow: Flow) -> str:
@@ -112,10 +114,18 @@ def _failed(flow: Flow) -> str:
     evidence = flow.work.evidence
     results = evidence.results if evidence is not None else ()
     failed = [_UNCHANGED] if evidence is not None and UNCHANGED in evidence.lacking(flow.work.waived) else []
-    failed += [f"- {one.check_id}: {one.message[:300]}" for one in results if one.status in ("failed", "error")]
+    failed += [f"- {_said(result)}" for result in results if result.fails]
     more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
     shown = f"`ashep why {flow.issue.id}` shows what they printed."
     return "\n".join([*failed[:20], *more, "", shown, "", ""]) if failed else ""
+
+
+def _said(result: CheckResult) -> str:
+    said = f"{result.check_id}: {result.message[:300]}"
+    if not result.on_base:
+        return said
+    remedy = f" {REMEDIES[result.cause]}." if result.cause in REMEDIES else ""
+    return f"{said}. No work is to blame: {result.blame}.{remedy}"
 
 
 def _result(outcome: Outcome | None) -> str:
@@ -295,7 +305,7 @@ def _after_work_answer(world: World, flow: Flow, question: Question, approved: b
     if not approved:
         again = phase.name if question.about == "proof" else writer_of(policy, flow)
         return begin_cycle(world, flow, again or phase.name, why, keeps=True)
-    if question.about == "change":
+    if question.about in ("change", "base"):
         return enter(world, flow, CLOSE, why)
     target = proven(flow, policy, phase)
     return enter(world, flow, CLOSE, why) if target == CLOSE else begin_cycle(world, flow, target, why, keeps=True)

@@ -250,6 +250,28 @@ def asks_elsewhere(check: Check) -> bool:
     return isinstance(check, HttpRequestCheck) and check.verify.service is None
 
 
+BASE = "{base}"
+"""In an argument of a program the commit before any work."""
+
+
+def names_base(check: Check) -> bool:
+    """Whether the answer depends on the commit before any work."""
+    return isinstance(check, TestPassCheck) and any(BASE in word for word in check.verify.command)
+
+
+def is_look(check: Check) -> bool:
+    """Whether a check runs nothing of the candidate's."""
+    return isinstance(check, FileExistsCheck | CodePatternCheck | ManualCheck)
+
+
+def passes_without_work(check: Check) -> bool:
+    """Whether a project's own check is to pass whatever is worked on: its suite, say, and nothing that work is to make.
+
+    One that looks at files, or at the change since the base, asks for work.
+    """
+    return not (is_look(check) or names_base(check) or asks_elsewhere(check))
+
+
 def canonical(criteria: Criteria) -> str:
     """Write criteria so that equal ones have equal texts."""
     return criteria.model_dump_json(exclude_defaults=False)

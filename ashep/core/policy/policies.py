@@ -298,6 +298,11 @@ class Policy(Document):
     """Bounds for one issue and cycle."""
     takeover: Takeover = Takeover()
     """What happens when a person takes a run's session, in every phase that says nothing else."""
+    on_base_failure: Literal["ask", "ignore", "hold"] = "ask"
+    """What follows where work falls short by nothing but checks that fail on the base, too, so that no work is to
+    blame (docs/guides/verification.md): no network for a check, say. It never uses up an attempt. `ask` asks a person
+    whether to let it pass; with `ignore` such a check counts for nothing; `hold` asks, too, and takes no issue of this
+    policy before its checks pass on the base."""
     phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=100)]
     """The steps, in order; the first is where an issue begins. The smallest policy is a list of phase names. Not needed
     where another policy is extended."""

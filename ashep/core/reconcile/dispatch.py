@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from ashep.core.delivery.bases import base_hold
 from ashep.core.delivery.trees import (
     branch_at,
     branch_taken,
@@ -402,6 +403,8 @@ def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
         return Verdict(_held(flow, paused), room)
     if world.disk_low:
         return Verdict(_held(flow, NO_ROOM), room)
+    if (fails := base_hold(world, name, policy)) is not None:
+        return Verdict(_held(flow, fails), room)
     if room.takes is not None and room.takes <= 0:
         return Verdict(_held(flow, ALL_TAKEN), room)
     names = phase_labels(world, flow.issue)

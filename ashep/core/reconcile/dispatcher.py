@@ -152,7 +152,7 @@ class Dispatcher:
         """What must be looked at whatever becomes of the others, in order."""
         inputs = (
             world.seen, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
-            shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs,
+            shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs, world.bases,
             *(world.servers[name].recycling for name in sorted(world.servers)),
         )  # fmt: skip
         if self._all or inputs != self._inputs:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rpds import HashTrieSet
 
-from ashep.core.delivery import landing, pulls, trees
+from ashep.core.delivery import bases, landing, pulls, trees
 from ashep.core.facts import issues, resources, tracker
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.commands import WRITES, Command, SendNotice
@@ -318,7 +318,7 @@ _WORLD: WorldFolds = {
 }
 
 
-WORLD_FOLDS = merged(_WORLD, trees.FOLDS)
+WORLD_FOLDS = merged(_WORLD, trees.FOLDS, bases.FOLDS)
 """What any other fact makes of the World."""
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ashep.core.delivery.bases import checks_of
+from ashep.core.delivery.trees import mode
 from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
-from ashep.core.facts.delivery import CriteriaChanged, Tree, TreeSeen
+from ashep.core.facts.delivery import BaseChecked, CriteriaChanged, Tree, TreeSeen
 from ashep.core.facts.requests import Request
 from ashep.core.facts.resources import DiskSeen, MachineSeen, RunnerSeen, ServerFailed
 from ashep.core.facts.runs import Quota, QuotaSeen, RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
@@ -17,7 +19,7 @@ from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.disk import is_low
 from ashep.core.policy.machine import busy_reason
-from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.reconcile.intake import LEASE_GRACE, policy_for
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
 from ashep.core.runs.prompting import message_id
@@ -51,6 +53,29 @@ def looked(
     facts += issues_read(world, seen, as_of)
     facts += _gone(world, {issue.id for issue in seen}.union(others), as_of)
     return facts if ready is None else facts + ready_read(world, ready, as_of)
+
+
+def checked_policies(world: World) -> list[str]:
+    """Name the policies whose checks are run on the base: those of issues that are ready, or worked on in own trees."""
+    if world.policies is None or world.daemon is None or not world.daemon.bases or mode(world) != "worktree":
+        return []
+    names = [name for name, policy in world.policies.policies.items() if checks_of(policy)]
+    used, prefix = set[str | None](), world.settings.labels.policy_prefix
+    for issue in (*world.indexes.live, *world.ready) if names else ():
+        if (flow := world.flows.get(issue)) is not None and not used.issuperset(names):
+            used.add(flow.policy if flow.active else policy_for(world.policies, flow.issue, prefix)[1])
+    return [name for name in names if name in used]
+
+
+def base_read(world: World, found: BaseChecked) -> list[Fact]:
+    """Compare what checks found on the base with what is known; how long they took makes no difference."""
+    known = world.bases.get(found.policy)
+    return [] if known is not None and _in_short(known) == _in_short(found) else [found]
+
+
+def _in_short(found: BaseChecked) -> tuple[object, ...]:
+    results = [(result.check_id, result.status, result.cause, result.on_base) for result in found.results]
+    return found.branch, found.commit, found.checks, found.error, results
 
 
 def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:

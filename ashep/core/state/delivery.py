@@ -90,7 +90,7 @@ UNCHANGED = "unchanged"
 
 def failing(results: Iterable[CheckResult]) -> tuple[str, ...]:
     """Name the checks that did not pass; one that could not be carried out proves nothing."""
-    return tuple(one.check_id for one in results if one.status in ("failed", "error"))
+    return tuple(result.check_id for result in results if result.status in ("failed", "error"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,8 @@ class Evidence:
     """The hash of what was checked."""
     must_change: bool = True
     """Whether it falls short where it changes nothing."""
+    ignore: bool = False
+    """Whether what fails on the base, too, counts for nothing."""
 
     @property
     def status(self) -> Status | Literal["unverified"]:
@@ -134,7 +136,18 @@ class Evidence:
     def lacking(self, waived: tuple[str, ...]) -> tuple[str, ...]:
         """What does not hold, and no person let pass."""
         unchanged = () if self.changed or not self.must_change else (UNCHANGED,)
-        return tuple(name for name in (*unchanged, *self.failed) if name not in waived)
+        ignored = {result.check_id for result in self.blameless} if self.ignore else set[str]()
+        return tuple(name for name in (*unchanged, *self.failed) if name not in waived and name not in ignored)
+
+    @property
+    def blameless(self) -> tuple[CheckResult, ...]:
+        """Select the checks that fail on the base, too, so that no work is to blame."""
+        return tuple(result for result in self.results if result.on_base)
+
+    def blamed(self, waived: tuple[str, ...]) -> tuple[str, ...]:
+        """Name what does not hold, no person let pass, and the work is to blame for."""
+        blameless = {result.check_id for result in self.blameless}
+        return tuple(name for name in self.lacking(waived) if name not in blameless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +269,8 @@ class Work:
     """The issue's own checks; None: they were not read yet."""
     verifying: str = ""
     """The run whose success is to be verified before anything follows from it."""
+    note: int = 0
+    """The number of a verification that fell short and is to be noted in the tracker; 0: none is."""
     unproven: int = 0
     """How often work fell short in this visit."""
     waived: tuple[str, ...] = ()

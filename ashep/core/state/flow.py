@@ -216,7 +216,7 @@ class Flow:
             or self.stage == "giving_back"
             or (
                 self.stage in ("idle", "left")
-                and self.code in ("slot", "work_tree", "recycling", "machine_busy", *CAPS)
+                and self.code in ("slot", "work_tree", "recycling", "machine_busy", "base_unchecked", *CAPS)
             )
         )
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.facts.delivery import Tree
+from ashep.core.facts.delivery import BaseChecked, Tree
 from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
@@ -41,6 +41,9 @@ UNSEEN = "not seen since the start"
 
 
 NO_FILES: HashTrieMap[str, tuple[str, str]] = HashTrieMap()
+
+
+NO_BASES: HashTrieMap[str, BaseChecked] = HashTrieMap()
 
 
 NO_FLOWS: HashTrieMap[str, Flow] = HashTrieMap()
@@ -92,6 +95,8 @@ class World:
     """What the last audit found."""
     pauses: pauses.Pauses = ()
     """What keeps runs from starting by somebody's will."""
+    bases: HashTrieMap[str, BaseChecked] = NO_BASES
+    """What the checks of policies found on the base, by policy."""
     outages: providers.Outages = ()
     """Providers that take nothing."""
     quotas: providers.Quotas = ()

@@ -117,6 +117,8 @@ class Effects:
                 return self._write(command, world(), probe)
             case commands.PostComment():
                 return self._comment(command, world(), probe)
+            case commands.NoteWork():
+                return self.work.note_work(command, world())
             case commands.CreateIssue():
                 return self._create(command)
             case commands.TakeOffLabels():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from ashep.core.delivery.bases import failing_on_base
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
@@ -109,15 +110,17 @@ class PromptEffects:
             asks=self._asks and (run.sandbox or world.settings.agents.sandbox) != "none",
             slot=flow.work.own.slot if flow.work.own else 0,
             story=story_brief(world, flow),
-            found=self._found(flow, makes=phase.makes),
+            found=self._found(world, flow, makes=phase.makes),
         )
 
-    def _found(self, flow: Flow, *, makes: bool) -> Found:
-        """Who makes the work is told of what to mend; who judges it, what is known of exactly this work."""
+    def _found(self, world: World, flow: Flow, *, makes: bool) -> Found:
+        """Who makes the work is told what to mend, and what nobody can; who judges it, what is known of exactly it."""
         if not makes:
             return Found(evidence=evidence_of(flow))
-        flaw = flow.work.flaw
-        return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "")
+        flaw, evidence = flow.work.flaw, flow.work.evidence
+        known = [*failing_on_base(world, flow.policy), *(evidence.blameless if evidence is not None else ())]
+        on_base = tuple({result.check_id: result for result in known}.values()) if flow.work.own is not None else ()
+        return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "", on_base=on_base)
 
     async def _text(self, flow: Flow) -> IssueText:
         """The issue's words: those of our last write's answer, or a read where there are comments to be shown.

@@ -15,19 +15,20 @@ from ashep.config.findings import ConfigErrors
 from ashep.core.delivery.landing import found_before, is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.facts import delivery
-from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
+from ashep.core.facts.commands import IntegrateWork, MoveBase, NoteWork, PostComment, VerifyWork
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
 from ashep.core.impact.named import NOTHING, Named, named_by
-from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
+from ashep.core.policy.checks import Check, Criteria, ManualCheck, asks_elsewhere, canonical, hash_of
 from ashep.core.policy.policies import Policy, Verify
 from ashep.core.policy.settings import ImpactSettings, Settings
 from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
+from ashep.core.text import clean
 from ashep.daemon.effects.made import Made
-from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
+from ashep.errors import AshepError, DiskFailed, JournalDamaged, TrackerRefused, TrackerUnavailable
 from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
@@ -145,9 +146,16 @@ class WorkEffects:
         comment is posted again. A tracker that does not answer is an error of both; all else keeps no comment back.
         """
         flow = world.flows.get(comment.issue)
-        if flow is None or not self._means.possible or not comment.name.startswith(WITH_COMMENT):
-            return
-        annotations = self._means.of(world.settings).annotations
+        if flow is not None and comment.name.startswith(WITH_COMMENT):
+            await self._annotate(flow, world)
+
+    async def note_work(self, command: NoteWork, world: World) -> list[Fact]:
+        """Put what verifications found on an issue that goes on; done again, it changes nothing."""
+        await self._annotate(world.flows[command.issue], world)
+        return [delivery.WorkNoted(command.issue, command.key)]
+
+    async def _annotate(self, flow: Flow, world: World) -> None:
+        annotations = self._means.of(world.settings).annotations if self._means.possible else None
         if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
             return
         try:
@@ -156,6 +164,34 @@ class WorkEffects:
             raise
         except AshepError:
             return
+
+    async def base_tip(self, world: World) -> str | None:
+        """Give the commit of the branch where work lands; None: there is no such branch."""
+        branch = _base_of(world)
+        return await self._means.of(world.settings).diffs.find("HEAD" if branch == "HEAD" else f"refs/heads/{branch}")
+
+    async def check_base(self, name: str, world: World, *, again: bool) -> delivery.BaseChecked:
+        """Run the checks of a policy on the branch where its work lands; `again`: whatever is known of it.
+
+        Unable to, it says why in `error`.
+        """
+        branch = _base_of(world)
+        try:
+            means, found, commit = self._means.of(world.settings), world.bases.get(name), await self.base_tip(world)
+            if commit is None:
+                raise AshepError(f"the repository has no branch {branch}")
+            request = request_of_base(means.repository, commit, world.policies and world.policies.policies.get(name))
+            if found is not None and not any(result.fails for result in found.results):  # what failed may pass by now
+                known = delivery.Verification(commit, found.tree, found.checks, found.results, found.isolated)
+                request = replace(request, known=known)
+            async with self._verifying:
+                made = await means.verifier.verify(replace(request, afresh=again))
+        except (DiskFailed, JournalDamaged):
+            raise
+        except AshepError as error:
+            return delivery.BaseChecked(name, branch, "", error=clean(str(error))[:500])
+        results = tuple(replace(result, on_base=request.is_excusable(result)) for result in made.results)
+        return delivery.BaseChecked(name, branch, commit, made.tree, made.checks, results, isolated=made.isolated)
 
     # --- what is checked --------------------------------------------------------------------------------------------
 
@@ -234,7 +270,7 @@ class WorkEffects:
         checks = found.checks if criteria.checks else ""
         verified = delivery.WorkVerified(
             command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
-            found.isolated, log, command.change,
+            found.isolated, log, command.change, command.ignore,
         )  # fmt: skip
         return [*facts, verified]
 
@@ -249,13 +285,14 @@ class WorkEffects:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
 
     async def _log(self, found: delivery.Verification, criteria: Criteria, *, unchanged: bool) -> str:
-        said = {check.id: check.description for check in criteria.checks}
+        descriptions = {check.id: check.description for check in criteria.checks}
         parts = ["The work changes nothing: its tree is that of its base."] if unchanged else []
         for one in found.results:
             if one.status in ("failed", "error"):
-                about = f" ({said[one.check_id]})" if said.get(one.check_id) else ""
+                about = f" ({descriptions[one.check_id]})" if descriptions.get(one.check_id) else ""
                 output = (await self._text(one.output)).strip()
-                parts.append(f"{one.check_id}{about}: {one.status}: {one.message}" + (f"\n{output}" if output else ""))
+                said = f"{one.message}; {one.blame}" if one.on_base else one.message
+                parts.append(f"{one.check_id}{about}: {one.status}: {said}" + (f"\n{output}" if output else ""))
         return await self._blobs.keep("\n\n".join(_capped(parts))) if parts else ""
 
     # --- landing ----------------------------------------------------------------------------------------------------
@@ -291,6 +328,17 @@ def to_check(policy: Policy | None, phase: str, own: str) -> tuple[Criteria, fro
     own_checks = [check for phase in phases for check in phase.checks]
     checks = tuple(_apart([*own_checks, *issues]))
     return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
+
+
+def request_of_base(repository: Path, commit: str, policy: Policy | None) -> VerifyRequest:
+    """Make the request that runs a policy's own checks on a commit from before any work."""
+    criteria, _ = to_check(policy, "", "")
+    checks = [check for check in criteria.checks if not asks_elsewhere(check)]
+    return VerifyRequest(repository, commit, commit, criteria).before_work(commit, checks)
+
+
+def _base_of(world: World) -> str:
+    return world.settings.landing.base or (world.tree.branch if world.tree else None) or "HEAD"
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:

@@ -8,6 +8,10 @@ class Check(LastCheck):
 
     proves_nothing: bool
     """It passed before any work, too."""
+    cause: str
+    """Why it likely failed, where the machine is to blame: network, program, submodule, memory, time, setup."""
+    on_base: bool
+    """It failed before any work, too, so that no work is to blame."""
 
 
 class Result(Check):

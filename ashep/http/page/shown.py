@@ -57,7 +57,7 @@ class Question(Answer):
     text: str
     kind: Literal["approval", "input"]
     """approval: a yes or no · input: words, of a run that waits in its session."""
-    about: Literal["phase", "proof", "change", "permission", "question"]
+    about: Literal["phase", "proof", "change", "base", "permission", "question"]
     """Of an approval what it is about: a phase of the policy, or an agent's question there; whether work passes that
     falls short (proof); whether it lands (change). Of an input: leave to use a tool, or a question."""
     options: list[str]
@@ -88,6 +88,8 @@ class Proof(Answer):
     """Checks that a person let pass."""
     green_before: int
     """Checks that passed before any work, too, and so prove nothing."""
+    on_base: list[str]
+    """Checks that fail before any work, too, each with the likely cause in words."""
     summary: Counted
 
 

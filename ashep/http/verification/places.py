@@ -20,6 +20,10 @@ class NotAllowed(AshepError):
     """The repository is none that may be asked for."""
 
 
+class Unclear(AshepError):
+    """Which repository is meant is not known."""
+
+
 class NoBranch(AshepError):
     """The repository has no such branch."""
 
@@ -34,6 +38,14 @@ class Places:
         self._project, self._folder = project, folder
         self._allowed = tuple(allowed) or (str(project),)
         self._fetching = {one: anyio.Lock() for one in self._allowed}
+
+    def known(self) -> str:
+        """Give the repository of a request that names none. Raises `Unclear`. Blocks."""
+        project = self._plain(str(self._project))
+        own = [one for one in self._allowed if self._plain(one) == project] or [*self._allowed]
+        if len(own) > 1:
+            raise Unclear(f"repo_url: `verification.repositories` names {len(own)} repositories; name one of them")
+        return own[0]
 
     async def candidate(self, repository: str, branch: str) -> Candidate:
         """Find the tip of a branch, and where it began. Raises `NotAllowed`, `NoBranch`, and `AshepError`."""

@@ -15,12 +15,15 @@ from functools import partial
 from typing import Any
 
 import anyio
+from anyio import to_thread
 from pydantic import JsonValue
 
 from ashep.actions.verify import NoSuchIssue, Outputs, Verified, of, seen, verify, where
 from ashep.config.checks.block import Compiled, Reading, apart, compiled_here, examine, read_criteria
 from ashep.config.checks.put import Given, put, read_given
+from ashep.core.delivery.trees import branch_for
 from ashep.core.policy.checks import hash_of
+from ashep.core.policy.settings import Labels
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
 from ashep.http import models
@@ -81,6 +84,8 @@ class Tickets:
     """Types of checks that the user registered."""
     compiled: Compiled = compiled_here
     """Judges the patterns of checks."""
+    labels: Labels = field(default_factory=Labels)
+    """The labels of the project: one names the branch that issues share."""
     _prefix: str | None = None
     _running: set[str] = field(default_factory=set[str])
     _turns: anyio.CapacityLimiter | None = None
@@ -93,15 +98,18 @@ class Tickets:
         for scope in self._scopes:
             scope.cancel()
 
-    async def verify(self, issue: str, branch: str, repository: str) -> models.VerificationAnswer:
-        """Carry the checks of an issue out on the tip of a branch, and write down what came of it.
+    async def verify(
+        self, issue: str, branch: str | None = None, repository: str | None = None
+    ) -> models.VerificationAnswer:
+        """Run the checks of an issue on the tip of a branch, by default of its own, and write down what came of it.
 
-        Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places.candidate` and the tracker
-        do.
+        Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places` and the tracker do.
         """
         with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
             found = await seen(self.tracker, issue)
             criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
+            branch = branch or branch_for(found.issue, self.labels)
+            repository = repository or await to_thread.run_sync(self.places.known)
             candidate = await self.places.candidate(repository, branch)
             self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
             with self._until_the_end():
@@ -140,7 +148,11 @@ class Tickets:
     async def status(self, issue: str) -> models.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
         found = await self._annotated(issue)
-        return models.StatusAnswer(**await self._standing(issue, found), checks=history.last_checks(found.metadata))
+        failed = tuple(
+            entry for entry in history.read(found.metadata) if entry.status != "passing" and entry.action is None
+        )
+        checks = history.last_checks(found.metadata)
+        return models.StatusAnswer(**await self._standing(issue, found), checks=checks, failed_attempts=failed)
 
     async def history(self, issue: str) -> models.HistoryAnswer:
         """Say how an issue stands, and how it came to that; raises `NoSuchIssue`."""
