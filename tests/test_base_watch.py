@@ -32,10 +32,12 @@ class Suite(MemoryVerifier):
     def __init__(self, trees: MemoryWorkspaces) -> None:
         super().__init__(trees)
         self.of_base: list[str] = []
+        self.known: list[Verification | None] = []
 
     async def verify(self, request: VerifyRequest) -> Verification:
         if request.of_base:
             self.of_base.append(request.commit)
+            self.known.append(request.known)
         await anyio.sleep(self.takes)
         if self.broken:
             raise AshepError("no room for a checkout")
@@ -121,6 +123,26 @@ async def test_a_base_that_cannot_be_checked_out_holds_nobody(folder: Path) -> N
     suite.broken = True
     await world.live(lambda: len(bodies(world, IssueTaken)) == 2)
     assert [found.error for found in bodies(world, BaseChecked)] == ["no room for a checkout"]
+
+
+async def test_what_keeps_the_checks_from_being_run_ends_no_hold(folder: Path) -> None:
+    world, suite = site(folder, "hold")
+    await world.live(lambda: len(bodies(world, BaseChecked)) == 1)
+    suite.broken = True
+    suite.of_base.clear()
+    await world.live(lambda: bool(suite.of_base))
+    assert world.world.flows["t-1"].code == "base_fails"
+    assert len(bodies(world, BaseChecked)) == 1
+
+
+async def test_a_restart_knows_a_base_that_holds(folder: Path) -> None:
+    world, suite = site(folder)
+    suite.lacks = False
+    await world.live(lambda: len(bodies(world, BaseChecked)) == 1)
+    suite.known.clear()
+    await world.live(lambda: bool(suite.known))
+    assert suite.known[0] is not None
+    assert suite.known[0].commit == bodies(world, BaseChecked)[0].commit
 
 
 async def test_a_restart_remembers_what_held_and_looks_again_at_what_failed(folder: Path) -> None:

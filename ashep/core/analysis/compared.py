@@ -342,7 +342,8 @@ def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:
     phases = policy.phases if policy is not None else ()
     some = [one for one in phases if phase in ("", one.name)]
     change = any(one.verify is not None for one in some)
-    return (change, *(check for one in some for check in one.checks))
+    ignores = policy is not None and policy.on_base_failure == "ignore"
+    return (change, ignores, *(check for one in some for check in one.checks))
 
 
 def limits(was: RunPlanned, now: RunPlanned) -> tuple[Limit, ...]:

@@ -68,14 +68,17 @@ def checked_policies(world: World) -> list[str]:
 
 
 def base_read(world: World, found: BaseChecked) -> list[Fact]:
-    """Compare what checks found on the base with what is known; how long they took makes no difference."""
+    """Compare what checks found on the base with what is known; how long they took makes no difference.
+
+    What keeps them from being run takes nothing back.
+    """
     known = world.bases.get(found.policy)
-    return [] if known is not None and _in_short(known) == _in_short(found) else [found]
+    return [] if known is not None and (found.error or _in_short(known) == _in_short(found)) else [found]
 
 
 def _in_short(found: BaseChecked) -> tuple[object, ...]:
     results = [(result.check_id, result.status, result.cause, result.on_base) for result in found.results]
-    return found.branch, found.commit, found.checks, found.error, results
+    return found.branch, found.commit, found.checks, results
 
 
 def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:

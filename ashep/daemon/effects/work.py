@@ -168,18 +168,16 @@ class WorkEffects:
     async def base_tip(self, world: World) -> str | None:
         """Give the commit of the branch where work lands; None: there is no such branch."""
         branch = _base_of(world)
-        return await self._means.of(world.settings).diffs.find("HEAD" if branch == "HEAD" else f"refs/heads/{branch}")
-
-    async def check_base(self, name: str, world: World, *, again: bool) -> delivery.BaseChecked:
-        """Run the checks of a policy on the branch where its work lands; `again`: whatever is known of it.
-
-        Unable to, it says why in `error`.
-        """
-        branch = _base_of(world)
         try:
-            means, found, commit = self._means.of(world.settings), world.bases.get(name), await self.base_tip(world)
-            if commit is None:
-                raise AshepError(f"the repository has no branch {branch}")
+            return await self._means.of(world.settings).diffs.find(f"refs/heads/{branch}" if branch else "HEAD")
+        except AshepError:
+            return None  # whatever git says, there is nothing to look at
+
+    async def check_base(self, name: str, world: World, commit: str, *, again: bool) -> delivery.BaseChecked:
+        """Run the checks of a policy on the base; `again`: whatever is known of it. Unable to, it says why."""
+        branch, found = _base_of(world) or "HEAD", world.bases.get(name)
+        try:
+            means = self._means.of(world.settings)
             request = request_of_base(means.repository, commit, world.policies and world.policies.policies.get(name))
             if found is not None and not any(result.fails for result in found.results):  # what failed may pass by now
                 known = delivery.Verification(commit, found.tree, found.checks, found.results, found.isolated)
@@ -338,7 +336,7 @@ def request_of_base(repository: Path, commit: str, policy: Policy | None) -> Ver
 
 
 def _base_of(world: World) -> str:
-    return world.settings.landing.base or (world.tree.branch if world.tree else None) or "HEAD"
+    return world.settings.landing.base or (world.tree.branch if world.tree else None) or ""
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
