@@ -147,3 +147,32 @@ def test_four_ways_onto_the_base(site: Site, base: str) -> None:
         assert result["message"] in prompt(site, f"{first}/implement.1.2")
     assert "<<<<<<<" in prompt(site, f"{second}/implement.2.1")
     assert len([one for one in site.journal(third) if one["type"] == "WorkIntegrated"]) == 1
+
+
+OFFLINE = """It builds.
+
+```yaml
+checks:
+  - id: builds
+    type: test_pass
+    description: it builds
+    verify: {command: [sh, -c, "echo Could not resolve host; exit 6"]}
+```
+"""
+
+
+@pytest.mark.promise("Z6")
+def test_a_check_that_cannot_pass_here_costs_one_attempt_and_a_question(site: Site, base: str) -> None:
+    words = by_run(a1_1="echo four >> words.txt && echo done")
+    issue = site.add("say four", "policy:proven", acceptance=OFFLINE, behaves=words)
+    with site.working(issue) as working:
+        asked = until(lambda: comments(site, issue), 180, lambda: working.text)
+        assert "builds it fails on the base, too (likely cause: " in asked[-1]
+        assert site.issue(issue)["metadata"]["verification_log"][-1]["reason"] == "base_failure"
+        (known,) = [one for one in site.journal_all() if one["type"] == "BaseChecked"]
+        assert (known["policy"], known["branch"], known.get("error", "")) == ("proven", base, "")
+        assert not any(result.get("on_base") for result in known["results"])
+        site.label(issue, "human:approved")
+        working.says(f"{issue} closed by shepherd", 180)
+    assert [run["run"] for run in site.runs(issue)] == [f"{issue}/implement.1.1"]
+    assert not [one for one in site.journal(issue) if one["type"] == "RetryScheduled"]
