@@ -14,6 +14,7 @@ from ashep.daemon.base_watch import AGAIN
 from ashep.errors import AshepError
 from ashep.ports.verifier import VerifyRequest
 from ashep.simulation.memory.annotations import MemoryVerifier
+from ashep.simulation.memory.play import Play, Prompted
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_hands import CONFIG, Hands
 from tests.loop_world import World, policy
@@ -67,7 +68,21 @@ async def test_the_base_is_checked_once_while_agents_work_and_nobody_waits_for_i
     assert len(suite.of_base) == 1, "for both issues"
     (found,) = bodies(world, BaseChecked)
     assert (found.policy, found.branch, found.commit) == ("standard", "main", world.own_trees.base)
-    assert [(result.check_id, result.cause, result.on_base) for result in found.results] == [("suite", "network", True)]
+    results = found.found.results
+    assert [(result.check_id, result.cause, result.on_base) for result in results] == [("suite", "network", True)]
+
+
+async def test_the_first_prompt_waits_a_while_for_what_fails_on_the_base(folder: Path) -> None:
+    world, suite = site(folder)
+    suite.takes, hands, texts = 5.0, Hands(lambda issue: (f"{issue}.py",)), list[str]()
+
+    def play(world: World, asked: Prompted) -> Play:
+        texts.append(asked.text)
+        return hands(world, asked)
+
+    world.answer = play
+    await world.live(lambda: len(texts) == 2)
+    assert all("(it fails on the base, too (likely cause: no network in checks)" in text for text in texts)
 
 
 async def test_a_check_that_cannot_pass_here_asks_after_the_first_attempt(folder: Path) -> None:
@@ -118,11 +133,12 @@ async def test_a_hold_ends_once_the_base_is_another(folder: Path) -> None:
     assert anyio.current_time() - began < AGAIN
 
 
-async def test_a_base_that_cannot_be_checked_out_holds_nobody(folder: Path) -> None:
-    world, suite = site(folder, "hold")
+@pytest.mark.parametrize(("word", "taken"), [("hold", 0), ("ask", 2)])
+async def test_a_base_that_cannot_be_checked_out_has_not_passed(folder: Path, word: str, taken: int) -> None:
+    world, suite = site(folder, word)
     suite.broken = True
-    await world.live(lambda: len(bodies(world, IssueTaken)) == 2)
-    assert [found.error for found in bodies(world, BaseChecked)] == ["no room for a checkout"]
+    await world.live(lambda: bool(bodies(world, BaseChecked)) and len(bodies(world, IssueTaken)) == taken)
+    assert [checked.error for checked in bodies(world, BaseChecked)] == ["no room for a checkout"]
 
 
 async def test_what_keeps_the_checks_from_being_run_ends_no_hold(folder: Path) -> None:
@@ -132,7 +148,7 @@ async def test_what_keeps_the_checks_from_being_run_ends_no_hold(folder: Path) -
     suite.of_base.clear()
     await world.live(lambda: bool(suite.of_base))
     assert world.world.flows["t-1"].code == "base_fails"
-    assert len(bodies(world, BaseChecked)) == 1
+    assert not bodies(world, IssueTaken)
 
 
 async def test_a_restart_knows_a_base_that_holds(folder: Path) -> None:
@@ -151,4 +167,4 @@ async def test_a_restart_remembers_what_held_and_looks_again_at_what_failed(fold
     world.entries.clear()
     suite.lacks = False
     await world.live(lambda: len(bodies(world, BaseChecked)) == 1)
-    assert not any(result.fails for result in bodies(world, BaseChecked)[0].results)
+    assert not any(result.fails for result in bodies(world, BaseChecked)[0].found.results)

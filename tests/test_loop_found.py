@@ -64,6 +64,10 @@ async def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched
 ) -> None:
     never = {**CHECK, "verify": {"path": "calc.py", "contains": ["best"]}}
     world, prompts = told(folder, verify={"max_attempts": 2}, checks=[never])
+    await world.live(lambda: len(prompts) == 2)
+    meanwhile: dict[str, Any] = world.tracker.metadata("t-1")
+    assert (meanwhile["verification_status"], world.issues()["t-1"].status) == ("failing", "in_progress")
+    assert [(entry["n"], entry["failures"]) for entry in meanwhile["verification_log"]] == [(1, ["made"])]
     await world.live(lambda: world.issues()["t-1"].status == "blocked")
     assert [phase for phase, _ in prompts] == ["implement", "implement"]
     assert {"needs:human_answer", "needs:human_approval", "phase:implement"} == {*world.issues()["t-1"].labels}

@@ -196,10 +196,10 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
 def test_what_fails_on_the_base_too_is_told_with_the_likely_cause() -> None:
     here = CheckResult("made", "failed", "exit code 1", 3, cause="memory", on_base=True)
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, results=(here,)))))
-    said = "it fails on the base, too (likely cause: out of memory)"
+    said = "fails on the base, too (likely cause: out of memory)"
     assert proof.in_short(proof.counted(shown)).endswith(f"; made {said}")
     told = {"verification": shown, "verification_log": [], "files": None, "flags": [], "landing": None}
-    assert f"  made: failed ({said}: no work is to blame): exit code 1" in proof.lines(told)
+    assert f"  made: failed (it {said}: no work is to blame): exit code 1" in proof.lines(told)
     assert proof.kind_of(shown) == "unverified", "also where the policy ignores it"
 
 

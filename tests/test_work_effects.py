@@ -16,8 +16,7 @@ from pydantic import JsonValue
 
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
 from ashep.core.facts import delivery
-from ashep.core.facts.commands import IntegrateWork, MoveBase, NoteWork, VerifyWork
-from ashep.core.facts.delivery import CheckResult
+from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.facts.tracker import EffectFailed, Issue
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.checks import canonical
@@ -573,25 +572,6 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
     assert (await place.effects.notes(place.flow, place.world, closed=True))["verification_log"] == first, (
         "closed again"
     )
-
-
-@pytest.mark.promise("W5")
-async def test_each_attempt_that_fell_short_stands_on_the_issue_while_it_is_worked_on(place: Place) -> None:
-    evidence = Evidence("c" * 40, "7ree", (CheckResult("tests", "failed", "exit code 1", 3),), True, None, "")
-    proofs = [
-        Proof(T0 + timedelta(minutes=n), "failing", BRANCH, f"c{n}", f"7{n}", "", 0, 1, 0, ("tests",)) for n in (1, 2)
-    ]
-    place.tracker.add("It", id="t-1")
-    annotations = MemoryAnnotations(place.tracker)
-    for known in (proofs[:1], proofs, proofs):
-        place.knows(verifying="", evidence=evidence, proofs=tuple(known), note=7)
-        command = NoteWork("t-1/note/7", "t-1")
-        assert await place.effects.note_work(command, place.world) == [delivery.WorkNoted("t-1", "t-1/note/7")]
-    found = await annotations.read("t-1")
-    assert found is not None
-    assert found.metadata["verification_status"] == "failing"
-    log = [Entry.model_validate(entry) for entry in found.metadata["verification_log"]]  # type: ignore[union-attr]
-    assert [(entry.n, entry.commit, entry.failures) for entry in log] == [(1, "c1", ("tests",)), (2, "c2", ("tests",))]
 
 
 async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> None:

@@ -1,6 +1,5 @@
 """Checks of policies on the base, for `ashep install`: those that fail there would stop a night. Nothing is changed."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -12,11 +11,11 @@ from ashep.adapters.git.remotes import resolve
 from ashep.config import ConfigErrors, load
 from ashep.connect import FOLDER, verifier_of
 from ashep.core.delivery.bases import checks_of
-from ashep.core.facts.delivery import REMEDIES
-from ashep.core.policy.policies import Policy
+from ashep.core.facts.delivery import CAUSES, CheckResult
 from ashep.core.policy.settings import Settings
-from ashep.daemon.effects.work import request_of_base
+from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
+from ashep.ports.verifier import VerifyRequest, verify_before_work
 
 LONGEST = 110.0
 """Seconds for all of them: who waits for `install` is not to wait for a long suite."""
@@ -27,32 +26,30 @@ async def base_checks(project: Path, settings: Settings) -> list[Line]:
     try:
         configuration = await to_thread.run_sync(load, project / FOLDER)
     except (ConfigErrors, AshepError):
-        return []  # that is told already
-    policies = {name: one for name, one in configuration.policies.policies.items() if checks_of(one)}
+        return []  # another line tells it
+    policies = {name: policy for name, policy in configuration.policies.policies.items() if checks_of(policy)}
     if not policies or settings.worker.workspace == "shared":
         return []
-    lines, names = list[Line](), ", ".join(policies)
-    with anyio.move_on_after(LONGEST):
+    lines, names, base = list[Line](), ", ".join(policies), settings.landing.base
+    with anyio.move_on_after(LONGEST) as bound:
         try:
             async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
-                await _run_checks(project, settings, policies, Path(scratch), lines)
+                verifier = verifier_of(project, settings, Outputs().keep, scratch=Path(scratch))
+                commit = await resolve(project, f"refs/heads/{base}" if base else "HEAD")
+                for name, policy in policies.items():
+                    request = VerifyRequest(project, commit, commit, to_check(policy, "", "")[0])
+                    found = await verify_before_work(verifier, request)
+                    lines += [_line(name, base or "HEAD", result) for result in found.results if result.on_base]
         except AshepError as error:
             return [Line("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")]
-        return lines or [Line("ok", "checks", f"the checks of {names} pass before any work")]
-    why = f"the checks of {names} take longer than {LONGEST:.0f} s: they are run again while agents work"
-    return [*lines, Line("ok", "checks", why)]
+    if bound.cancelled_caught:
+        why = f"the checks of {names} take longer than {LONGEST:.0f} s: they run again while agents work"
+        return [*lines, Line("ok", "checks", why)]
+    return lines or [Line("ok", "checks", f"the checks of {names} pass before any work")]
 
 
-async def _run_checks(
-    project: Path, settings: Settings, policies: Mapping[str, Policy], scratch: Path, lines: list[Line]
-) -> None:
-    """Add a line for each check that fails, as soon as it is known."""
-    verifier, base = verifier_of(project, settings, Outputs().keep, scratch=scratch), settings.landing.base
-    commit = await resolve(project, f"refs/heads/{base}" if base else "HEAD")
-    for name, policy in policies.items():
-        request = request_of_base(project, commit, policy)
-        for result in filter(request.is_excusable, (await verifier.verify(request)).results):
-            told = f"{result.check_id} of the policy {name} fails on {base or 'HEAD'}, before any work"
-            likely = f" (likely cause: {result.likely})" if result.likely else ""
-            remedy = REMEDIES.get(result.cause, "mend it there, or say `on_base_failure` in the policy")
-            lines.append(Line("warning", "checks", f"{told}{likely}: {result.message}", remedy))
+def _line(name: str, base: str, result: CheckResult) -> Line:
+    likely, remedy = CAUSES[result.cause]
+    because = f" (likely cause: {likely})" if likely else ""
+    what = f"{result.check_id} of the policy {name} fails on {base}, before any work{because}: {result.message}"
+    return Line("warning", "checks", what, remedy or "mend it there, or say `on_base_failure` in the policy")

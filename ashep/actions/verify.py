@@ -95,7 +95,7 @@ class Verified:
                 one.check_id,
                 one.status,
                 f"{one.duration_ms} ms",
-                one.message + (PROVES_NOTHING if one.proves_nothing else f"; {one.blame}" if one.on_base else ""),
+                one.message + (PROVES_NOTHING if one.proves_nothing else f"; it {one.blame}" if one.on_base else ""),
             )
             for one in self.verification.results
         ]

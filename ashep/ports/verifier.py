@@ -1,6 +1,6 @@
 """Port of the verifier, and that of a check of the user's own type (see `ashep.ports.tracker` for the others)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -8,8 +8,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from ashep.core.facts.delivery import Cause, CheckResult, CheckStatus, Verification, failed_before, passed_before
-from ashep.core.policy.checks import Check, Criteria, asks_elsewhere, passes_without_work
+from ashep.core.facts.delivery import Cause, CheckStatus, Verification, failed_before, passed_before
+from ashep.core.policy.checks import Criteria, asks_elsewhere, passes_without_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class VerifyRequest:
     of_base: bool = False
     """The commit is from before any work: what could not be carried out there is remembered, too."""
 
-    def before_work(self, commit: str, checks: Iterable[Check]) -> "VerifyRequest":
+    def before_work(self, commit: str, ids: Container[str]) -> "VerifyRequest":
         """Make the request for these checks on a commit from before the work."""
-        ids = frozenset(check.id for check in checks)
         criteria = Criteria(checks=tuple(check for check in self.criteria.checks if check.id in ids))
         return replace(self, commit=commit, criteria=criteria, known=None, afresh=False, of_base=True)
 
-    def is_excusable(self, result: CheckResult) -> bool:
-        """Whether the base may be to blame for a failure.
+    def excusable(self, found: Verification) -> set[str]:
+        """Name the failures for which the base may be to blame.
 
         The machine likely is, or a project's own check failed that is to pass without any work. One that stands in an
         issue's text fails there as a rule: that is what the work is for.
         """
-        check = next(check for check in self.criteria.checks if check.id == result.check_id)
-        own = check.id not in self.strangers and passes_without_work(check)
-        return result.fails and (bool(result.cause) or own)
+        own = {check.id for check in self.criteria.checks if passes_without_work(check)} - self.strangers
+        return {
+            result.check_id for result in found.results if result.fails and (result.cause or result.check_id in own)
+        }
 
 
 class Verifier(Protocol):
@@ -64,6 +64,14 @@ class Verifier(Protocol):
         ...
 
 
+async def verify_before_work(verifier: Verifier, request: VerifyRequest) -> Verification:
+    """Run the checks on a commit from before any work, and flag the failures that no work is to blame for."""
+    ids = {check.id for check in request.criteria.checks if not asks_elsewhere(check)}
+    of_base = request.before_work(request.commit, ids)
+    found = await verifier.verify(replace(of_base, known=request.known, afresh=request.afresh))
+    return failed_before(found, found, request.excusable(found))
+
+
 async def verify_against_base(verifier: Verifier, request: VerifyRequest, before: str | None = None) -> Verification:
     """Carry the checks out, and flag those that came to the same without the work.
 
@@ -77,18 +85,17 @@ async def verify_against_base(verifier: Verifier, request: VerifyRequest, before
     if before is None:
         return found
     # what runs by itself answers the same, whatever was worked on, or does not answer
-    checks = [check for check in request.criteria.checks if not asks_elsewhere(check)]
-    away = {check.id for check in request.criteria.checks} - {check.id for check in checks}
-    silent = (replace(result, on_base=result.check_id in away and result.status == "error") for result in found.results)
-    found = replace(found, results=tuple(silent))
-    results = {result.check_id: result for result in found.results}
-    for of_issue in (False, True):  # apart: the project's are known of the base, whatever an issue adds
-        part = [check for check in checks if (check.id in request.strangers) is of_issue]
-        if any(results[check.id].status == "passed" for check in part):
+    away = {check.id for check in request.criteria.checks if asks_elsewhere(check)}
+    silent = {result.check_id for result in found.results if result.status == "error"} & away
+    ids, excusable = {result.check_id for result in found.results} - away, request.excusable(found)
+    found = failed_before(found, found, silent)
+    passed = {result.check_id for result in found.results if result.status == "passed"}
+    for part in (ids - request.strangers, ids & request.strangers):  # a project's are known, whatever an issue adds
+        if passed & part:
             found = passed_before(found, await verifier.verify(request.before_work(before, part)))
-        if names := {check.id for check in part if request.is_excusable(results[check.id])}:
+        if excusable & part:
             base = await verifier.verify(request.before_work(request.base or before, part))
-            found = failed_before(found, base, names)
+            found = failed_before(found, base, excusable)
     return found
 
 

@@ -228,7 +228,7 @@ def _checks(evidence: Evidence | None) -> list[str]:
 
 def _check(result: CheckResult) -> str:
     nothing = " (it did so before any work, too, and proves nothing about it)" if result.proves_nothing else ""
-    nothing = f" ({result.blame}; no work is to blame)" if result.on_base else nothing
+    nothing = f" (it {result.blame}; no work is to blame)" if result.on_base else nothing
     return f"{result.check_id}: {result.status}{nothing}: {result.message}"
 
 

@@ -222,6 +222,6 @@ def _verified(verified: Data) -> list[tuple[str, str]]:
     unchanged = "" if verified["changed"] else ": it changes nothing"
     said = [f"git tree {verified['tree']}{unchanged}"]
     for one in verified["results"] or ():
-        because = f" ({proof.blame(one)})" if one["on_base"] else ""
+        because = f" (it {proof.blame(one)})" if one["on_base"] else ""
         said.append(f"{one['check_id']}: {one['status']}: {one['message']}{because}")
     return [("evidence" if not place else "", line) for place, line in enumerate(said)]

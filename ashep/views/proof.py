@@ -125,5 +125,5 @@ def lines(told: Data) -> list[str]:
 def _check(one: Data, waived: list[str]) -> str:
     let_pass = " (a person let it pass)" if one["check_id"] in waived else ""
     nothing = " (it passed before any work, too)" if one["proves_nothing"] else ""
-    nothing = f" ({blame(one)}: no work is to blame)" if one["on_base"] else nothing
+    nothing = f" (it {blame(one)}: no work is to blame)" if one["on_base"] else nothing
     return f"{one['check_id']}: {one['status']}{let_pass}{nothing}: {one['message']}"

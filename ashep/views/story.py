@@ -197,7 +197,6 @@ _COMMANDS = {
     "TakeOffLabels": "take labels off",
     "PostComment": "post a comment",
     "CreateIssue": "create an issue",
-    "NoteWork": "note what its checks found",
     "ReadIssue": "read it again",
     "ReadAnswer": "read the answer",
     "ReadAuthors": "read who changed it",
@@ -358,7 +357,7 @@ SILENT = frozenset(
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",
         "QuotaSeen",
         # what comes of them is told
-        "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead", "WorkNoted",
+        "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
         # commands: their answers tell; those without one stand in the last line
         *_COMMANDS,
     }

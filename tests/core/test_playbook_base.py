@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.delivery.bases import failing_on_base
 from ashep.core.delivery.notes import escalation_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import BaseChecked, Cause, CheckResult
+from ashep.core.facts.resources import DaemonStarted
 from ashep.core.policy.checks import TestPass, TestPassCheck
 from ashep.core.policy.policies import Phase, Policy, Verify
 from tests.core.given import adopted, policies, policy_of
@@ -46,7 +48,7 @@ def test_what_fails_on_the_base_too_burns_no_attempt_and_asks() -> None:
     question = book.flow().question
     assert question is not None
     assert "no work is to blame" in question.text
-    assert "suite it fails on the base, too (likely cause: no network in checks)" in question.text
+    assert "suite fails on the base, too (likely cause: no network in checks)" in question.text
     assert book.flow().work.unproven == 0
     (text,) = (one.text for one in book.bodies(issues.CommentWanted) if one.name.startswith("ask."))
     assert "verification.network: true" in text
@@ -62,18 +64,15 @@ def test_what_the_work_is_to_blame_for_burns_the_attempt_and_says_what_else_fail
     book = sealed(book_of(policy()))
     book >> found(book, here(), result("failed", "lint"))
     book << like(issues.RetryScheduled, disbelieved="t-1/implement.1.1") << ...
-    assert "suite it fails on the base, too" in book.flow().why
+    assert "suite fails on the base, too" in book.flow().why
     assert "attempt 1 of 2" in book.flow().why
 
 
 def test_a_policy_ignores_what_fails_on_the_base_too() -> None:
     book = sealed(book_of(policy("ignore")))
-    verify = book.made.jobs[0]
-    assert isinstance(verify, c.VerifyWork)
-    assert verify.ignore
     fact = found(book, here(), result("passed", "lint"))
     book >> replace(fact, ignore=True) << like(issues.PhaseEntered, phase="review") << ...
-    assert "suite it fails on the base, too" in book.bodies(issues.PhaseEntered)[-1].why
+    assert "suite fails on the base, too" in book.bodies(issues.PhaseEntered)[-1].why
 
 
 def test_unchanged_work_is_the_works_own_fault_whatever_fails_on_the_base() -> None:
@@ -117,33 +116,21 @@ def test_a_no_sends_it_back_to_who_wrote_it() -> None:
 @pytest.mark.promise("W5")
 def test_each_attempt_that_fell_short_is_noted_while_work_goes_on() -> None:
     book = sealed(book_of(policy()))
-    book >> found(book, result()) << issues.RetryScheduled << like(c.NoteWork, issue="t-1") << ...
-    note = next(job for job in book.made.jobs if isinstance(job, c.NoteWork))
-    book.made.jobs.remove(note)
-    assert book >> delivery.WorkNoted("t-1", note.key)
-    assert book.flow().work.note == 0
-
-
-def test_what_an_ask_says_is_not_noted_besides() -> None:
-    book = sealed(book_of(policy()))
-    book >> found(book, here()) << ...
-    book.answered()
-    assert not book.bodies(c.NoteWork)
-
-
-def test_a_note_that_the_tracker_refuses_is_given_up() -> None:
-    book = sealed(book_of(policy()))
-    book >> found(book, result()) << ...
-    book.made.jobs = [job for job in book.made.jobs if isinstance(job, c.NoteWork)]
-    book >> book.failed(infra=False) << ...
-    assert book.flow().work.note == 0
-    assert not any(isinstance(job, c.NoteWork) for job in book.made.jobs)
+    book >> found(book, result()) << issues.RetryScheduled << like(c.WriteIssue, issue="t-1", kind="work")
+    assert book >> book.next(), "at once, whenever the next attempt begins"
+    assert not book.flow().unwritten
 
 
 # --- before any work ----------------------------------------------------------------------------------------------
 
-FAILS = BaseChecked("standard", "main", "c0ffee" * 6, "7ree", "ab" * 32, (here(), result("passed", "lint")))
-HOLDS = BaseChecked("standard", "main", "beef" * 10, "0ther", "ab" * 32, (result("passed", "suite"),))
+
+def at(commit: str, *results: CheckResult) -> BaseChecked:
+    """What the checks of the policy found on main."""
+    return BaseChecked("standard", "main", commit, delivery.Verification(commit, "7ree", "ab" * 32, results, True))
+
+
+FAILS = at("c0ffee" * 6, here(), result("passed", "lint"))
+HOLDS = at("beef" * 10, result("passed", "suite"))
 
 
 def waiting(word: Any = "hold", **more: Any) -> Playbook:
@@ -156,7 +143,7 @@ def test_a_policy_holds_its_issues_until_its_checks_pass_on_the_base() -> None:
     assert not is_idle(book.world), "that comes by itself"
     book >> FAILS << like(issues.IssueHeld, code="base_fails", of="standard")
     assert book
-    assert "suite: exit code 1; expected 0, it fails on the base, too (likely cause: no network" in book.flow().why
+    assert "before any work: suite fails on the base, too (likely cause: no network in checks)" in book.flow().why
     assert is_idle(book.world)
     assert is_held_up(book.world), "somebody is to put it in order: no good end of a night"
     assert account(book.world, "t-1").state == "time"
@@ -184,9 +171,29 @@ def test_a_policy_without_such_checks_holds_nobody() -> None:
     assert book.flow().stage == "work"
 
 
-def test_an_error_of_the_look_holds_nobody() -> None:
+def test_checks_that_cannot_be_run_have_not_passed() -> None:
     book = waiting()
-    book >> BaseChecked("standard", "main", "", error="no room") << issues.IssueTaken << ...
+    book >> BaseChecked("standard", "main", "", error="no room") << like(issues.IssueHeld, code="base_fails")
+    assert "the checks of standard cannot be run on main: no room" in book.flow().why
+    book >> HOLDS << issues.IssueTaken << ...
+
+
+def test_what_was_found_before_the_policy_was_another_counts_for_nothing() -> None:
+    book = waiting()
+    book >> FAILS << ...
+    other = policy_of(CHECKED, Phase(name="review"), Phase(name="look")).model_copy(update={"on_base_failure": "hold"})
+    book >> adopted(policies(other)) << ...
+    assert book.flow().code == "base_unchecked"
+    assert not failing_on_base(book.world, "standard")
+    known = book.world.bases["standard"].found
+    assert known is not None, "the tree is still known"
+
+
+def test_a_daemon_that_begins_looks_before_it_believes() -> None:
+    book = waiting()
+    book >> HOLDS << ...
+    book.made.turn(DaemonStarted(1, "x", trees=True, bases=True))
+    assert not book.world.bases["standard"].commit
 
 
 def test_what_is_under_way_goes_on() -> None:

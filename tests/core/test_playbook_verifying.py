@@ -204,7 +204,7 @@ def test_another_failure_in_the_same_tree_is_another_attempt() -> None:
 
 def test_each_visit_has_its_own_attempts() -> None:
     book = sealed(book_of())
-    book >> found(book, result()) << issues.RetryScheduled << c.NoteWork
+    book >> found(book, result()) << issues.RetryScheduled << c.WriteIssue
     assert book >> book.next()
     (book >> book.seen(add=("phase:review",), drop=("phase:implement",))).answered()
     book >> book.seen(add=("phase:implement",), drop=("phase:review",))

@@ -475,8 +475,6 @@ class MadeUp:
                 self.say(command.issue, given.ME, command.text)
                 self.posted[command.key] = len(self.comments[command.issue])
                 return facts_tracker.CommentPosted(command.issue, command.key, command.name)
-            case c.NoteWork():
-                return delivery.WorkNoted(command.issue, command.key)
             case c.CreateIssue():
                 status = "blocked" if command.parked else "open"
                 made = given.issue(command.id, status, *command.labels, stamp=command.stamp, type=command.new.type)

@@ -177,12 +177,10 @@ def work() -> list[list[Fact | Command]]:
                 (CheckResult("tests", "failed", "exit code 1", 812, BLOB), CheckResult("pretty", "skipped", "", 0)),
                 True, BLOB, must_change=False,
             ),
-            c.NoteWork("demo-1/note/77", "demo-1"),
-            delivery.WorkNoted("demo-1", "demo-1/note/77"),
-            delivery.BaseChecked(
-                "standard", "main", "c0ffee", "7ree", "ef" * 32,
-                (CheckResult("tests", "failed", "exit code 1", 812, BLOB, cause="network", on_base=True),),
-            ),
+            delivery.BaseChecked("standard", "main", "c0ffee", delivery.Verification(
+                "c0ffee", "7ree", "ef" * 32,
+                (CheckResult("tests", "failed", "exit code 1", 812, BLOB, cause="network", on_base=True),), True,
+            )),
             c.IntegrateWork("demo-1/integrate/9.0", "demo-1", "ashep/demo-1", "beef", "main", "merge", "Work (demo-1)"),
             delivery.WorkConflicted("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", ("calc.py",), BLOB),
             delivery.WorkIntegrated("demo-1", "demo-1/integrate/9.0", "beef", "c0ffee", "f00d", "7ree"),

@@ -112,7 +112,7 @@ async def test_which_repository_is_meant_is_known_or_asked(folder: Path, allowed
     found, told = await ask(world, "POST", "/verify", {"ticket_id": "t-1"})
     assert found == status, told
     if status == 422:
-        assert told["detail"] == "repo_url: `verification.repositories` names 2 repositories; name one of them"
+        assert told["detail"] == "repo_url: name one of the 2 repositories of `verification.repositories`"
 
 
 @pytest.mark.promise("L21")

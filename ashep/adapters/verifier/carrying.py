@@ -86,12 +86,13 @@ class Stage:
             return error(f"its command names {BASE}, the commit before any work, and that is not known")
         command = [word.replace(BASE, self.base or "") for word in wanted.command]
         ran = await self._run(command, wanted.timeout.total_seconds())
+        cause = _cause(ran, wanted.command[0])
         if why := _why(ran, wanted.command[0], wanted.timeout):
-            return failed(why, ran.output, _cause(ran, wanted.command[0]))
+            return failed(why, ran.output, cause)
         said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
         if ran.code == wanted.expect_exit_code:
             return passed(said, ran.output)
-        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, _cause(ran, wanted.command[0]))
+        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
 
     async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> Found:
         if without := await self._without(service.start[0]):
@@ -119,7 +120,7 @@ class Stage:
             with anyio.fail_after(check.timeout.total_seconds()):
                 return await known.check(check.verify, self)
         except TimeoutError:
-            return error(f"it had not ended after {language.format_duration(check.timeout)}")
+            return error(f"it had not ended after {language.format_duration(check.timeout)}", cause="time")
 
     async def _without(self, program: str) -> Found | None:
         path = self._env()["PATH"]
@@ -182,9 +183,8 @@ def _cause(ran: Ran, program: str) -> Cause:
     """Say what kept a program from ending well, where that shows in how it ended; empty: what it printed may say it."""
     if ran.reason == "missing":  # one that is named by a path is the candidate's own
         return "" if os.sep in program else "program"
-    if ran.reason == "timeout":
-        return "time"
-    return "memory" if ran.reason == "memory" or ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL) else ""
+    killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    return "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
 
 
 def _signal(code: int | None) -> str:

@@ -18,16 +18,7 @@ from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
 from ashep.adapters.verifier.looking import error
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.core.facts.delivery import CheckResult, Verification
-from ashep.core.policy.checks import (
-    Check,
-    Criteria,
-    ManualCheck,
-    OwnCheck,
-    asks_elsewhere,
-    hash_of,
-    is_look,
-    names_base,
-)
+from ashep.core.policy.checks import Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of, is_look, names_base
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
@@ -116,9 +107,8 @@ class LocalVerifier:
         ground = await self._ground(criteria)
         named = any(names_base(check) for check in criteria.checks)
         asked = f"{hash_of(criteria)}\n{commits.scripts}\n{ground}" + f"\n{base}" * named
-        asked += "".join(
-            f"\n{module.path!r} {module.commit} {module.source is None}" for module in flat(commits.submodules)
-        )
+        modules = flat(commits.submodules)
+        asked += "".join(f"\n{module.path!r} {module.commit} {module.source is None}" for module in modules)
         return commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()
 
     async def _of_project(self, made: Verification, request: VerifyRequest, commits: Commits) -> list[Verification]:
@@ -127,7 +117,7 @@ class LocalVerifier:
         So what landed with an issue of its own checks is a base on which the project's are known.
         """
         own = tuple(check for check in request.criteria.checks if check.id not in request.strangers)
-        if not own or own == request.criteria.checks or own != request.criteria.checks[: len(own)]:
+        if not 0 < len(own) < len(request.criteria.checks):
             return []
         key = await self._key(Criteria(checks=own), commits, request.base)
         isolated = None if all(map(is_look, own)) else made.isolated
@@ -161,7 +151,7 @@ class LocalVerifier:
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
             looks = [check for check in checks if is_look(check)]
-            results = {check.id: await self._result(check, look(check, checkout.tree), checkout) for check in looks}
+            results = {check.id: await self._result(check.id, look(check, checkout.tree), checkout) for check in looks}
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
@@ -169,7 +159,7 @@ class LocalVerifier:
                 for number, check in enumerate(runs):
                     if number:
                         await checkout.restore()
-                    results[check.id] = await self._result(check, stage.carry_out(check), checkout)
+                    results[check.id] = await self._result(check.id, stage.carry_out(check), checkout)
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
@@ -180,7 +170,7 @@ class LocalVerifier:
             self._settings.service_url, request.strangers, request.base,
         )  # fmt: skip
 
-    async def _result(self, check: Check, carrying_out: Awaitable[Found], checkout: Checkout) -> CheckResult:
+    async def _result(self, check_id: str, carrying_out: Awaitable[Found], checkout: Checkout) -> CheckResult:
         began = anyio.current_time()
         try:
             found = await carrying_out
@@ -189,10 +179,10 @@ class LocalVerifier:
         took = round((anyio.current_time() - began) * 1000)
         lacking = checkout.lacking[:_NOTES] if found.status in ("failed", "error") else ()
         message = " ".join(clean(self._redaction.text("; ".join([found.message, *map(str, lacking)]))).split())
-        cause = await to_thread.run_sync(likely_cause, found, checkout.tree) if found.status != "passed" else ""
+        cause = await to_thread.run_sync(likely_cause, found, checkout.lacking)
         text = clean(self._redaction.text(found.output))
         output = await self._keep(_capped(text)) if text else ""
-        return CheckResult(check.id, found.status, message[:_LONGEST], took, output, cause=cause)
+        return CheckResult(check_id, found.status, message[:_LONGEST], took, output, cause=cause)
 
 
 def _capped(text: str) -> str:

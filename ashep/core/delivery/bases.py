@@ -1,55 +1,57 @@
 """The base before any work: what the checks of policies find there, and which issues that keeps waiting."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from ashep.core.delivery.trees import mode
 from ashep.core.facts.delivery import BaseChecked, CheckResult
 from ashep.core.policy.checks import Check, passes_without_work
+from ashep.core.policy.policies import Policy
+from ashep.core.state.delivery import name_failing
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.world import World, WorldFolds
 
-if TYPE_CHECKING:
-    from ashep.core.policy.policies import Policy
 
-MOST_NAMED = 5
-"""Checks that a hold names."""
-
-
-def checks_of(policy: Policy) -> tuple[Check, ...]:
+def checks_of(policy: Policy | None) -> tuple[Check, ...]:
     """Select the checks of a policy that are to pass on its base, before any work."""
-    return tuple(check for phase in policy.phases for check in phase.checks if passes_without_work(check))
+    phases = policy.phases if policy is not None else ()
+    return tuple(check for phase in phases for check in phase.checks if passes_without_work(check))
 
 
 def failing_on_base(world: World, name: str | None) -> tuple[CheckResult, ...]:
     """Select the checks of a policy that failed on the base when they were last run there."""
-    policy = world.policies.policies.get(name) if world.policies is not None and name is not None else None
-    found = world.bases.get(name) if name is not None else None
-    if policy is None or found is None or not checks_of(policy):
-        return ()
-    return tuple(result for result in found.results if result.on_base)
+    checked = world.bases.get(name or "")
+    results = checked.found.results if checked is not None and checked.found is not None and checked.commit else ()
+    return tuple(result for result in results if result.on_base)
+
+
+def is_checked(world: World, name: str) -> bool:
+    """Whether the checks of a policy are run on the base."""
+    able = world.daemon is not None and world.daemon.bases and mode(world) == "worktree"
+    return able and bool(checks_of(world.policy_of(name)))
+
+
+def is_awaited(world: World, name: str) -> bool:
+    """Whether it is not known yet what the checks of a policy find on the base."""
+    checked = world.bases.get(name)
+    return is_checked(world, name) and (checked is None or not (checked.commit or checked.error))
 
 
 def base_hold(world: World, name: str, policy: Policy) -> Hold | None:
     """Say why an issue waits for the base, where its policy wants that; None: it does not."""
-    if policy.on_base_failure != "hold" or mode(world) != "worktree" or not checks_of(policy):
+    if policy.on_base_failure != "hold" or not is_checked(world, name):
         return None
-    found = world.bases.get(name)
-    if found is None:
-        run = world.daemon is not None and world.daemon.bases
-        return Hold("base_unchecked", f"the checks of {name} are run on the base first", name) if run else None
-    if not (failing := failing_on_base(world, name)):
-        return None
-    named = "; ".join(f"{result.check_id}: {result.message[:200]}, {result.blame}" for result in failing[:MOST_NAMED])
-    more = f"; and {len(failing) - MOST_NAMED} more" if len(failing) > MOST_NAMED else ""
-    where = f"{found.branch} ({found.commit[:12]})"
-    return Hold("base_fails", f"the checks of {name} fail on {where}, before any work: {named}{more}", name)
+    if is_awaited(world, name):
+        return Hold("base_unchecked", f"the checks of {name} are run on the base first", name)
+    checked, failing = world.bases[name], name_failing(failing_on_base(world, name))
+    where = f"on {checked.branch} ({checked.commit[:12]}), before any work"
+    if checked.error:
+        return Hold("base_fails", f"the checks of {name} cannot be run on {checked.branch}: {checked.error}", name)
+    return Hold("base_fails", f"the checks of {name} fail {where}: {failing}", name) if failing else None
 
 
-def _checked(world: World, fact: BaseChecked) -> World:
-    return replace(world, bases=world.bases.insert(fact.policy, fact))
+def unchecked(world: World) -> World:
+    """Return the World in which no base was looked at; what was found in a tree is still known."""
+    bases = {name: BaseChecked(name, checked.branch, "", checked.found) for name, checked in world.bases.items()}
+    return replace(world, bases=world.bases.update(bases))
 
 
-FOLDS: WorldFolds = {BaseChecked: _checked}
+FOLDS: WorldFolds = {BaseChecked: lambda world, fact: replace(world, bases=world.bases.insert(fact.policy, fact))}

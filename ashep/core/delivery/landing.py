@@ -9,12 +9,13 @@ from ashep.core.delivery import stories
 from ashep.core.delivery.pull_text import title
 from ashep.core.facts import delivery
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
-from ashep.core.facts.issues import CommentWanted, IssueFinished, IssueParked, PersonAsked, RetryScheduled
+from ashep.core.facts.issues import About, CommentWanted, IssueFinished, IssueParked, PersonAsked, RetryScheduled
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues.routing import abort, ask, enter, gone, park, proven, writer_of
 from ashep.core.policy.flags import must_ask
 from ashep.core.policy.policies import Phase, Verify
 from ashep.core.state.delivery import (
+    MOST_NAMED,
     MOST_PROOFS,
     UNCHANGED,
     Criteria,
@@ -23,6 +24,7 @@ from ashep.core.state.delivery import (
     Landing,
     Proof,
     must_change,
+    name_failing,
     proof_of,
 )
 from ashep.core.state.flow import Flow, Folds, with_work
@@ -30,10 +32,6 @@ from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.intents import at_liberty
 from ashep.core.state.world import IssueRules, World
-
-MOST_NAMED = 10
-"""Checks or files that a reason names."""
-
 
 MOST_FAILED = 5
 """How often in a row git may fail to move a base before a person is to see to it."""
@@ -50,7 +48,8 @@ def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerifie
     if landing is None:
         return []
     if lacking and not evidence.blamed(flow.work.waived):
-        return _ask_to_land(world, flow, evidence)
+        why = f"it cannot land, and no work is to blame for that: {name_failing(evidence.results)}"
+        return _ask(world, flow, why, "base")
     if lacking:
         return back(world, flow, f"on {landing.onto or 'its branch'} it did not hold: {_named(lacking)}")
     return _told(flow, landing.commit or fact.commit) if landing.over else []
@@ -72,46 +71,33 @@ def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence:
     said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
     told = f"{phase.name} says {said}, but {_short(lacking, evidence)}"
     if not evidence.blamed(flow.work.waived):
-        why = f"{phase.name} says {said}, and no work is to blame for what does not hold: {_on_base(evidence)}"
-        return _ask(world, flow, phase, why)
+        blameless = name_failing(evidence.results)
+        return _ask(world, flow, f"{phase.name} says {said}, and no work is to blame for what fails: {blameless}")
     same = before is not None and (before.tree, before.lacking(flow.work.waived)) == (evidence.tree, lacking)
     if same and flow.work.unproven > 1:
-        return _ask(world, flow, phase, f"{told}; nothing has changed since the attempt before")
+        return _ask(world, flow, f"{told}; nothing has changed since the attempt before")
     if flow.work.unproven >= most:
-        return _ask(world, flow, phase, f"{told}; attempt {flow.work.unproven} of {most}, the last")
+        return _ask(world, flow, f"{told}; attempt {flow.work.unproven} of {most}, the last")
     again = f"{told}; attempt {flow.work.unproven} of {most}"
     retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.work.verifying)
     return [retry]
 
 
-def _ask(world: World, flow: Flow, phase: Phase, why: str) -> list[Fact]:
-    return ask(world, flow, phase.name, f"{why}. Let it pass?"[:2000], why, human=None, about="proof")
-
-
-def _ask_to_land(world: World, flow: Flow, evidence: Evidence) -> list[Fact]:
-    """Ask a person about work that only what fails on the base keeps from landing: nobody could mend that in it."""
+def _ask(world: World, flow: Flow, why: str, about: About = "proof") -> list[Fact]:
+    """Ask a person whether work passes that falls short, or (`base`) lands although the base fails, too."""
     policy = world.policy(flow)
-    phase = policy.phase(flow.phase) if policy and flow.phase else None
-    if phase is None:
+    if policy is None or flow.phase is None or policy.phase(flow.phase) is None:
         return park(flow, "unknown_phase", gone(world, flow, flow.phase))
-    why = f"it cannot land, and no work is to blame for that: {_on_base(evidence)}"
-    question = f"{why[0].upper()}{why[1:]}. May it land all the same?"
-    return ask(world, flow, phase.name, question[:2000], why, human=None, about="base")
-
-
-def _on_base(evidence: Evidence) -> str:
-    """Name the checks that fail on the base, too, each with the likely cause."""
-    blameless = [f"{result.check_id} {result.blame}" for result in evidence.blameless[:MOST_NAMED]]
-    more = len(evidence.blameless) - len(blameless)
-    return "; ".join(blameless) + (f"; and {more} more" if more else "")
+    wanted = "May it land all the same?" if about == "base" else "Let it pass?"
+    return ask(world, flow, flow.phase, f"{why}. {wanted}"[:2000], why, human=None, about=about)
 
 
 def _short(lacking: tuple[str, ...], evidence: Evidence) -> str:
     failed = tuple(name for name in lacking if name != UNCHANGED)
     parts = ["the work changes nothing"] if UNCHANGED in lacking else []
     parts += [f"these checks do not pass: {_named(failed)}"] if failed else []
-    told = ", and ".join(parts)
-    return f"{told} ({_on_base(evidence)})" if evidence.blameless else told
+    blameless = name_failing(evidence.results)
+    return ", and ".join(parts) + (f" ({blameless})" if blameless else "")
 
 
 def _named(names: tuple[str, ...]) -> str:
@@ -128,7 +114,7 @@ def words(evidence: Evidence) -> str:
     skipped = f", {counted.skipped} for a person" if counted.skipped else ""
     green = delivery.green_before(evidence.results)
     before = f", {green} of them before any work, too" if green else ""
-    before += f"; {_on_base(evidence)}" if evidence.blameless else ""
+    before += f"; {name_failing(evidence.results)}" if evidence.blameless else ""
     return f"{counted.passed} of {counted.total} checks passed{skipped} {where}{before}{nothing}"
 
 
@@ -292,24 +278,13 @@ def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetim
     lacking, blamed = evidence.lacking(flow.work.waived), evidence.blamed(flow.work.waived)
     onto = flow.work.landing.onto if flow.work.landing is not None else ""
     flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
-    note = seq if lacking and evidence.results else 0
-    flow = with_work(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at), note=note)
+    flow = with_work(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
     if fact.run:
         return with_work(flow, unproven=flow.work.unproven + 1) if blamed else flow
     landing = flow.work.landing
     if landing is None or lacking:
         return flow
     return with_work(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
-
-
-def fold_note(flow: Flow, fact: delivery.WorkNoted, seq: int, at: datetime) -> Flow:
-    """Fold that the tracker was told of a verification, unless another one has fallen short meanwhile."""
-    return with_work(flow, note=0) if fact.key == note_key(flow) else flow
-
-
-def note_key(flow: Flow) -> str:
-    """Give the key of the effect that tells the tracker of the last verification."""
-    return f"{flow.issue.id}/note/{flow.work.note}"
 
 
 def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
@@ -399,9 +374,7 @@ def next_of_work(world: World, flow: Flow) -> Command | None:
         policy = world.policy(flow)
         phase = policy.phase(flow.phase) if policy and flow.phase else None
         change = phase is not None and phase.verify is not None
-        return _verify(
-            world, flow, f"{flow.work.verifying}/verify", own.head, own.base, flow.work.verifying, change=change
-        )
+        return _verify(flow, f"{flow.work.verifying}/verify", own.head, own.base, flow.work.verifying, change=change)
     if flow.stage == "finishing" and landing is not None and landing.due is None:
         return _landing_step(world, flow, landing)
     return None
@@ -428,7 +401,7 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
     if landing.into and (landing.verified or not landing.verify):
         return _ask_for_merge(world, flow, landing)
     if not landing.onto:
-        return _verify(world, flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
+        return _verify(flow, f"{issue}/verify/{step}", own.head, own.base, change=change)
     if not landing.landed and turn(world.indexes) != issue:
         return None
     if not landing.commit:
@@ -437,7 +410,7 @@ def _landing_step(world: World, flow: Flow, landing: Landing) -> Command | None:
         key = f"{issue}/integrate/{step}"
         return IntegrateWork(key, issue, own.branch, own.head, landing.onto, method, message)
     if landing.verify and not landing.verified:
-        return _verify(world, flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base, change=change)
+        return _verify(flow, f"{issue}/verify/{step}", landing.commit, landing.base or own.base, change=change)
     key = f"{issue}/land/{step}.{landing.refused}"
     return MoveBase(key, issue, own.branch, own.head, landing.onto, landing.base, landing.commit)
 
@@ -453,15 +426,13 @@ def _ask_for_merge(world: World, flow: Flow, landing: Landing) -> Command | None
     return OpenPullRequest(key, issue, own.branch, own.head, own.base, landing.into, name, head)
 
 
-def _verify(world: World, flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
+def _verify(flow: Flow, key: str, commit: str, base: str, run: str = "", *, change: bool) -> VerifyWork:
     criteria = flow.work.criteria
-    phase, policy = flow.phase if run else None, world.policy(flow)
+    phase = flow.phase if run else None
     blob = criteria.blob if criteria is not None else ""
-    ignore = policy is not None and policy.on_base_failure == "ignore"
     return VerifyWork(
-        key, flow.issue.id, commit, base, run, flow.policy or "", phase or "", blob, criteria is None, change,
-        ignore=ignore,
-    )  # fmt: skip
+        key, flow.issue.id, commit, base, run, flow.policy or "", phase or "", blob, criteria is None, change
+    )
 
 
 def about_to_land(flow: Flow) -> str:
@@ -501,5 +472,4 @@ FOLDS: Folds = {
     delivery.WorkConflicted: fold_landing,
     delivery.WorkLanded: fold_landing,
     delivery.LandingRefused: fold_landing,
-    delivery.WorkNoted: fold_note,
 }

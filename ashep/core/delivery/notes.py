@@ -99,7 +99,7 @@ def escalation_of(flow: Flow, most: int) -> Notes | None:
     if question is None or question.about not in ("proof", "base") or not flow.work.proofs:
         return None
     reason = "max_verification_attempts" if flow.work.unproven >= most else "nothing_changed"
-    if evidence is not None and evidence.blameless and not evidence.blamed(flow.work.waived):
+    if evidence is not None and not evidence.blamed(flow.work.waived):
         reason = "base_failure"
     last = replace(flow.work.proofs[-1], at=question.asked)
     return {**entry_of(last), "action": "escalated", "reason": reason, "attempts": flow.work.unproven}

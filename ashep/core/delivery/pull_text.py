@@ -71,7 +71,7 @@ def _evidence(found: Verification | None) -> str:
 def _line(result: CheckResult) -> str:
     message = " ".join(clean(result.message).split())
     note = " (it passed before any work, and so proves nothing)" if result.proves_nothing else ""
-    note = f" ({result.blame})" if result.on_base else note
+    note = f" (it {result.blame})" if result.on_base else note
     name = " ".join(clean(result.check_id).split())
     return f"{_MARKS[result.status]} {name}: {_capped(message, MOST_MESSAGE)}{note} [{result.duration_ms} ms]"
 

@@ -246,15 +246,6 @@ class VerifyWork(OfIssue):
     change: bool = False
     """Whether work that changes nothing falls short."""
     tries: int = 0
-    ignore: bool = False
-    """Whether a check counts for nothing that fails on the base, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoteWork(OfIssue):
-    """Write into the tracker's metadata what verifications found of work that goes on."""
-
-    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,12 +319,12 @@ class SendNotice:
 IssueCommand = (
     ClaimIssue | WriteIssue | TakeOffLabels | PostComment | CreateIssue | ReadIssue | ReadAnswer | OpenSession
     | PreparePrompt | SendPrompt | StopTurn | ReadTree | PrepareTree | SealTree | StopOrphan | ReclaimIssue
-    | AnswerRequest | VerifyWork | IntegrateWork | MoveBase | OpenPullRequest | ReadAuthors | RemoveTree | NoteWork
+    | AnswerRequest | VerifyWork | IntegrateWork | MoveBase | OpenPullRequest | ReadAuthors | RemoveTree
 )  # fmt: skip
 """What can be asked for about an issue."""
 
 Command = IssueCommand | SendNotice
 """Everything that can be asked for."""
 
-WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue, ReclaimIssue, NoteWork)
+WRITES = (ClaimIssue, WriteIssue, TakeOffLabels, PostComment, CreateIssue, ReclaimIssue)
 """The commands that write to the issue in the tracker: at most one of them is open for an issue at any time."""

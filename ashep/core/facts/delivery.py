@@ -140,24 +140,16 @@ or nothing was checked at all."""
 Cause = Literal["", "network", "program", "submodule", "memory", "time", "setup"]
 """Why a check likely failed where the machine is to blame, and not the files."""
 
-CAUSES: dict[Cause, str] = {
-    "network": "no network in checks",
-    "program": "a program is not found",
-    "submodule": "a submodule is an empty folder",
-    "memory": "out of memory",
-    "time": "out of time",
-    "setup": "it cannot be carried out here",
+CAUSES: dict[Cause, tuple[str, str]] = {
+    "": ("", ""),
+    "network": ("no network in checks", "Fill your home's caches of dependencies, or set `verification.network: true`"),
+    "program": ("a program is not found", "Install it, or name its folder in `verification.paths` and on PATH"),
+    "submodule": ("a submodule is an empty folder", "Run `git submodule update --init --recursive` in your checkout"),
+    "memory": ("out of memory", "Raise `verification.memory_limit` in config.yaml"),
+    "time": ("out of time", "Raise the check's `timeout`"),
+    "setup": ("it cannot be carried out here", ""),
 }
-"""The same in words."""
-
-REMEDIES: dict[Cause, str] = {
-    "network": "Fill the caches of dependencies in your home, or set `verification.network: true` in config.yaml",
-    "program": "Install it, or name its folder in `verification.paths` and on PATH",
-    "submodule": "Nothing is fetched for checks: have them do without it",
-    "memory": "Raise `verification.memory_limit` in config.yaml",
-    "time": "Raise the check's `timeout`",
-}
-"""What a person can do about it."""
+"""The same in words, and what a person can do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +176,10 @@ class CheckResult:
         return self.status in ("failed", "error")
 
     @property
-    def likely(self) -> str:
-        """Say why it likely failed; empty: the files are to blame."""
-        return CAUSES[self.cause] if self.cause else ""
-
-    @property
     def blame(self) -> str:
-        """Say in a few words why no work is to blame; empty: that is not known."""
-        likely = f" (likely cause: {self.likely})" if self.cause else ""
-        return f"it fails on the base, too{likely}" if self.on_base else ""
+        """Say what it does on the base where no work is to blame; empty: that is not known."""
+        likely = f" (likely cause: {CAUSES[self.cause][0]})" if self.cause else ""
+        return f"fails on the base, too{likely}" if self.on_base else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +211,19 @@ class Verification:
 def passed_before(found: Verification, base: Verification) -> Verification:
     """Flag the checks that passed on the base already: they say nothing about the work."""
     green = {result.check_id for result in base.results if result.status == "passed"}
-    results = (
-        replace(result, proves_nothing=result.status == "passed") if result.check_id in green else result
-        for result in found.results
-    )
-    return replace(found, results=tuple(results))
+    same = {result.check_id for result in found.results if result.status == "passed"} & green
+    return _flagged(found, same, proves_nothing=True)
 
 
 def failed_before(found: Verification, base: Verification, excusable: Container[str]) -> Verification:
     """Flag the excusable failures that the base has, too, for the same likely cause."""
-    causes = {result.check_id: result.cause for result in base.results if result.fails and result.check_id in excusable}
-    results = (
-        replace(result, on_base=True) if result.fails and causes.get(result.check_id) == result.cause else result
-        for result in found.results
-    )
+    there = {(result.check_id, result.cause) for result in base.results if result.fails}
+    same = (result for result in found.results if result.fails and (result.check_id, result.cause) in there)
+    return _flagged(found, {result.check_id for result in same if result.check_id in excusable}, on_base=True)
+
+
+def _flagged(found: Verification, ids: Container[str], **flag: bool) -> Verification:
+    results = (replace(result, **flag) if result.check_id in ids else result for result in found.results)
     return replace(found, results=tuple(results))
 
 
@@ -346,30 +332,17 @@ class WorkVerified(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkNoted(Answer):
-    """The tracker's metadata say what the issue's last verifications found."""
-
-
-@dataclass(frozen=True, slots=True)
 class BaseChecked:
-    """What the checks of a policy found on the branch where its work lands, before any work.
-
-    Told when it is found, and again where it differs.
-    """
+    """What the checks of a policy found on the branch where its work lands, before any work."""
 
     policy: str
     branch: str
     commit: str
-    """Empty: it could not be found out."""
-    tree: str = ""
-    checks: str = ""
-    """As `Verification.checks`."""
-    results: tuple[CheckResult, ...] = ()
-    """Those with `on_base` cannot pass here, whatever an agent does."""
+    """Empty, without an error: nobody has looked since the daemon began, or the policy was another."""
+    found: Verification | None = None
+    """Results with `on_base` cannot pass here, whatever an agent does."""
     error: str = ""
     """Why nothing was checked."""
-    isolated: bool | None = None
-    """Whether the programs of checks ran in a sandbox; None: no program ran."""
 
 
 @dataclass(frozen=True, slots=True)

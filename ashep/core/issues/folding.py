@@ -62,6 +62,8 @@ def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -
 
 def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
     flow = replace(flow, wanted=True, not_before=fact.due, failures=fact.failures)
+    if fact.disbelieved:  # the tracker is told what its checks found
+        flow = replace(flow, target=Posture(seq, "work", fact.phase))
     return replace(flow, work=replace(flow.work, verifying=""), code=fact.code, why=fact.why, held_by="", since=at)
 
 
@@ -137,8 +139,6 @@ def _stage(flow: Flow, stage: Stage, at: datetime, code: str, why: str) -> Flow:
     work = flow.work
     if work.verifying or work.landing is not None:
         work = replace(work, verifying="", landing=None)
-    if work.note and stage not in ("work", "finishing"):
-        work = replace(work, note=0)  # the write that is due says it
     return replace(flow, stage=stage, since=at, code=code, why=why, takeover=None, resume=None, work=work)
 
 
@@ -311,8 +311,6 @@ def _given_up(flow: Flow, command: commands.Command) -> Flow:
             return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
         case commands.TakeOffLabels():
             return replace(flow, take_off=())
-        case commands.NoteWork():
-            return with_work(flow, note=0)
         case commands.ReclaimIssue():
             return replace(flow, reclaim=None)
         case commands.StopOrphan():

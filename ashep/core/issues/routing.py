@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ashep.core.facts import issues
-from ashep.core.facts.delivery import REMEDIES, CheckResult, VerificationWanted
+from ashep.core.facts.delivery import CAUSES, CheckResult, VerificationWanted
 from ashep.core.facts.outcome import Outcome
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.vocabulary import Fact
@@ -91,9 +91,8 @@ _UNCHANGED = (
 )
 
 
-_APPROVED: dict[issues.About, str] = {
-    "proof": "it goes on as it is", "change": "it lands as it is", "base": "it lands as it is",
-}  # fmt: skip
+_LANDS = "it lands as it is"
+_APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": _LANDS, "base": _LANDS}
 
 
 def _last_words(flow: Flow) -> str:
@@ -114,18 +113,15 @@ def _failed(flow: Flow) -> str:
     evidence = flow.work.evidence
     results = evidence.results if evidence is not None else ()
     failed = [_UNCHANGED] if evidence is not None and UNCHANGED in evidence.lacking(flow.work.waived) else []
-    failed += [f"- {_said(result)}" for result in results if result.fails]
+    failed += [f"- {result.check_id}: {result.message[:300]}{_blame(result)}" for result in results if result.fails]
     more = [f"- and {len(failed) - 20} more"] if len(failed) > 20 else []
     shown = f"`ashep why {flow.issue.id}` shows what they printed."
     return "\n".join([*failed[:20], *more, "", shown, "", ""]) if failed else ""
 
 
-def _said(result: CheckResult) -> str:
-    said = f"{result.check_id}: {result.message[:300]}"
-    if not result.on_base:
-        return said
-    remedy = f" {REMEDIES[result.cause]}." if result.cause in REMEDIES else ""
-    return f"{said}. No work is to blame: {result.blame}.{remedy}"
+def _blame(result: CheckResult) -> str:
+    remedy = f" {CAUSES[result.cause][1]}." if CAUSES[result.cause][1] else ""
+    return f". No work is to blame: it {result.blame}.{remedy}" if result.on_base else ""
 
 
 def _result(outcome: Outcome | None) -> str:

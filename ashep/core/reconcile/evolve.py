@@ -159,7 +159,7 @@ def _begun(world: World, fact: resources.JournalBegun) -> World:
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
     world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, tree=None)
-    world = replace(world, machine_busy="")
+    world = bases.unchecked(replace(world, machine_busy=""))
     files = edits.happened(world.files, fact, world.now)
     return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 
@@ -172,6 +172,7 @@ def _adopt(world: World, fact: resources.Adopted) -> World:
     if isinstance(adopted, Policies) and before is not None:
         for issue in world.indexes.live:
             world = put(world, issue, edits.kept(world.flows[issue], before, adopted))
+        world = bases.unchecked(world) if adopted != before else world
     return replace(world, rules=fact.rules, outages=outages, **{fact.kind: adopted})  # fields of these names
 
 

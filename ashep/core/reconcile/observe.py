@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from ashep.core.delivery.bases import checks_of
-from ashep.core.delivery.trees import mode
+from ashep.core.delivery.bases import is_checked
 from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import BaseChecked, CriteriaChanged, Tree, TreeSeen
@@ -56,29 +55,20 @@ def looked(
 
 
 def checked_policies(world: World) -> list[str]:
-    """Name the policies whose checks are run on the base: those of issues that are ready, or worked on in own trees."""
-    if world.policies is None or world.daemon is None or not world.daemon.bases or mode(world) != "worktree":
-        return []
-    names = [name for name, policy in world.policies.policies.items() if checks_of(policy)]
-    used, prefix = set[str | None](), world.settings.labels.policy_prefix
-    for issue in (*world.indexes.live, *world.ready) if names else ():
-        if (flow := world.flows.get(issue)) is not None and not used.issuperset(names):
-            used.add(flow.policy if flow.active else policy_for(world.policies, flow.issue, prefix)[1])
+    """Name the policies whose checks are run on the base: those of issues that are ready, or worked on."""
+    policies, prefix, used = world.policies, world.settings.labels.policy_prefix, set[str | None]()
+    names = [name for name in policies.policies if is_checked(world, name)] if policies is not None else []
+    for issue in (*world.indexes.live, *world.ready):
+        flow = world.flows.get(issue)
+        if policies is not None and flow is not None and not used.issuperset(names):
+            used.add(flow.policy if flow.active else policy_for(policies, flow.issue, prefix)[1])
     return [name for name in names if name in used]
 
 
-def base_read(world: World, found: BaseChecked) -> list[Fact]:
-    """Compare what checks found on the base with what is known; how long they took makes no difference.
-
-    What keeps them from being run takes nothing back.
-    """
-    known = world.bases.get(found.policy)
-    return [] if known is not None and (found.error or _in_short(known) == _in_short(found)) else [found]
-
-
-def _in_short(found: BaseChecked) -> tuple[object, ...]:
-    results = [(result.check_id, result.status, result.cause, result.on_base) for result in found.results]
-    return found.branch, found.commit, found.checks, results
+def base_read(world: World, checked: BaseChecked) -> list[Fact]:
+    """Report what checks found on the base; what keeps them from being run takes nothing back."""
+    known = world.bases.get(checked.policy)
+    return [] if checked.error and known is not None and (known.commit or known.error) else [checked]
 
 
 def ready_read(world: World, ready: tuple[str, ...], as_of: int) -> list[Fact]:

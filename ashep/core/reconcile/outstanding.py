@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ashep.core.delivery.landing import may_close, next_of_work, note_key
+from ashep.core.delivery.landing import may_close, next_of_work
 from ashep.core.delivery.trees import is_held
 from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
@@ -100,7 +100,7 @@ def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
         return commands.ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue)
     if (name := listens(flow)) is not None:
         return commands.ReadAnswer(f"{issue}/answer/{flow.view_seq}", issue, f"{issue}/comment/{name}")
-    return commands.NoteWork(note_key(flow), issue) if flow.work.note else None
+    return None
 
 
 def _creation(world: World, flow: Flow) -> commands.Command:

@@ -80,6 +80,10 @@ def is_shared(branch: str) -> bool:
     return branch.startswith(SHARED)
 
 
+MOST_NAMED = 10
+"""Checks or files that a reason names."""
+
+
 MOST_PROOFS = 10
 """Verifications that are remembered of an issue, here and in its log; the oldest ones are dropped."""
 
@@ -90,7 +94,14 @@ UNCHANGED = "unchanged"
 
 def failing(results: Iterable[CheckResult]) -> tuple[str, ...]:
     """Name the checks that did not pass; one that could not be carried out proves nothing."""
-    return tuple(result.check_id for result in results if result.status in ("failed", "error"))
+    return tuple(result.check_id for result in results if result.fails)
+
+
+def name_failing(results: Iterable[CheckResult]) -> str:
+    """Name the checks that fail on the base, too, each with the likely cause."""
+    named = [f"{result.check_id} {result.blame}" for result in results if result.on_base]
+    more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
+    return "; ".join([*named[:MOST_NAMED], *more])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +147,17 @@ class Evidence:
     def lacking(self, waived: tuple[str, ...]) -> tuple[str, ...]:
         """What does not hold, and no person let pass."""
         unchanged = () if self.changed or not self.must_change else (UNCHANGED,)
-        ignored = {result.check_id for result in self.blameless} if self.ignore else set[str]()
-        return tuple(name for name in (*unchanged, *self.failed) if name not in waived and name not in ignored)
+        excused = (*waived, *(self.blameless if self.ignore else ()))
+        return tuple(name for name in (*unchanged, *self.failed) if name not in excused)
 
     @property
-    def blameless(self) -> tuple[CheckResult, ...]:
-        """Select the checks that fail on the base, too, so that no work is to blame."""
-        return tuple(result for result in self.results if result.on_base)
+    def blameless(self) -> tuple[str, ...]:
+        """Name the checks that fail on the base, too, so that no work is to blame."""
+        return tuple(result.check_id for result in self.results if result.on_base)
 
     def blamed(self, waived: tuple[str, ...]) -> tuple[str, ...]:
         """Name what does not hold, no person let pass, and the work is to blame for."""
-        blameless = {result.check_id for result in self.blameless}
-        return tuple(name for name in self.lacking(waived) if name not in blameless)
+        return tuple(name for name in self.lacking(waived) if name not in self.blameless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +279,6 @@ class Work:
     """The issue's own checks; None: they were not read yet."""
     verifying: str = ""
     """The run whose success is to be verified before anything follows from it."""
-    note: int = 0
-    """The number of a verification that fell short and is to be noted in the tracker; 0: none is."""
     unproven: int = 0
     """How often work fell short in this visit."""
     waived: tuple[str, ...] = ()

@@ -110,7 +110,11 @@ class World:
 
     def policy(self, flow: Flow) -> Policy | None:
         """The policy of a flow, as it is in force now."""
-        return self.policies.policies.get(flow.policy) if self.policies and flow.policy else None
+        return self.policy_of(flow.policy) if flow.policy else None
+
+    def policy_of(self, name: str) -> Policy | None:
+        """The policy of this name, as it is in force now."""
+        return self.policies.policies.get(name) if self.policies else None
 
     @property
     def runners(self) -> tuple[str, ...]:

@@ -117,8 +117,6 @@ class Effects:
                 return self._write(command, world(), probe)
             case commands.PostComment():
                 return self._comment(command, world(), probe)
-            case commands.NoteWork():
-                return self.work.note_work(command, world())
             case commands.CreateIssue():
                 return self._create(command)
             case commands.TakeOffLabels():
@@ -140,7 +138,7 @@ class Effects:
             case commands.OpenSession():
                 return self._open_session(command, world(), probe)
             case commands.PreparePrompt():
-                return self.prompts.prepare(command, world())
+                return self.prompts.prepare(command, world)
             case commands.SendPrompt():
                 return self._send(command, world(), probe)
             case commands.AnswerRequest():
@@ -205,9 +203,12 @@ class Effects:
         return [written, *await self.work.changed(seen, world.flows.get(command.issue), world.settings)]
 
     async def _notes(self, command: commands.WriteIssue, world: World) -> Notes:
-        """With the write that closes an issue, or has it wait, the tracker learns what was found of the work."""
-        flow = world.flows.get(command.issue) if command.kind in ("close", "ask", "park") else None
-        return await self.work.notes(flow, world, closed=command.kind == "close") if flow is not None else {}
+        """Say what was found, with the write that closes an issue, has it wait, or goes on with what fell short."""
+        flow = world.flows.get(command.issue)
+        short = command.kind == "work" and flow is not None and flow.work.flaw is not None
+        if flow is None or not (short or command.kind in ("close", "ask", "park")):
+            return {}
+        return await self.work.notes(flow, world, closed=command.kind == "close")
 
     async def _landed(self, issue: str, stamp: tracker_facts.Stamp) -> Seen | None:
         """The probe of a write: our metadata with this or a later number means that it was done."""

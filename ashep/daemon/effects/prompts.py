@@ -1,11 +1,13 @@
 """Effects that write prompts. For `ashep.daemon.effects.execute`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import anyio
 from pydantic import TypeAdapter
 
-from ashep.core.delivery.bases import failing_on_base
+from ashep.core.delivery.bases import failing_on_base, is_awaited
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
@@ -23,6 +25,9 @@ from ashep.ports.runners import Runners
 from ashep.ports.tracker import IssueText, Tracker
 from ashep.prompt.brief import Brief, Found, evidence_of, story_brief
 from ashep.prompt.templates import Templates, render
+
+PATIENCE = 30.0
+"""Seconds for which a task waits for the first look at the base."""
 
 TRANSCRIPT = 20_000
 """Characters of a transcript that an extraction is shown."""
@@ -55,9 +60,14 @@ class PromptEffects:
         self._folder, self._render, self._work, self._asks = folder, render, work, asks
         self._templates = Made(self._read)
 
-    async def prepare(self, command: commands.PreparePrompt, world: World) -> list[Fact]:
-        """Write a prompt's text, and keep it."""
+    async def prepare(self, command: commands.PreparePrompt, now: Callable[[], World]) -> list[Fact]:
+        """Write a prompt's text, and keep it. A task waits a while for what the checks find on the base."""
+        world = now()
         flow = world.flows[command.issue]
+        with anyio.move_on_after(PATIENCE if command.kind == "task" else 0):
+            while is_awaited(now(), flow.policy or ""):
+                await anyio.sleep(0.2)
+        world = replace(world, bases=now().bases)
         try:
             brief = await self._brief(command, world, flow)
             text = self._render(brief, self._templates.of(world.files.prompts))
@@ -118,9 +128,10 @@ class PromptEffects:
         if not makes:
             return Found(evidence=evidence_of(flow))
         flaw, evidence = flow.work.flaw, flow.work.evidence
-        known = [*failing_on_base(world, flow.policy), *(evidence.blameless if evidence is not None else ())]
-        on_base = tuple({result.check_id: result for result in known}.values()) if flow.work.own is not None else ()
-        return Found(flaw, self._blobs.text(flaw.log) if flaw is not None and flaw.log else "", on_base=on_base)
+        results = (*failing_on_base(world, flow.policy), *(evidence.results if evidence is not None else ()))
+        on_base = {result.check_id: result for result in results if result.on_base and flow.work.own is not None}
+        log = self._blobs.text(flaw.log) if flaw is not None and flaw.log else ""
+        return Found(flaw, log, on_base=tuple(on_base.values()))
 
     async def _text(self, flow: Flow) -> IssueText:
         """The issue's words: those of our last write's answer, or a read where there are comments to be shown.

@@ -15,12 +15,12 @@ from ashep.config.findings import ConfigErrors
 from ashep.core.delivery.landing import found_before, is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.facts import delivery
-from ashep.core.facts.commands import IntegrateWork, MoveBase, NoteWork, PostComment, VerifyWork
+from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
 from ashep.core.impact.named import NOTHING, Named, named_by
-from ashep.core.policy.checks import Check, Criteria, ManualCheck, asks_elsewhere, canonical, hash_of
+from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.policy.policies import Policy, Verify
 from ashep.core.policy.settings import ImpactSettings, Settings
 from ashep.core.reconcile.observe import criteria_read
@@ -28,12 +28,12 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects.made import Made
-from ashep.errors import AshepError, DiskFailed, JournalDamaged, TrackerRefused, TrackerUnavailable
+from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
 from ashep.ports.trees import Diffs
-from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 from ashep.redaction import MARK
 
 AT_ONCE = 2
@@ -146,16 +146,9 @@ class WorkEffects:
         comment is posted again. A tracker that does not answer is an error of both; all else keeps no comment back.
         """
         flow = world.flows.get(comment.issue)
-        if flow is not None and comment.name.startswith(WITH_COMMENT):
-            await self._annotate(flow, world)
-
-    async def note_work(self, command: NoteWork, world: World) -> list[Fact]:
-        """Put what verifications found on an issue that goes on; done again, it changes nothing."""
-        await self._annotate(world.flows[command.issue], world)
-        return [delivery.WorkNoted(command.issue, command.key)]
-
-    async def _annotate(self, flow: Flow, world: World) -> None:
-        annotations = self._means.of(world.settings).annotations if self._means.possible else None
+        if flow is None or not self._means.possible or not comment.name.startswith(WITH_COMMENT):
+            return
+        annotations = self._means.of(world.settings).annotations
         if annotations is None or not (notes := await self.notes(flow, world, closed=False)):
             return
         try:
@@ -166,30 +159,29 @@ class WorkEffects:
             return
 
     async def base_tip(self, world: World) -> str | None:
-        """Give the commit of the branch where work lands; None: there is no such branch."""
+        """Return the commit of the branch where work lands; None: there is none that git can read."""
         branch = _base_of(world)
         try:
             return await self._means.of(world.settings).diffs.find(f"refs/heads/{branch}" if branch else "HEAD")
         except AshepError:
-            return None  # whatever git says, there is nothing to look at
+            return None
 
-    async def check_base(self, name: str, world: World, commit: str, *, again: bool) -> delivery.BaseChecked:
-        """Run the checks of a policy on the base; `again`: whatever is known of it. Unable to, it says why."""
-        branch, found = _base_of(world) or "HEAD", world.bases.get(name)
+    async def check_base(self, name: str, world: World, tip: str | None, *, again: bool) -> delivery.BaseChecked:
+        """Run the checks of a policy on the base; `again`: whatever is known of it."""
+        branch, known = _base_of(world) or "HEAD", world.bases.get(name)
+        before = known.found if known is not None else None
         try:
-            means = self._means.of(world.settings)
-            request = request_of_base(means.repository, commit, world.policies and world.policies.policies.get(name))
-            if found is not None and not any(result.fails for result in found.results):  # what failed may pass by now
-                known = delivery.Verification(commit, found.tree, found.checks, found.results, found.isolated)
-                request = replace(request, known=known)
+            if tip is None:
+                raise AshepError("there is no base: the checkout is on no branch with a commit")
+            if before is not None and any(result.fails for result in before.results):
+                before = None  # what failed may pass by now
+            means, (criteria, _) = self._means.of(world.settings), to_check(world.policy_of(name), "", "")
             async with self._verifying:
-                made = await means.verifier.verify(replace(request, afresh=again))
-        except (DiskFailed, JournalDamaged):
-            raise
+                request = VerifyRequest(means.repository, tip, tip, criteria, before, afresh=again)
+                found = await verify_before_work(means.verifier, request)
         except AshepError as error:
             return delivery.BaseChecked(name, branch, "", error=clean(str(error))[:500])
-        results = tuple(replace(result, on_base=request.is_excusable(result)) for result in made.results)
-        return delivery.BaseChecked(name, branch, commit, made.tree, made.checks, results, isolated=made.isolated)
+        return delivery.BaseChecked(name, branch, tip, found)
 
     # --- what is checked --------------------------------------------------------------------------------------------
 
@@ -259,7 +251,7 @@ class WorkEffects:
             blob = adopted.blob
         own = await self._text(blob)
         criteria, strangers = self._to_check(command, world, flow, own)
-        known, afresh = found_before(flow)
+        (known, afresh), policy = found_before(flow), world.policy(flow)
         request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, strangers, afresh)
         before = flow.work.own.base if flow.work.own is not None else ""
         found = await verify_against_base(means.verifier, request, before or command.base)
@@ -268,7 +260,7 @@ class WorkEffects:
         checks = found.checks if criteria.checks else ""
         verified = delivery.WorkVerified(
             command.issue, command.key, found.commit, found.tree, changes, command.run, checks, found.results,
-            found.isolated, log, command.change, command.ignore,
+            found.isolated, log, command.change, policy is not None and policy.on_base_failure == "ignore",
         )  # fmt: skip
         return [*facts, verified]
 
@@ -289,8 +281,9 @@ class WorkEffects:
             if one.status in ("failed", "error"):
                 about = f" ({descriptions[one.check_id]})" if descriptions.get(one.check_id) else ""
                 output = (await self._text(one.output)).strip()
-                said = f"{one.message}; {one.blame}" if one.on_base else one.message
-                parts.append(f"{one.check_id}{about}: {one.status}: {said}" + (f"\n{output}" if output else ""))
+                blame = f"; it {one.blame}" if one.on_base else ""
+                words = f"{one.check_id}{about}: {one.status}: {one.message}{blame}"
+                parts.append(words + (f"\n{output}" if output else ""))
         return await self._blobs.keep("\n\n".join(_capped(parts))) if parts else ""
 
     # --- landing ----------------------------------------------------------------------------------------------------
@@ -326,13 +319,6 @@ def to_check(policy: Policy | None, phase: str, own: str) -> tuple[Criteria, fro
     own_checks = [check for phase in phases for check in phase.checks]
     checks = tuple(_apart([*own_checks, *issues]))
     return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
-
-
-def request_of_base(repository: Path, commit: str, policy: Policy | None) -> VerifyRequest:
-    """Make the request that runs a policy's own checks on a commit from before any work."""
-    criteria, _ = to_check(policy, "", "")
-    checks = [check for check in criteria.checks if not asks_elsewhere(check)]
-    return VerifyRequest(repository, commit, commit, criteria).before_work(commit, checks)
 
 
 def _base_of(world: World) -> str:

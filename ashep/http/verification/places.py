@@ -39,16 +39,11 @@ class Places:
         self._allowed = tuple(allowed) or (str(project),)
         self._fetching = {one: anyio.Lock() for one in self._allowed}
 
-    def known(self) -> str:
-        """Give the repository of a request that names none. Raises `Unclear`. Blocks."""
-        project = self._plain(str(self._project))
-        own = [one for one in self._allowed if self._plain(one) == project] or [*self._allowed]
-        if len(own) > 1:
-            raise Unclear(f"repo_url: `verification.repositories` names {len(own)} repositories; name one of them")
-        return own[0]
+    async def candidate(self, repository: str | None, branch: str) -> Candidate:
+        """Find the tip of a branch, and where it began. None: in the project, or the only repository that is allowed.
 
-    async def candidate(self, repository: str, branch: str) -> Candidate:
-        """Find the tip of a branch, and where it began. Raises `NotAllowed`, `NoBranch`, and `AshepError`."""
+        Raises `NotAllowed`, `Unclear`, `NoBranch`, and `AshepError`.
+        """
         place = await to_thread.run_sync(self._named, repository)
         if _NO_BRANCH.search(branch):
             raise NoBranch(f"{branch} is no name of a branch")
@@ -57,7 +52,7 @@ class Places:
         try:
             commit = await resolve(place, f"refs/heads/{branch}")
         except AshepError as error:
-            raise NoBranch(f"{repository} has no branch {branch}") from error
+            raise NoBranch(f"{repository or place} has no branch {branch}") from error
         return Candidate(place, commit, await left(place, commit, branch), branch)
 
     async def _fetched(self, address: str, branch: str) -> Path:
@@ -69,12 +64,17 @@ class Places:
                     raise NoBranch(f"{address} has no branch {branch}") from error
                 raise
 
-    def _named(self, repository: str) -> Path | str:
+    def _named(self, repository: str | None) -> Path | str:
         """Give the folder, or the address as the settings have it."""
-        wanted = self._plain(repository)
-        for one in self._allowed:
-            if self._plain(one) == wanted:
-                return wanted if isinstance(wanted, Path) else one
+        places = {name: self._plain(name) for name in self._allowed}
+        wanted = self._plain(repository or str(self._project))
+        if repository is None and wanted not in places.values():
+            if len(places) > 1:
+                raise Unclear(f"repo_url: name one of the {len(places)} repositories of `verification.repositories`")
+            (wanted,) = places.values()
+        for name, place in places.items():
+            if place == wanted:
+                return place if isinstance(place, Path) else name
         raise NotAllowed(
             f"{repository} is not among the repositories that may be verified (`verification.repositories`)"
         )

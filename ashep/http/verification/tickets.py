@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
 from pydantic import JsonValue
 
 from ashep.actions.verify import NoSuchIssue, Outputs, Verified, of, seen, verify, where
@@ -98,9 +97,7 @@ class Tickets:
         for scope in self._scopes:
             scope.cancel()
 
-    async def verify(
-        self, issue: str, branch: str | None = None, repository: str | None = None
-    ) -> models.VerificationAnswer:
+    async def verify(self, issue: str, branch: str | None, repository: str | None) -> models.VerificationAnswer:
         """Run the checks of an issue on the tip of a branch, by default of its own, and write down what came of it.
 
         Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places` and the tracker do.
@@ -108,9 +105,7 @@ class Tickets:
         with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
             found = await seen(self.tracker, issue)
             criteria = await apart(partial(of, found, self.types), self.compiled, found.text.acceptance)
-            branch = branch or branch_for(found.issue, self.labels)
-            repository = repository or await to_thread.run_sync(self.places.known)
-            candidate = await self.places.candidate(repository, branch)
+            candidate = await self.places.candidate(repository, branch or branch_for(found.issue, self.labels))
             self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)
             with self._until_the_end():
                 async with self._turns:
@@ -148,10 +143,8 @@ class Tickets:
     async def status(self, issue: str) -> models.StatusAnswer:
         """Say how an issue stands; raises `NoSuchIssue`."""
         found = await self._annotated(issue)
-        failed = tuple(
-            entry for entry in history.read(found.metadata) if entry.status != "passing" and entry.action is None
-        )
-        checks = history.last_checks(found.metadata)
+        checks, log = history.last_checks(found.metadata), history.read(found.metadata)
+        failed = tuple(entry for entry in log if entry.status != "passing" and entry.action is None)
         return models.StatusAnswer(**await self._standing(issue, found), checks=checks, failed_attempts=failed)
 
     async def history(self, issue: str) -> models.HistoryAnswer:
