@@ -167,11 +167,11 @@ def test_a_check_that_cannot_pass_here_costs_one_attempt_and_a_question(site: Si
     issue = site.add("say four", "policy:proven", acceptance=OFFLINE, behaves=words)
     with site.working(issue) as working:
         asked = until(lambda: comments(site, issue), 180, lambda: working.text)
-        assert "builds it fails on the base, too (likely cause: " in asked[-1]
+        assert "builds fails on the base, too (likely cause: " in asked[-1]
         assert site.issue(issue)["metadata"]["verification_log"][-1]["reason"] == "base_failure"
         (known,) = [one for one in site.journal_all() if one["type"] == "BaseChecked"]
         assert (known["policy"], known["branch"], known.get("error", "")) == ("proven", base, "")
-        assert not any(result.get("on_base") for result in known["results"])
+        assert not any(result.get("on_base") for result in known["found"]["results"])
         site.label(issue, "human:approved")
         working.says(f"{issue} closed by shepherd", 180)
     assert [run["run"] for run in site.runs(issue)] == [f"{issue}/implement.1.1"]
