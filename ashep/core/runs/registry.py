@@ -99,7 +99,6 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
 
 
 def _unlisted(agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    """An agent that fits whatever it is asked for, but whose agent or model the server did not list."""
     for agent in agents.agents:
         against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), seen)
         if against is not None:
@@ -136,7 +135,6 @@ def _provider(agent: Agent, seen: Seen) -> str:
 
 
 def _phases(policies: Policies) -> Iterator[tuple[Phase, str]]:
-    """Every phase in which an agent works, with its full name."""
     for name, policy in policies.policies.items():
         for phase in policy.phases:
             if phase.human is None:
