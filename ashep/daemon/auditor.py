@@ -14,7 +14,6 @@ import anyio.lowlevel
 
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts import commands, records, resources, tracker
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
@@ -104,8 +103,4 @@ class Auditor:
 
     def _tell(self, found: Sequence[resources.Finding]) -> None:
         fact = resources.AccountAudited(tuple(found[:LISTED]), len(found[LISTED:]))
-        self._shepherd.tell(lambda world: _news(world, fact))
-
-
-def _news(world: World, fact: resources.AccountAudited) -> list[Fact]:
-    return [] if world.findings == fact.findings else [fact]
+        self._shepherd.tell(lambda world: [] if world.findings == fact.findings else [fact])
