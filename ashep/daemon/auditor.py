@@ -78,9 +78,14 @@ class Auditor:
 
     async def check(self, look: Looked) -> tuple[resources.Finding, ...]:
         """Give all that one look shows; some of it may only be under way."""
-        found = await self._alone()
-        of_tracker = of_look(self._shepherd.world, look.issues, look.as_of, taken_in=True)
-        return (*found, *of_tracker, *await self._of_sessions())
+        found = [*await self._alone()]
+        world, gone = self._shepherd.world, set[str]()
+        found += of_look(world, look.issues, look.as_of, taken_in=True)
+        for _, _, session in in_sessions(world):
+            with suppress(RunnerError):  # its runner is away, which the monitor tells: nobody can say what that holds
+                if not await self._runners.has_session(session):
+                    gone.add(session)
+        return (*found, *of_sessions(world, gone))
 
     async def _alone(self) -> tuple[resources.Finding, ...]:
         world, now = self._shepherd.world, self._clock.now()
@@ -92,14 +97,6 @@ class Auditor:
         under_way = {command.key for flow in world.flows.values() for command in flow.open}
         self._asked = {key: at for key, at in self._asked.items() if key in under_way}
         return tuple(found)
-
-    async def _of_sessions(self) -> tuple[resources.Finding, ...]:
-        world, gone = self._shepherd.world, set[str]()
-        for _, _, session in in_sessions(world):
-            with suppress(RunnerError):  # its runner is away, which the monitor tells: nobody can say what that holds
-                if not await self._runners.has_session(session):
-                    gone.add(session)
-        return tuple(of_sessions(world, gone))
 
     def _tell(self, found: Sequence[resources.Finding]) -> None:
         fact = resources.AccountAudited(tuple(found[:LISTED]), len(found[LISTED:]))

@@ -117,12 +117,9 @@ def _own(name: str, overrides: Overrides) -> str | None:
 
 
 def _has(name: str, overrides: Overrides) -> bool:
-    if isinstance(overrides, Templates):
-        return name in overrides.texts
-    return overrides is not None and _there(overrides / name)
-
-
-def _there(file: Path) -> bool:
+    if overrides is None or isinstance(overrides, Templates):
+        return overrides is not None and name in overrides.texts
+    file = overrides / name
     try:
         file.lstat()
     except FileNotFoundError:
