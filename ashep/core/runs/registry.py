@@ -86,7 +86,6 @@ def weaknesses(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakn
 
 
 def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
-    """An agent that no phase can take by the files alone, and that nothing else asks for."""
     stalls = any(phase.stall.action == "diagnose" for phase, _ in _phases(policies))
     beside = {"extract", "debug"} if stalls else {"extract"}
     for agent in agents.agents:
