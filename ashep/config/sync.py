@@ -94,7 +94,9 @@ def sync(
     body = _without_block(text)
     if entries:
         body = _add(body, registry, entries, file)
-    new = _with_block(body, _block(models, default, beside or {}))
+    newline = "\r\n" if "\r\n" in body else "\n"
+    ended = body if not body or body.endswith(("\n", "\r")) else body + newline
+    new = ended + newline + "".join(line + newline for line in _block(models, default, beside or {}))
     added = tuple(entry.id for entry in entries)
     return SyncResult(new, diff(text, new, file), added, vanished(registry, agents, models))
 
@@ -310,12 +312,6 @@ def _without_block(text: str) -> str:
     end = bare.index(_END, begin)
     start = begin - 1 if begin and not bare[begin - 1] else begin
     return "".join(lines[:start] + lines[end + 1 :])
-
-
-def _with_block(text: str, block: list[str]) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    ended = text if not text or text.endswith(("\n", "\r")) else text + newline
-    return ended + newline + "".join(line + newline for line in block)
 
 
 def diff(before: str, after: str, file: Path) -> str:

@@ -65,7 +65,7 @@ class States:
         self._at: dict[str, str] = {}
         taken = {IDLE, APPROVED, DONE}
         for place in self.places:
-            word = _upper(place.name)
+            word = place.name.upper().replace("-", "_")
             if place.human:
                 self._at[place.name] = _free(word, taken)
                 continue
@@ -109,10 +109,6 @@ def event_of(place: Place, edge: str) -> str:
 def route_of(place: Place) -> str:
     """Name who works in a phase."""
     return HUMAN if place.human else place.name
-
-
-def _upper(name: str) -> str:
-    return name.upper().replace("-", "_")
 
 
 def _free(word: str, taken: set[str]) -> str:

@@ -74,19 +74,15 @@ def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
 def _edges(policy: Policy, phase: Phase) -> list[tuple[str, str]]:
     """Give what leads where, as the core follows it."""
     if phase.human is not None:
-        return _answers(policy, phase, phase.human)
+        if _is_anew(phase.human, policy.phases[0].name):
+            return []
+        back = phase.human.changes_requested or writer_before(policy, phase)
+        late = [] if phase.human.on_deadline == "park" else [("deadline", phase.human.on_deadline)]
+        return [("approved", phase.human.approved), ("changes_requested", back), *late]
     edges = [(verdict, phase.next[verdict]) for verdict in phase.verdicts if verdict in phase.next]
     if not phase.verdicts:
         edges = [("success", phase.next.get("success") or following(policy, phase))]
     return edges + [(result, phase.next[result]) for result in _RESULTS if result in phase.next]
-
-
-def _answers(policy: Policy, phase: Phase, human: Human) -> list[tuple[str, str]]:
-    if _is_anew(human, policy.phases[0].name):
-        return []
-    back = human.changes_requested or writer_before(policy, phase)
-    late = [] if human.on_deadline == "park" else [("deadline", human.on_deadline)]
-    return [("approved", human.approved), ("changes_requested", back), *late]
 
 
 def _target(states: States, source: Place, edge: str, target: str, policy: Policy) -> tuple[str, str]:

@@ -195,17 +195,14 @@ class _Policy:
                 fields.changed("name", f"it is called {self.names[word]} here")
         self.loops = any("transitions" in fields for fields in all_)
         for index, fields in enumerate(all_):
-            self._depends(fields, raw[:index])
+            missing = [word for word in fields.words("depends_on") if word not in raw[:index]]
+            if missing:
+                fields.lost(
+                    "depends_on", f"phases are gone through in the order of the list; {missing[0]} is not before it"
+                )
             beyond = self.names[raw[index + 1]] if index + 1 < len(raw) else CLOSE
             self._phase(fields, self.names[raw[index]], beyond)
         self._same_access()
-
-    def _depends(self, fields: Fields, before: list[str]) -> None:
-        missing = [word for word in fields.words("depends_on") if word not in before]
-        if missing:
-            fields.lost(
-                "depends_on", f"phases are gone through in the order of the list; {missing[0]} is not before it"
-            )
 
     def _phase(self, fields: Fields, name: str, beyond: str) -> None:
         capabilities = [name_of(word) for word in fields.words("capabilities")]

@@ -192,7 +192,8 @@ class _Scene:
             anyio.create_task_group() as self._group,
         ):
             await anext(signs)  # the silence of a turn counts from when somebody listens
-            await self._look()
+            look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
+            self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
             while self.left:
                 with anyio.move_on_after(LONGEST.total_seconds()) as waited:
                     await self.shepherd.changed()
@@ -218,10 +219,6 @@ class _Scene:
             RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
         )
         return first
-
-    async def _look(self) -> None:
-        look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
-        self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
 
     # --- what happens -----------------------------------------------------------------------------------------------
 

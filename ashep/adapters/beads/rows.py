@@ -135,8 +135,9 @@ class Rows(Generic[_T]):
         self._length += end - at
         if self._length <= LONGEST:
             self._keep(data[at:end])
-        else:
-            self._leave_out()
+        elif not self._wide:
+            self._bytes -= len(self._row) - (self._begun or 0)
+            del self._row[self._begun :]
         if end == len(data):
             return end
         if data[end : end + 1] == b"\\":  # its character comes with the next piece
@@ -147,11 +148,6 @@ class Rows(Generic[_T]):
         self._begun = None
         self._keep(b'"')
         return end + 1
-
-    def _leave_out(self) -> None:
-        if not self._wide:
-            self._bytes -= len(self._row) - (self._begun or 0)
-            del self._row[self._begun :]
 
     def _end_long(self) -> None:
         begun = self._begun or 0

@@ -147,7 +147,9 @@ class GitLanding(Integration):
         return Refused(code, f"git does not move {base} now: {failure}")
 
     async def _move_checked_out(self, tree: Place, base: str, old: str, new: str) -> Advanced | Refused:
-        await self._mark(base, old, new)
+        lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
+        await self._git.bare("update-ref", "--no-deref", "--stdin", stdin="".join(lines).encode())
+        await self._git.keep_refs(f"{_MOVING}{base}/old", f"{_MOVING}{base}/new")
         try:
             async with hold(tree) as held:
                 result = await self._follow(tree, held, base, old, new)
@@ -220,11 +222,6 @@ class GitLanding(Integration):
                 return f"{base} is checked out in {tree.path}, where a landing was cut off, and {busy}"
         await self._unmark(base, marks.get("new", ""))
         return None
-
-    async def _mark(self, base: str, old: str, new: str) -> None:
-        lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
-        await self._git.bare("update-ref", "--no-deref", "--stdin", stdin="".join(lines).encode())
-        await self._git.keep_refs(f"{_MOVING}{base}/old", f"{_MOVING}{base}/new")
 
     async def _unmark(self, base: str, new: str) -> None:
         """Take the refs away. Where that fails what they are about is done all the same: they say so then."""

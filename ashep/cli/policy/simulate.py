@@ -66,7 +66,8 @@ def policy_simulate(
     for line in cast.unsound:
         screen.note(f"unsound, so that no daemon would run it: {line}")
     if runs is not None:
-        stuck = _by_chance(cast, runs, seed, _chances(chances, chance or []), as_json)
+        odds = (Chances() if chances is None else read(Chances, _text(chances), chances)).but(chance or [])
+        stuck = _by_chance(cast, runs, seed, odds, as_json)
     elif script is not None:
         stuck = _by_script(cast, script, as_json)
     else:
@@ -84,10 +85,6 @@ def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, ch
 
 
 # --- by chance ----------------------------------------------------------------------------------------------------
-
-
-def _chances(file: Path | None, words: list[str]) -> Chances:
-    return (Chances() if file is None else read(Chances, _text(file), file)).but(words)
 
 
 def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool) -> bool:

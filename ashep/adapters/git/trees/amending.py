@@ -57,7 +57,7 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
         refused.append(mended(wanted.story))
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
         if mode is not None and new is not None and new != old:
-            files[path] = mode[0], await _write(git, new)
+            files[path] = mode[0], (await git.bare("hash-object", "-w", "--stdin", stdin=new)).stdout.strip()
     put = ", what it may not change put back" if beyond else ""
     what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'no status'}{put}"
     return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), _left(made))
@@ -118,10 +118,6 @@ async def _content(git: Git, entry: _Entry | None) -> bytes | None:
     blob = entry[1].decode()
     size = int(await git.word("cat-file", "-s", blob))
     return bytes(LARGEST + 1) if size > LARGEST else (await git.bare("cat-file", "blob", blob)).stdout
-
-
-async def _write(git: Git, content: bytes) -> bytes:
-    return (await git.bare("hash-object", "-w", "--stdin", stdin=content)).stdout.strip()
 
 
 async def _commit(

@@ -77,7 +77,8 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     state, _ = await under_way(place)
     listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
-    ref = await _ref(repository, place)
+    done = await repository.ask(place, "symbolic-ref", "--quiet", "HEAD")
+    ref = done.stdout.decode(errors="replace").strip() or None
     strayed = ref != f"refs/heads/{branch}"
     if state is not None or conflicts or strayed or await _staged_otherwise(repository, place):
         told.saved += await saving.save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
@@ -135,11 +136,6 @@ async def end(repository: Repository, place: Place, state: str | None) -> None:
         await repository.inside(place, "reset", "--quiet", "--hard")
     if state == "merge":
         await repository.ask(place, "merge", "--quit")
-
-
-async def _ref(repository: Repository, place: Place) -> str | None:
-    done = await repository.ask(place, "symbolic-ref", "--quiet", "HEAD")
-    return done.stdout.decode(errors="replace").strip() or None
 
 
 async def _head(repository: Repository, place: Place) -> str | None:

@@ -99,12 +99,6 @@ def _children(pid: int) -> list[int]:
 # --- the service --------------------------------------------------------------------------------------------------
 
 
-def _start(argv: list[str], port: int) -> int:
-    spoken = [argument.replace("{port}", str(port)) for argument in argv]
-    normal = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGALRM]
-    return os.posix_spawnp(spoken[0], spoken, os.environ | {"PORT": str(port)}, setsigdef=normal)
-
-
 def _wait(order: "Order", pid: int, port: int) -> "Order | str":
     """Ask until it answers; gives where it listens, or what is wrong."""
     pauses, ended, said = list(_PAUSES), False, "nothing listens on the port"
@@ -176,7 +170,9 @@ def _find() -> "Order":
     if _listens(port) is not None:
         return {"problem": "taken", "port": port}
     try:
-        pid = _start(order["start"], port)
+        spoken = [argument.replace("{port}", str(port)) for argument in order["start"]]
+        normal = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGALRM]
+        pid = os.posix_spawnp(spoken[0], spoken, os.environ | {"PORT": str(port)}, setsigdef=normal)
     except OSError as error:
         return {"problem": "missing", "said": error.strerror}
     host = _wait(order, pid, port)
