@@ -155,7 +155,6 @@ class _Looking:
         return places
 
     def _bytes(self, file: Path) -> bytes | None:
-        """Give a file that may not be there; what is wrong with it is told."""
         try:
             return _bytes(file) if os.path.lexists(file) else None
         except Unreadable as error:

@@ -144,8 +144,6 @@ _PERHAPS = re.compile(r".*-(?:validation|report|summary|checklist|findings|plann
 
 @dataclass(slots=True)
 class _Reading:
-    """What was found so far, piece by piece."""
-
     text: Text
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     section: str = ""

@@ -98,7 +98,6 @@ def _problem(model: type[BaseModel], path: KeyPath, node: Node, errors: list[Err
 
 
 def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
-    """Give the code and the message."""
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
         owner, name = model_at(model, path[:-1]), str(path[-1])

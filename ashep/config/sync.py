@@ -241,7 +241,6 @@ def _lines(entry: Agent, margin: str, gap: str) -> list[str]:
 
 
 def _word(text: str) -> str:
-    """Write a text so that it is read as the same text."""
     bare = _BARE.fullmatch(text) is not None and text.lower() not in _MEANING and isinstance(nodes.resolve(text), str)
     return text if bare else json.dumps(text)
 

@@ -60,7 +60,6 @@ def simulate(project: Path, say: Say) -> int:
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
-    """Whether the program's own test passes."""
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -128,7 +127,6 @@ class Scene:
             await anyio.sleep(1)
 
     def _asks(self, issue: Issue) -> bool:
-        """Whether the person looks at an issue now."""
         after = next(one.after for one in ISSUES if one.id == issue.id)
         waits = "needs:human_approval" in issue.labels and "human:approved" not in issue.labels
         return waits and after in (None, *self.closed)

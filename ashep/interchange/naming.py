@@ -112,7 +112,6 @@ def route_of(place: Place) -> str:
 
 
 def _free(word: str, taken: set[str]) -> str:
-    """Take a name that no other state has."""
     name, number = word, 2
     while name in taken:
         name, number = f"{word}_{number}", number + 1

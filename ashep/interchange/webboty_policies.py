@@ -110,8 +110,6 @@ def _default(reading: Reading, root: Fields, built: "list[_Policy]", default: st
 
 
 class _Policy:
-    """One policy."""
-
     def __init__(self, reading: Reading, defaults: Defaults, made: Made, raw: str, node: Node) -> None:
         self.reading, self.defaults, self.made, self.raw = reading, defaults, made, raw
         self.name = name_of(raw)
@@ -133,7 +131,6 @@ class _Policy:
         self._walk()
 
     def finished(self) -> dict[str, Any]:
-        """Give the policy, as the file holds it."""
         return {key: value for key, value in self.policy.items() if value != ""} | {"phases": self.phases}
 
     def _trigger(self, trigger: Fields) -> None:
@@ -150,7 +147,6 @@ class _Policy:
             self.types, self.labels = [], {}
 
     def _unread(self) -> None:
-        """Read what has no counterpart."""
         fields = self.fields
         if fields.flag("require_hitl"):
             fields.lost("require_hitl", "a person is asked where a phase with `human` says so; add one")
@@ -369,7 +365,6 @@ class _Policy:
         return self.names[word]
 
     def _free(self, name: str) -> str:
-        """Give a name that no phase of the user's has."""
         word = name[:60]
         while word in self.names.values():
             word += "_"

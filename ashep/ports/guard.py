@@ -157,7 +157,6 @@ def misfits(found: type, port: type) -> Iterator[str]:
 
 
 def _methods(port: type) -> Iterator[tuple[str, Any]]:
-    """The methods of a port and of the ports that it is made of, in the order in which they are written."""
     for part in reversed(port.__mro__):
         if part not in (object, Protocol) and getattr(part, "_is_protocol", False):
             methods = ((name, value) for name, value in vars(part).items() if inspect.isfunction(value))

@@ -146,8 +146,6 @@ def live(cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | 
 
 
 class _Scene:
-    """One world."""
-
     def __init__(self, cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None) -> None:
         self.cast, self.act = cast, act
         self.clock = LoopClock()
@@ -181,7 +179,6 @@ class _Scene:
         self._group: TaskGroup
 
     async def play(self) -> list[Life]:
-        """Live until every life is over."""
         label = self.cast.settings.labels.policy_prefix + self.cast.policy
         for issue in self.lives:
             self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(label,), actor=PERSON)
@@ -288,7 +285,6 @@ class _Scene:
     # --- agents -----------------------------------------------------------------------------------------------------
 
     def _perform(self, asked: Prompted) -> Play:
-        """What an agent does that is prompted."""
         issue = asked.key.partition(":")[2].partition("/")[0]
         run = self.shepherd.world.flows[issue].run
         assert run is not None, "a prompt is one of a run"
@@ -320,14 +316,12 @@ class _Scene:
         return step
 
     def _fits(self, issue: str) -> bool:
-        """Whether an issue's work fits the base."""
         phase = self.cast.rules.phase(self.shepherd.world.flows[issue].phase or "")
         assert phase is not None, "the policy stays as it is"
         step = self._step(Point(issue, phase, "landing", timedelta()))
         return step is None or step.move == LANDS
 
     async def _turn(self, issue: str, ends: datetime | None) -> None:
-        """See a prompt's turn begin, and end."""
         await self._read(issue)
         if ends is not None:
             while self.clock.now() < ends:  # a sleep may end a little early, in a clock of whole microseconds
@@ -335,7 +329,6 @@ class _Scene:
             await self._read(issue)
 
     def _read_again(self, world: World, issue: str) -> bool:
-        """Whether a verdict on a turn waits for a fresh read."""
         flow = world.flows[issue]
         run = flow.run
         if run is None or run.ended or not run.prompt.sent or not run.watch.fresh_after or issue in self._reading:

@@ -313,7 +313,6 @@ class Keeper:
             choice.current = value
 
     def _hear(self, params: Json) -> None:
-        """Take in an update, in its order."""
         told, turn = as_object(params.get("update")), self._turn
         if params.get("sessionId") != self._id:
             return None

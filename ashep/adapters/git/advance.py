@@ -234,7 +234,6 @@ class GitLanding(Integration):
             self._git.told.append(f"{_MOVING}{base} stays until the next landing: {error}")
 
     async def _refs(self, *places: str) -> dict[str, str]:
-        """Give the commits of refs, by their names."""
         printed = await self._git.word("for-each-ref", "--format=%(refname) %(objectname)", *places)
         lines = (line.rpartition(" ") for line in printed.split("\n") if line)
         return {name: commit for name, _, commit in lines}

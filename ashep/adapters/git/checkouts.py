@@ -182,7 +182,6 @@ def _in_the_way(top: bytes, added: list[bytes], known: set[bytes]) -> Iterator[t
 
 
 def _filled(top: bytes, paths: list[bytes]) -> list[bytes]:
-    """Give those that are folders with something in them."""
     found: list[bytes] = []
     for path in paths:
         place = os.path.join(top, path)

@@ -168,7 +168,6 @@ def _free(top: bytes, paths: list[bytes]) -> list[bytes]:
 
 
 def _delete(top: bytes, paths: list[bytes]) -> None:
-    """Delete files, and the folders that are empty then."""
     for path in paths:
         place = os.path.join(top, path)
         try:

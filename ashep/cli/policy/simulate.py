@@ -182,7 +182,6 @@ def _ask(point: Point) -> Step | None:
 
 
 def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
-    """The moves that a person may mean."""
     if not word or word in moves:
         return [word or moves[0]]
     if word.isdecimal() and 1 <= int(word) <= len(moves):
@@ -191,7 +190,6 @@ def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
 
 
 def _narrator(say: Callable[[str], Any]) -> Any:
-    """Tell the story of a life as it goes, with the time since it began."""
     now = [EPOCH]
 
     def timed(line: str) -> None:

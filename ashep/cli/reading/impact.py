@@ -66,7 +66,6 @@ def _assessed(project: Path, settings: Settings, issue: str | None, base: str | 
 
 
 async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
-    """Say between which revisions to look."""
     if issue is None:
         return base or "HEAD", head or "HEAD"
     branch = branch_of(issue)

@@ -104,7 +104,6 @@ async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, 
 
 
 async def _entry(git: Git, commit: str, path: bytes) -> _Entry | None:
-    """Give what stands at a path; None: nothing."""
     listed = (await git.bare("ls-tree", "-z", "--full-tree", commit, "--", os.fsdecode(path))).stdout
     head, _, name = listed.partition(b"\0")[0].partition(b"\t")
     words = head.split(b" ")
@@ -112,7 +111,6 @@ async def _entry(git: Git, commit: str, path: bytes) -> _Entry | None:
 
 
 async def _content(git: Git, entry: _Entry | None) -> bytes | None:
-    """Read a file, no more of it than is looked at; None: it is none."""
     if entry is None or entry[0] not in _FILES:
         return None
     blob = entry[1].decode()

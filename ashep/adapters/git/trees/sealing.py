@@ -230,7 +230,6 @@ async def _add(
 
 
 async def _unstaged(repository: Repository, place: Place, left_out: Iterable[str]) -> list[bytes]:
-    """List the files whose content is not staged."""
     asked = ("--modified", "--others", "--exclude-standard", "-z", "--", ".")
     listed = await repository.inside(place, "ls-files", *asked, *left_out)
     return sorted({path for path in listed.split(b"\0") if path})

@@ -34,7 +34,6 @@ class _LateError(Exception):
 
 @contextmanager
 def _within(seconds: float) -> Generator[None]:
-    """Raise `_LateError` when the time is up, whatever is being waited for."""
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
     try:
         yield
@@ -56,7 +55,6 @@ def _free_port() -> int:
 
 
 def _listens(port: int) -> str | None:
-    """Where something listens on a port."""
     for host, family in _HOSTS:
         with suppress(OSError), socket.socket(family) as one:
             one.settimeout(1)

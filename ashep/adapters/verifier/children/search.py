@@ -69,7 +69,6 @@ def files(folder: str, start: str, prefix: str = "") -> Iterator[str]:
 
 
 def _start(glob: str) -> str:
-    """The folders with which a glob begins, as they are."""
     plain = re.match(r"[^*?\[]*", glob)
     folders = (plain[0] if plain else "").rpartition("/")[0]
     names = [name for name in folders.split("/") if name not in ("", ".")]

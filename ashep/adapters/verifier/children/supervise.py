@@ -143,7 +143,6 @@ def _kill_all(main: int) -> int | None:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Set a limit, never above the one that holds already."""
     _, most = resource.getrlimit(kind)
     value = value if most == resource.RLIM_INFINITY else min(value, most)
     resource.setrlimit(kind, (value, value))
@@ -159,7 +158,6 @@ def _restrain(order: "Order") -> None:
 
 
 def _file(data: bytes) -> int:
-    """Give an open file in memory, to be read."""
     file = os.memfd_create("input")
     os.write(file, data)
     os.lseek(file, 0, os.SEEK_SET)
