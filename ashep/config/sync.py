@@ -111,7 +111,11 @@ def _new_entries(registry: Agents, agents: Sequence[ServerAgent]) -> list[Agent]
     for agent in sorted(agents, key=lambda agent: (agent.runner != OPENCODE, agent.runner, agent.name)):
         if agent.hidden or (agent.runner, agent.name) in named or not 0 < len(agent.name) <= 200:
             continue
-        entries.append(_entry(agent, _free_id(agent.name, taken)))
+        word = name_of(agent.name, "agent", 60)
+        number = 1
+        while (free := word if number == 1 else f"{word}-{number}") in taken:
+            number += 1
+        entries.append(_entry(agent, free))
         named.add((agent.runner, agent.name))
         taken.add(entries[-1].id)
     return entries
@@ -139,14 +143,6 @@ def _guess(agent: ServerAgent) -> list[str]:
     if agent.mode == "subagent":
         return ["analyze"]
     return ["implement", "code", "debug"] if agent.writes else ["plan", "review", "arbitrate", "analyze"]
-
-
-def _free_id(name: str, taken: set[str]) -> str:
-    word = name_of(name, "agent", 60)
-    number = 1
-    while (free := word if number == 1 else f"{word}-{number}") in taken:
-        number += 1
-    return free
 
 
 def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:

@@ -198,7 +198,11 @@ class _Policy:
                 )
             beyond = self.names[raw[index + 1]] if index + 1 < len(raw) else CLOSE
             self._phase(fields, self.names[raw[index]], beyond)
-        self._same_access()
+        by_name = {phase["name"]: phase for phase in self.phases}  # a session keeps its access
+        for phase in self.phases:
+            source = by_name.get(phase.get("session", {}).get("reuse_from", ""))
+            if source is not None and source["access"] != phase["access"]:
+                source["access"] = phase["access"] = "write"
 
     def _phase(self, fields: Fields, name: str, beyond: str) -> None:
         capabilities = [name_of(word) for word in fields.words("capabilities")]
@@ -369,14 +373,6 @@ class _Policy:
         while word in self.names.values():
             word += "_"
         return word
-
-    def _same_access(self) -> None:
-        """A session keeps its access: the phases that share one have the same."""
-        by_name = {phase["name"]: phase for phase in self.phases}
-        for phase in self.phases:
-            source = by_name.get(phase.get("session", {}).get("reuse_from", ""))
-            if source is not None and source["access"] != phase["access"]:
-                source["access"] = phase["access"] = "write"
 
 
 def _can(agent: dict[str, Any], phase: dict[str, Any]) -> bool:

@@ -194,8 +194,11 @@ class _Scene:
             while self.left:
                 with anyio.move_on_after(LONGEST.total_seconds()) as waited:
                     await self.shepherd.changed()
-                if waited.cancelled_caught:
-                    self._give_up()
+                if waited.cancelled_caught:  # nothing has happened for years; what waits for an agent may do so
+                    for stuck in sorted(self.left):
+                        stands = account(self.shepherd.world, stuck)
+                        end: End = "waiting" if stands.code == "no_agent" else "stuck"
+                        self._over(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
 
@@ -274,13 +277,6 @@ class _Scene:
     def _over(self, life: Life, end: End, code: str, why: str, at: datetime) -> None:
         life.end, life.code, life.why, life.ended = end, code, why, at
         self.left.discard(life.issue)
-
-    def _give_up(self) -> None:
-        """Nothing has happened for years. What waits for an agent that there is none of may do so."""
-        for issue in sorted(self.left):
-            stands = account(self.shepherd.world, issue)
-            end: End = "waiting" if stands.code == "no_agent" else "stuck"
-            self._over(self.lives[issue], end, stands.code, stands.reason, stands.since or self.clock.now())
 
     # --- agents -----------------------------------------------------------------------------------------------------
 

@@ -144,17 +144,14 @@ class Rows(Generic[_T]):
             self._rest = b"\\"
             return len(data)
         if self._length > LONGEST:
-            self._end_long()
+            begun = self._begun or 0
+            key = _KEY.search(self._row, max(begun - 120, 0), begun - 1)
+            if self._depth == 2 and key:
+                self._left_out.append(f"{key[1].decode(errors='replace')}: {size(self._length)}")
+            self._keep(f"({size(self._length)}: too long to be read)".encode())
         self._begun = None
         self._keep(b'"')
         return end + 1
-
-    def _end_long(self) -> None:
-        begun = self._begun or 0
-        key = _KEY.search(self._row, max(begun - 120, 0), begun - 1)
-        if self._depth == 2 and key:
-            self._left_out.append(f"{key[1].decode(errors='replace')}: {size(self._length)}")
-        self._keep(f"({size(self._length)}: too long to be read)".encode())
 
     def _end_row(self) -> None:
         """Read the row. One that cannot be read is named, and does not hide the others."""

@@ -175,7 +175,8 @@ async def _commit(
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
     left_out = await not_ours(repository)
-    for nested in await _repositories_within(repository, place):
+    listed = await repository.inside(place, "ls-files", "--others", "--exclude-standard", "-z")
+    for nested in [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]:  # git commits a number
         told.words.append(f"{clean(nested)} is a repository of its own; it is not committed")
         left_out.append(f":(exclude,top,literal){nested.rstrip('/')}")
     sparse = await repository.ask(place, "config", "--type=bool", "core.sparseCheckout")
@@ -275,12 +276,6 @@ async def _show_hidden(repository: Repository, place: Place) -> None:
         listed = b"".join(path + b"\0" for path in there)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
             await repository.inside(place, "update-index", flag, "-z", "--stdin", stdin=listed)
-
-
-async def _repositories_within(repository: Repository, place: Place) -> list[str]:
-    """List folders that are repositories of their own, and no submodules: git would commit a number for them."""
-    listed = await repository.inside(place, "ls-files", "--others", "--exclude-standard", "-z")
-    return [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]
 
 
 async def identity(repository: Repository, place: Place) -> dict[str, str]:
