@@ -93,7 +93,6 @@ def _target(states: States, source: Place, edge: str, target: str, policy: Polic
 
 
 def _unsaid(policy: Policy) -> list[str]:
-    """Say what a table has no place for, where the policy says it."""
     limits = policy.limits
     said = [f"at most {limits.max_runs} runs and {format_duration(limits.max_wall_time)} in a cycle, then it is parked"]
     agents = [phase for phase in policy.phases if phase.human is None]

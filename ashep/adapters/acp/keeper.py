@@ -295,7 +295,6 @@ class Keeper:
             self._folder.write(f"turns/{message}.json", state)
 
     async def _choose(self, agent: Agent, turn: _Turn, prompt: Json) -> None:
-        """Set mode and model, whatever they are by themselves."""
         named, configured = prompt.get("model"), cast("Mapping[str, str]", self._session.get("modes") or {})
         model = Model(*cast("list[str]", named)) if named else None
         wanted = (

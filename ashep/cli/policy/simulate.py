@@ -165,7 +165,6 @@ def _by_hand(cast: Cast) -> bool:
 
 
 def _ask(point: Point) -> Step | None:
-    """Let a person say what happens; None where they have enough."""
     said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
     who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
