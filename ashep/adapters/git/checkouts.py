@@ -100,7 +100,7 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     unknown = {place for place, folder in found if not folder}
     folders = sorted(place for place, folder in found if folder)
     for start in range(0, len(folders), _AT_ONCE):
-        paths = map(_literal, folders[start : start + _AT_ONCE])
+        paths = [f":(top,literal){os.fsdecode(path)}" for path in folders[start : start + _AT_ONCE]]
         unknown |= set(await _names(git, top, index, "ls-files", "-z", "--others", "--", *paths))
     if unknown:
         return f"files that git does not know stand where new ones come: {named(git, sorted(unknown))}"
@@ -152,10 +152,6 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
 async def _names(git: Git, top: Path, index: Path | None, *arguments: str) -> list[bytes]:
     done = await git.within(top, *arguments, index=index)
     return [name for name in done.stdout.split(b"\0") if name]
-
-
-def _literal(path: bytes) -> str:
-    return f":(top,literal){os.fsdecode(path)}"
 
 
 def named(git: Git, paths: list[bytes]) -> str:
