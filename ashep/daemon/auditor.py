@@ -14,7 +14,6 @@ import anyio.lowlevel
 
 from ashep.core.analysis.audit import OF_OTHERS, in_sessions, lasting, of_issue, of_look, of_sessions, of_world
 from ashep.core.facts import commands, records, resources, tracker
-from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
@@ -79,9 +78,14 @@ class Auditor:
 
     async def check(self, look: Looked) -> tuple[resources.Finding, ...]:
         """Give all that one look shows; some of it may only be under way."""
-        found = await self._alone()
-        of_tracker = of_look(self._shepherd.world, look.issues, look.as_of, taken_in=True)
-        return (*found, *of_tracker, *await self._of_sessions())
+        found = [*await self._alone()]
+        world, gone = self._shepherd.world, set[str]()
+        found += of_look(world, look.issues, look.as_of, taken_in=True)
+        for _, _, session in in_sessions(world):
+            with suppress(RunnerError):  # its runner is away, which the monitor tells: nobody can say what that holds
+                if not await self._runners.has_session(session):
+                    gone.add(session)
+        return (*found, *of_sessions(world, gone))
 
     async def _alone(self) -> tuple[resources.Finding, ...]:
         world, now = self._shepherd.world, self._clock.now()
@@ -94,18 +98,6 @@ class Auditor:
         self._asked = {key: at for key, at in self._asked.items() if key in under_way}
         return tuple(found)
 
-    async def _of_sessions(self) -> tuple[resources.Finding, ...]:
-        world, gone = self._shepherd.world, set[str]()
-        for _, _, session in in_sessions(world):
-            with suppress(RunnerError):  # its runner is away, which the monitor tells: nobody can say what that holds
-                if not await self._runners.has_session(session):
-                    gone.add(session)
-        return tuple(of_sessions(world, gone))
-
     def _tell(self, found: Sequence[resources.Finding]) -> None:
         fact = resources.AccountAudited(tuple(found[:LISTED]), len(found[LISTED:]))
-        self._shepherd.tell(lambda world: _news(world, fact))
-
-
-def _news(world: World, fact: resources.AccountAudited) -> list[Fact]:
-    return [] if world.findings == fact.findings else [fact]
+        self._shepherd.tell(lambda world: [] if world.findings == fact.findings else [fact])

@@ -41,7 +41,6 @@ class Heartbeat:
             await self._beat(due[0])
 
     def _held(self) -> frozenset[str]:
-        """Issues in progress under our name."""
         return frozenset(self._shepherd.world.indexes.leased)
 
     async def _beat(self, issue: str) -> None:

@@ -65,7 +65,6 @@ class Hours:
         return settings.notify.quiet_hours if self._quiet else settings.worker.quiet_hours
 
     def _read(self, world: World, windows: Windows, now: datetime) -> list[Fact]:
-        """Compare the windows that are in force with the World."""
         return quiet_read(world, windows, now) if self._quiet else windows_read(world.pauses, windows, now)
 
     async def run(self) -> None:

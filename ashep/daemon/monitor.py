@@ -123,7 +123,11 @@ class Monitor:
                     await self._while_it_answers()
                     group.cancel_scope.cancel()
                 if is_due(self._shepherd.world, self._name):
-                    await self._recycle()
+                    instance = self._server.instance
+                    # one that does not end does not answer either, or is at its limit again soon
+                    with suppress(RunnerError):
+                        await self._runner.stop_server()
+                        self._ended = [ServerEnded(instance, "recycled", self._name)]
             else:
                 failures += 1
                 await anyio.sleep(min(BACKOFF[0] * 2 ** min(failures - 1, 9), BACKOFF[1]))
@@ -151,13 +155,6 @@ class Monitor:
         if self._name == OPENCODE:
             self._shepherd.tell(lambda world: memory_read(world, seen.instance, used, now))
         return seen.state == "up" and not self._away()
-
-    async def _recycle(self) -> None:
-        """End the server; the next look begins another."""
-        instance = self._server.instance
-        with suppress(RunnerError):  # one that does not end does not answer either, or is at its limit again soon
-            await self._runner.stop_server()
-            self._ended = [ServerEnded(instance, "recycled", self._name)]
 
     async def _while_it_answers(self) -> None:
         """Read the catalogue now and then; return once the server was seen to be away, is to be begun anew, or was
@@ -201,13 +198,10 @@ class Monitor:
             await self._check()
             self._last_live = self._clock.monotonic()
             with anyio.move_on_after(max(self._due - self._last_live, 0.0)):
-                await self._until_signed()
-
-    async def _until_signed(self) -> None:
-        """Return once a session with a prompt under way showed a sign, be it before that prompt was known as sent."""
-        while self._signed.isdisjoint(run.session for _, run in self._live()):
-            await (self._shepherd.changed() if self._signed else self._woken.wait())
-            self._woken = anyio.Event()
+                # a session with a prompt under way may have shown a sign before that prompt was known as sent
+                while self._signed.isdisjoint(run.session for _, run in self._live()):
+                    await (self._shepherd.changed() if self._signed else self._woken.wait())
+                    self._woken = anyio.Event()
 
     async def _rest(self) -> None:
         """Wait until a prompt is out; end a managed server that had nothing to do for long."""
@@ -344,18 +338,14 @@ class Monitor:
             await self._look_at_people()
             with anyio.move_on_after(PEOPLE_EVERY):
                 await self._shepherd.changed()
-                while not self._waited_for():
+                while not any(one.fresh_after for _, one in self._takeovers()):
                     await self._shepherd.changed()
 
     def _takeovers(self) -> list[tuple[Flow, Takeover]]:
-        """Those in sessions of this runner."""
         world = self._shepherd.world
         flows = (world.flows[issue] for issue in sorted(world.indexes.takeovers))
         taken = ((flow, flow.takeover) for flow in flows if flow.takeover is not None and flow.takeover.session)
         return [(flow, one) for flow, one in taken if runner_of(one.session or "") == self._name]
-
-    def _waited_for(self) -> bool:
-        return any(one.fresh_after for _, one in self._takeovers())
 
     async def _look_at_people(self) -> None:
         world = self._shepherd.world
@@ -410,7 +400,6 @@ def _news(world: World, seen: RunnerSeen, known: list[Fact], now: datetime) -> l
 
 
 def _versioned(world: World, seen: RunnerSeen, tried: str) -> RunnerSeen:
-    """Say of a server that answers whether it is of another version than the one before."""
     before = server_of(world.servers, seen.runner).version
     return replace(seen, replaced=observe.replaced_by(before, seen.detail, tried)) if seen.state == "up" else seen
 

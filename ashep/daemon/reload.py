@@ -129,7 +129,7 @@ class Reload:
         if prompts.text != world.files.prompts:
             facts.append(prompts)
         later = [key for key in type(settings).model_fields if getattr(settings, key) != getattr(fresh.settings, key)]
-        self._shepherd.tell(*facts, _mended)
+        self._shepherd.tell(*facts, lambda world: [EditMended()] if world.files.refused else [])
         if facts:
             self._say(f"read again, and in force now: {', '.join(fact.kind for fact in facts)}")
         elif self._refused:
@@ -139,7 +139,6 @@ class Reload:
         self._tell(*([f"{said} will count from the next start"] if later else []))
 
     def _refuse(self, problems: list[str]) -> None:
-        """Keep what was good, and what is wrong with the rest, until that is mended."""
         fact = EditRefused(tuple(problems[:KEPT]), len(problems[KEPT:]))
         self._shepherd.tell(lambda world: _refused(world, fact))
         self._refused = True
@@ -152,15 +151,10 @@ class Reload:
         self._told = lines
 
     def _is_ours(self, _: Change, path: str) -> bool:
-        """Whether a change may be one of the user's: of a file that counts, or of a folder."""
         place = Path(path)
         if place.parent == self._folder:
             return place.name in (*FILES, *FOLDERS)
         return place.parent.name in FOLDERS and not place.name.startswith(".")
-
-
-def _mended(world: World) -> list[Fact]:
-    return [EditMended()] if world.files.refused else []
 
 
 def _refused(world: World, fact: EditRefused) -> list[Fact]:

@@ -29,22 +29,19 @@ class Watchdog:
     def __init__(self, shepherd: Shepherd, clock: Clock, looks: Callable[[], int], tell: Tell) -> None:
         """`looks`: how many looks the worker has ended. `tell`: sends lines."""
         self._shepherd, self._clock, self._looks, self._tell = shepherd, clock, looks, tell
-        self._seen = (-1, 0.0)
 
     async def run(self, bound: float | None, gap: float) -> None:
         """Tick for ever. `bound`: seconds within which the manager wants a sign; `gap`: the longest between looks."""
         every = min(LONGEST, bound / 3) if bound is not None else LONGEST
+        seen = (-1, 0.0)
         while True:
             await self._shepherd.ask(lambda _: ())  # a turn that begins after this; it leaves nothing in the journal
-            if self._worker_goes_on(gap + STALE):
+            now, looks = self._clock.monotonic(), self._looks()
+            if looks != seen[0]:
+                seen = (looks, now)
+            if now - seen[1] <= gap + STALE:  # the worker goes on
                 self._tell("WATCHDOG=1", f"STATUS={standing(self._shepherd.world)}")
             await anyio.sleep(every)
-
-    def _worker_goes_on(self, patience: float) -> bool:
-        now, looks = self._clock.monotonic(), self._looks()
-        if looks != self._seen[0]:
-            self._seen = (looks, now)
-        return now - self._seen[1] <= patience
 
 
 def standing(world: World) -> str:

@@ -65,7 +65,9 @@ Overrides = Path | Templates | None
 
 def render(brief: Brief, overrides: Overrides = None) -> str:
     """Write the prompt; raises `ConfigError` where a template of the user cannot be used."""
-    return _render(brief, overrides, _chosen(brief, overrides))
+    own = brief.phase.name + ENDING
+    is_own = brief.kind == "task" and brief.phase.name not in KINDS and _has(own, overrides)
+    return _render(brief, overrides, own if is_own else brief.kind + ENDING)
 
 
 def compiled(name: str, overrides: Overrides) -> None:
@@ -109,20 +111,15 @@ def _folder(overrides: Overrides) -> Path:
 
 
 def _own(name: str, overrides: Overrides) -> str | None:
-    """Give the user's template of a name."""
     if isinstance(overrides, Templates):
         return overrides.texts.get(name)
     return _read(overrides / name, overrides) if _has(name, overrides) and overrides is not None else None
 
 
 def _has(name: str, overrides: Overrides) -> bool:
-    """Whether the user has written a template of a name."""
-    if isinstance(overrides, Templates):
-        return name in overrides.texts
-    return overrides is not None and _there(overrides / name)
-
-
-def _there(file: Path) -> bool:
+    if overrides is None or isinstance(overrides, Templates):
+        return overrides is not None and name in overrides.texts
+    file = overrides / name
     try:
         file.lstat()
     except FileNotFoundError:
@@ -148,14 +145,6 @@ def _read(file: Path, folder: Path) -> str:
         raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error
     except UnicodeDecodeError as error:
         raise ConfigError("is not UTF-8", file=file) from error
-
-
-def _chosen(brief: Brief, overrides: Overrides) -> str:
-    """Name the template: of the phase, where the user has written one, else of the kind."""
-    own = brief.phase.name + ENDING
-    if brief.kind == "task" and brief.phase.name not in KINDS and _has(own, overrides):
-        return own
-    return brief.kind + ENDING
 
 
 def _render(brief: Brief, overrides: Overrides, name: str) -> str:

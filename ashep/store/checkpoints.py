@@ -23,7 +23,7 @@ from zlib import compress, decompress
 
 from rpds import HashTrieMap
 
-from ashep.core.facts.records import Entry, parse_time
+from ashep.core.facts.records import parse_time
 from ashep.core.facts.resources import TimerDue
 from ashep.core.policy.disk import is_low
 from ashep.core.reconcile.evolve import evolve
@@ -95,7 +95,8 @@ class Folding:
     def take(self, batch: Batch) -> None:
         """Fold a batch."""
         for entry in batch.entries:
-            self.bring(_named(entry))
+            body = entry.body
+            self.bring(split_timer(body.key)[1] if isinstance(body, TimerDue) else getattr(body, "issue", None))
             self.world = evolve(self.world, entry)
         self.position = batch.end
 
@@ -106,11 +107,6 @@ class Folding:
         row = self.database.execute(_ONE, [issue, self.seq]).fetchone()
         if row is not None:
             self.world = put(self.world, issue, load(_parts(row[0])).flows[issue])
-
-
-def _named(entry: Entry) -> str | None:
-    body = entry.body
-    return split_timer(body.key)[1] if isinstance(body, TimerDue) else getattr(body, "issue", None)
 
 
 def rests(world: World, flow: Flow) -> bool:
@@ -297,7 +293,6 @@ class Keeper:
         made.database.executemany("INSERT INTO flows VALUES (?, ?, ?, ?, ?)", rows)
 
     def _rest(self, made: Folding) -> None:
-        """Let go of what rests."""
         left = HashTrieMap({name: one for name, one in made.world.flows.items() if not rests(made.world, one)})
         made.world = replace(made.world, flows=left, indexes=indexed(left))
         self._before = left

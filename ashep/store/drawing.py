@@ -59,10 +59,6 @@ class Source(Protocol):
         ...
 
 
-def _number(position: Position) -> int:
-    return position[2]
-
-
 class Drawing:
     """The entries behind one position up to another."""
 
@@ -82,7 +78,7 @@ class Drawing:
         """Give the entries, some at a time."""
         entries: list[records.Entry] = []
         passed = 0
-        for end, batch in self._source.batches(min(self._after, self._known, key=_number)):
+        for end, batch in self._source.batches(min(self._after, self._known, key=lambda position: position[2])):
             if end[2] > self._until[2]:
                 break
             if end[2] > self._known[2]:

@@ -121,7 +121,6 @@ class Follower:
         return None
 
     async def _tell(self) -> None:
-        """Say how far a drawing is that takes long."""
         while True:
             await anyio.sleep(TELL_EVERY)
             done, end = self._drawn

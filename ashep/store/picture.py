@@ -48,9 +48,9 @@ def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Ge
     if daemon is not None:
         behind = not _drawn_soon(state, patience)
         yield from _opened(state, daemon, behind)
-    elif not _has_journal(state):
+    elif not any((state / "journal").glob("*.jsonl")):
         yield Picture(None, None, False)
-    elif not stale(state) and _of_this_version(state):
+    elif not stale(state) and _meta(state).get("version", "").endswith(f"/{__version__}"):
         yield from _opened(state, None, False)
     else:
         import tempfile  # it brings a lot along, and is seldom needed
@@ -75,16 +75,7 @@ def _opened(folder: Path, daemon: Holder | None, behind: bool) -> Generator[Pict
             raise AshepError(f"{folder / NAME} cannot be read: {error}; if it stays so, {remedy}") from error
 
 
-def _has_journal(state: Path) -> bool:
-    return any((state / "journal").glob("*.jsonl"))
-
-
-def _of_this_version(state: Path) -> bool:
-    return _meta(state).get("version", "").endswith(f"/{__version__}")
-
-
 def _meta(state: Path) -> dict[str, str]:
-    """Read what the picture says of itself; nothing where there is none."""
     try:
         with closing(open_read_only(state)) as database:
             return {row["key"]: str(row["value"]) for row in database.execute("SELECT key, value FROM meta")}
@@ -125,22 +116,16 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
     try:
         folder = scratch / "state"
         folder.mkdir(mode=0o700)
-        with suppress(sqlite3.Error):
-            _copy(state, folder)
+        with suppress(sqlite3.Error):  # begin with what was drawn before: the store finds out if that copy is broken
+            if (state / NAME).exists():
+                with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
+                    before.backup(after)
         _catch_up(state, folder)
     except OSError as error:
         raise DiskFailed(f"the picture of the journal cannot be drawn in {scratch}: {error}") from error
     finally:
         told.cancel()
     return folder
-
-
-def _copy(state: Path, folder: Path) -> None:
-    """Begin with what was drawn before; a copy of something broken is found out by the store."""
-    if not (state / NAME).exists():
-        return
-    with closing(open_read_only(state)) as before, closing(sqlite3.connect(folder / NAME)) as after:
-        before.backup(after)
 
 
 def _catch_up(state: Path, folder: Path) -> None:

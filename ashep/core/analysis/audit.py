@@ -100,8 +100,8 @@ def of_issue(
     under_way = flow.run is not None and not flow.run.settled
     if due != world.indexes.dues.get(issue) or under_way != (issue in world.indexes.live):
         yield Finding("index", issue, f"is wrongly on or off the lists of the World (due {due}, run {under_way})")
-    if flow.stage == "closed":
-        yield from _closed(flow)
+    if flow.stage == "closed" and (flow.code not in ("shepherd", "somebody") or not flow.why.strip()):
+        yield Finding("no_evidence", issue, "is closed, and the journal has no evidence")
     if flow.run is not None and not flow.run.ended and flow.stage != "work":
         yield Finding("run_not_over", issue, f"is {flow.stage}, and {flow.run.id} has no end")
     yield from _waits(world, flow)
@@ -110,11 +110,6 @@ def of_issue(
         yield Finding("not_asked_for", issue, f"lacks {', '.join(lacking)}")
     if living:
         yield from _late(world, flow, at, asked or {})
-
-
-def _closed(flow: Flow) -> Iterator[Finding]:
-    if flow.code not in ("shepherd", "somebody") or not flow.why.strip():
-        yield Finding("no_evidence", flow.issue.id, "is closed, and the journal has no evidence")
 
 
 def _waits(world: World, flow: Flow) -> Iterator[Finding]:
@@ -137,15 +132,12 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
                 "no_end", issue, f"wants a run of {flow.phase}, and waits for nothing ({flow.code or 'no'} hold)"
             )
     elif flow.stage in ("finishing", "giving_back"):
-        if flow.stage == "giving_back" or not _lands_later(world, flow):
+        landing = flow.work.landing
+        lands_later = landing is not None and (landing.due is not None or behind(world, flow) is not None)
+        if flow.stage == "giving_back" or not (lands_later or flow.reviewed):
             yield Finding("stranded", issue, f"is {flow.stage}, and nothing is under way")
     elif not flow.code:
         yield Finding("no_reason", issue, "is parked, and nobody knows why")
-
-
-def _lands_later(world: World, flow: Flow) -> bool:
-    waits = flow.work.landing is not None and (flow.work.landing.due is not None or behind(world, flow) is not None)
-    return waits or flow.reviewed
 
 
 def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
@@ -186,7 +178,6 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
 
 
 def _holds(world: World, view: tracker.Issue) -> bool:
-    """Whether the tracker shows an issue as ours."""
     names = {world.actor, world.name} - {""}
     return view.assignee in names and view.status in ("in_progress", "blocked")
 

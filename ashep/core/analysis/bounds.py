@@ -44,7 +44,8 @@ def bounds_of(
     if best is None:
         return None
     working = [phase for phase in policy.phases if any(s.kind == "work" and s.phase == phase.name for s in steps)]
-    asking = [phase for phase in policy.phases if any(_asks(s) and s.phase == phase.name for s in steps)]
+    question_phases = {s.phase for s in steps if s.kind == "ask" and s.code not in BUILT_IN}
+    asking = [phase for phase in policy.phases if phase.name in question_phases]
     worn = _Wear(steps)
     runs = min(
         policy.limits.max_runs,
@@ -98,10 +99,6 @@ def _longest(phase: Phase, agents: Agents) -> timedelta:
 def fitting(phase: Phase, agents: Agents) -> list[Agent]:
     """The agents that may run a phase, as far as the files say."""
     return [agent for agent in agents.agents if not agent.is_human and can(agent, phase, NOT_SEEN)]
-
-
-def _asks(state: State) -> bool:
-    return state.kind == "ask" and state.code not in BUILT_IN
 
 
 class _Wear:

@@ -35,7 +35,6 @@ from ashep.core.policy.policies import Policies
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import CANDIDATE, queue_of
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.state.flow import Flow, Question
 from ashep.core.state.frozen import replace
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
@@ -179,7 +178,6 @@ class Counterfactual:
         expected[:0] = was
 
     def _dispatched(self, before: World, entry: Entry, life: Life, expected: list[Fact], rest: Sequence[Entry]) -> None:
-        """Compare what starts, and does not."""
         body, flow = entry.body, before.flows[life.issue]
         assert not isinstance(body, commands.Command)
         if isinstance(body, issues.IssueAdopted):
@@ -302,14 +300,13 @@ class Counterfactual:
         self._go_on(life, world, weighty(after_deadline(world, flow, flow.question), life.issue), (), entry)
 
     def _other(self, world: World, life: Life) -> World:
-        """The same World under the other policy."""
         flow = world.flows[life.issue]
         if flow.policy is not None and life.policy is not None:
             flow = replace(flow, policy=life.policy)
         if self.policies is not None and flow.run is not None and flow.run.began is not None:
             flow = replace(flow, run=replace(flow.run, began=None))  # no edit of the recorded policies changes it
         if life.due is not None and flow.question is not None:
-            flow = replace(flow, question=_until(flow, life))
+            flow = replace(flow, question=dataclasses.replace(flow.question, due=life.due))
         flows = world.flows.insert(life.issue, flow)
         return replace(world, flows=flows, policies=self.policies or world.policies, agents=self.agents or world.agents)
 
@@ -349,8 +346,3 @@ def _phase(policies: Policies | None, policy: str | None, phase: str) -> dict[st
 def _place(fact: Fact | None, rest: Sequence[Entry], entry: Entry) -> int:
     """Where the recorded decision stands; where there is none, what it would have followed."""
     return next((later.seq for later in rest if fact is not None and later.body == fact), entry.seq)
-
-
-def _until(flow: Flow, life: Life) -> Question:
-    assert flow.question is not None and life.due is not None
-    return dataclasses.replace(flow.question, due=life.due)

@@ -192,7 +192,10 @@ class Board:
     def _moved(self, flow: Flow, move: Move) -> World:
         world = put(self._world, ISSUE, flow)
         if move.kind == "answer":
-            return _follow(world, _answer(world, flow, approved=move.name == "approved"))
+            labels = world.settings.labels
+            label = labels.approved if move.name == "approved" else labels.changes_requested
+            event = tracker.LabelEvent("1", label, PERSON, NOW)
+            return _follow(world, tracker.AnswerRead(ISSUE, "", _issue(label), (event,)))
         if move.kind == "deadline":
             due = dict(flow_dues(flow)).get("question")
             return world if due is None else _follow(replace(world, now=due), TimerDue(f"question:{ISSUE}", due))
@@ -290,12 +293,6 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
 
 def _issue(*labels: str) -> tracker.Issue:
     return tracker.Issue(ISSUE, "", "open", labels=labels, type="task", priority=2, created_at=NOW)
-
-
-def _answer(world: World, flow: Flow, *, approved: bool) -> Fact:
-    labels = world.settings.labels
-    label = labels.approved if approved else labels.changes_requested
-    return tracker.AnswerRead(ISSUE, "", _issue(label), (tracker.LabelEvent("1", label, PERSON, NOW),))
 
 
 def _ended(run: str, move: Move) -> Fact:

@@ -139,7 +139,6 @@ def _for_good(world: World, flow: Flow, held: issues.IssueHeld) -> bool:
 
 
 def _policy(world: World, flow: Flow) -> Policy | None:
-    """The policy that an issue is under, or would be taken under."""
     if flow.stage not in ("idle", "left"):
         return world.policy(flow)
     prefix = world.settings.labels.policy_prefix

@@ -67,17 +67,14 @@ Analysis = Mapping[str, Verdict]
 
 def analyse(policies: Policies, agents: Agents, settings: Settings) -> Analysis:
     """Search every policy; its names, targets and agents must be in order (`ashep.config.consistency`)."""
-    own = settings.worker.workspace != "shared"
-    return {
-        name: _analyse(Board(policies, agents, settings, name), agents, own_trees=own) for name in policies.policies
-    }
-
-
-def _analyse(board: Board, agents: Agents, *, own_trees: bool) -> Verdict:
-    space = explore(board)
-    found = tuple(_findings(space, board))
-    bounds = bounds_of(board.policy, agents, space.start, space.steps, own_trees=own_trees) if space.whole else None
-    return Verdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
+    own, verdicts = settings.worker.workspace != "shared", dict[str, Verdict]()
+    for name in policies.policies:
+        board = Board(policies, agents, settings, name)
+        space = explore(board)
+        found = tuple(_findings(space, board))
+        bounds = bounds_of(board.policy, agents, space.start, space.steps, own_trees=own) if space.whole else None
+        verdicts[name] = Verdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
+    return verdicts
 
 
 def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[Edge]:
@@ -229,7 +226,10 @@ def _never_closes(found: _Found) -> Iterator[Defect]:
     states = dict.fromkeys(map(_bare, found.space.steps))
     trapped = [state for state in states if state.kind in ("work", "ask") and state not in reach]
     while trapped:
-        ahead = {state: _ahead(state, after) for state in trapped}
+        ahead = {
+            state: reached([state], lambda one: [step for step in after.get(one, ()) if step.kind in ("work", "ask")])
+            for state in trapped
+        }
         first = next(state for state in trapped if all(state in ahead[other] for other in ahead[state]))
         yield _trap(found, first, [step for step in good if _bare(step.source) in {first, *ahead[first]}])
         trapped = [state for state in trapped if first not in ahead[state] and state != first]
@@ -243,13 +243,7 @@ def _is_good(step: Step) -> bool:
 
 
 def _bare(state: State) -> State:
-    """A state whoever wrote last."""
     return replace(state, writer="")
-
-
-def _ahead(state: State, after: Mapping[State, list[State]]) -> set[State]:
-    """Where success and answers lead from a state, near or far."""
-    return reached([state], lambda one: [step for step in after.get(one, ()) if step.kind in ("work", "ask")])
 
 
 def _trap(found: _Found, first: State, steps: list[Step]) -> Defect:

@@ -44,11 +44,7 @@ def after_settings(world: World) -> list[Fact]:
             if rest.due is not None and rest.keep is not None and keep is not None:
                 later = max(world.now, rest.due + keep - rest.keep)
             facts.append(TreeRests(flow.issue.id, own.branch, later, keep, rest.tries, rest.why))
-    return [*sorted(facts, key=_issue)]
-
-
-def _issue(fact: TreeRests) -> str:
-    return fact.issue
+    return [*sorted(facts, key=lambda fact: fact.issue)]
 
 
 def due(world: World, flow: Flow) -> list[Fact]:

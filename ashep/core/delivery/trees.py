@@ -31,7 +31,9 @@ def user_tree(before: World, world: World, fact: TreeSeen) -> list[Fact]:
     if fact.moment != "before" or flow is None or flow.run is None or flow.run.id != fact.run or flow.run.ended:
         return []
     foreign = foreign_changes(world)
-    if not foreign or world.settings.worker.allow_dirty or _other_writers(world, flow):
+    others = (world.flows[issue].run for issue in world.indexes.live if issue != flow.issue.id)
+    writing = any(run is not None and run.access == "write" for run in others)
+    if not foreign or world.settings.worker.allow_dirty or writing:
         return []
     why = f"the work tree has changes that are not ashep's: {', '.join(foreign[:5])}"
     return [RunWithdrawn(flow.issue.id, flow.run.id, "tree_dirty", why)]
@@ -41,11 +43,6 @@ def foreign_changes(world: World) -> list[str]:
     """Tracked paths that are changed or staged by other than our own runs."""
     dirty = world.tree.dirty if world.tree else ()
     return [path for path, content in dirty if world.left_over.get(path, ("", ""))[0] != content]
-
-
-def _other_writers(world: World, flow: Flow) -> bool:
-    runs = (world.flows[issue].run for issue in world.indexes.live if issue != flow.issue.id)
-    return any(run is not None and run.access == "write" for run in runs)
 
 
 Mode = Literal["worktree", "shared", "impossible", "unknown"]

@@ -41,11 +41,6 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 @cache
-def _load(name: str) -> Callable[..., Any]:
-    return _adapter(name).validator.validate_python
-
-
-@cache
 def _dump(name: str) -> Callable[..., dict[str, Any]]:
     return _adapter(name).serializer.to_python
 
@@ -98,7 +93,7 @@ def _read_body(data: dict[str, Any]) -> Any:
         raise ValueError(f"unknown record type {name!r}")
     # JSON has no tuples: outcomes, which are strict about what an agent says, must take its lists here.
     # No record has a field of the names of the head: what is left over is not looked at.
-    return _load(name)(data, strict=False)
+    return _adapter(name).validator.validate_python(data, strict=False)
 
 
 def _body_json(body: Fact | Command) -> dict[str, Any]:

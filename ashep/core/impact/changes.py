@@ -270,16 +270,12 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
                 yield Evidence(_shown(file.path), f"{name[:120]} is gone", number)
             if count > 0 and fewer_in[sources.language_of(file.path)] > 0:
                 yield Evidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
-        yield from _lost_file(ways, file, all_moved=not names and any(_tests(file, file.removed_lines)))
+        all_moved = not names and any(_tests(file, file.removed_lines))
+        if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
+            yield Evidence(_shown(file.path), "deleted")
+        elif file.former and ways.is_test(file.former) and not ways.is_test(file.path):
+            yield Evidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
         yield from _left_out(file)
-
-
-def _lost_file(ways: _Ways, file: ChangedFile, *, all_moved: bool) -> Iterator[Evidence]:
-    """Find a file of tests that is none any more, unless all of its tests stand in others now."""
-    if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
-        yield Evidence(_shown(file.path), "deleted")
-    elif file.former and ways.is_test(file.former) and not ways.is_test(file.path):
-        yield Evidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
 
 
 def _tests(file: ChangedFile, lines: Iterable[Line]) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -318,7 +314,6 @@ def _size(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
 
 
 def _take(counted: Counter[Counted], one: Counted) -> bool:
-    """Take one of what was counted; False where none is left."""
     if not counted[one]:
         return False
     counted[one] -= 1

@@ -46,7 +46,8 @@ def named_by(settings: Settings, policies: Policies | None = None) -> Named:
     for policy in policies.policies.values() if policies else ():
         run = (check for phase in policy.phases for check in phase.checks if not isinstance(check, _LOOKED_INTO))
         words += _words([check.model_dump(mode="json") for check in run])
-    paths = frozenset(path for word in words for token in _TOKEN.findall(word) if (path := _path(token)))
+    tidied = (tidy(token) for word in words for token in _TOKEN.findall(word))
+    paths = frozenset(path for path in tidied if path and not path.startswith(("/", "..", "~")))
     modules = (word.partition(":")[0].split(".") for word in words if _CLASS.fullmatch(word))
     return Named(paths, tuple(sorted({file for parts in modules for file in _files(parts)})))
 
@@ -60,11 +61,6 @@ def _words(value: object) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for one in cast("Iterable[object]", value):
             yield from _words(one)
-
-
-def _path(token: str) -> str:
-    path = tidy(token)
-    return "" if path.startswith(("/", "..", "~")) else path
 
 
 def _files(parts: list[str]) -> Iterator[str]:

@@ -16,7 +16,6 @@ _ENDINGS: Mapping[str, str] = {
 
 
 def _patterns(**languages: str) -> Mapping[str, re.Pattern[str]]:
-    """Compile the pattern of each language."""
     return {language: re.compile(pattern) for language, pattern in languages.items()}
 
 

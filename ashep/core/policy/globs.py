@@ -51,16 +51,12 @@ def _path(glob: str) -> str:
 
     What is passed over is one repeated character: a repeated group would need memory for each folder of a path.
     """
-    first, *rest = (_names(part) for part in re.split(r"(?:^|/)(?:\*\*(?:/|$))+", glob))
+    first, *rest = ("/".join(map(_name, part.split("/"))) for part in re.split(r"(?:^|/)(?:\*\*(?:/|$))+", glob))
     if not rest:
         return first
     *middle, last = rest
     within = "".join(f"(?>(?:.*?/)??{names}/)" for names in middle)
     return (f"{first}/" if first else "") + within + (f"(?>(?:.*?/)??{last}\\Z)" if last else ".+")
-
-
-def _names(part: str) -> str:
-    return "/".join(map(_name, part.split("/")))
 
 
 def _name(glob: str) -> str:

@@ -38,17 +38,13 @@ def _matcher(pattern: str, character: str = ".") -> re.Pattern[str]:
     What stands between two stars is looked for from the left, and the first place serves: no text makes that slow.
     """
     bare = pattern.removesuffix(" *")
-    first, *rest = (_literal(part, character) for part in re.split(r"\*+", bare))
+    wild = {"?": character, "\\": "/"}
+    first, *rest = ("".join(wild.get(one, re.escape(one)) for one in part) for part in re.split(r"\*+", bare))
     end = r"(?: .*)?\Z" if bare != pattern else r"\Z"
     if not rest:
         return re.compile(first + end, re.DOTALL)
     *middle, last = rest
     return re.compile(first + "".join(f"(?>.*?{text})" for text in middle) + f"(?>.*?{last}{end})", re.DOTALL)
-
-
-def _literal(part: str, character: str) -> str:
-    wild = {"?": character, "\\": "/"}
-    return "".join(wild.get(one, re.escape(one)) for one in part)
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -55,11 +55,10 @@ def shown(world: World, earlier: Flow, flow: Flow, fact: Shown) -> list[Fact]:
     """Say what follows from how the issue is shown now: where that depends on who changed it, that is looked up."""
     found = tuple(one for one in _differences(world, earlier, flow) if one not in flow.authors.known)
     facts: list[Fact] = [] if found == flow.authors.doubts else [ChangeDoubted(flow.issue.id, found)]
-    return facts if found else _goes_on(world, flow, facts + _follow(world, earlier, flow))
-
-
-def _follow(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
-    return unparked(world, earlier, flow) or obey(world, flow) or labelled(world, flow) or withdrawn(world, flow)
+    if found:
+        return facts
+    facts += unparked(world, earlier, flow) or obey(world, flow) or labelled(world, flow) or withdrawn(world, flow)
+    return _goes_on(world, flow, facts)
 
 
 def authors_read(world: World, earlier: Flow, flow: Flow, fact: AuthorsRead) -> list[Fact]:
@@ -211,7 +210,6 @@ def said(what: Difference) -> str:
 
 
 def _chosen(flow: Flow, what: Difference) -> bool:
-    """Whether a label chose the policy, the phase or the branch when the issue was taken."""
     return what[0] == "added" and what[1] in flow.authors.before
 
 

@@ -151,11 +151,13 @@ def _posture(world: World, flow: Flow, target: Posture) -> commands.Command:
     elif flow.written is not None and flow.written.paused:
         drop.add(labels.paused)  # it is ours
     if target.kind == "give_back":
-        drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != _own_phase(flow)}
+        phase = flow.written.phase if flow.written else flow.phase
+        drop -= {labels.phase_prefix + name for name in phase_labels(world, view) if name != phase}
     undo = flow.authors.undo
     if undo is not None and undo.seq == target.seq:
         drop -= {labels.approved, labels.changes_requested}  # they answer the question that stands
-    drop = {label for label in drop - add if label in view.labels or (target.kind == "ask" and _answer(world, label))}
+    answers = {labels.approved, labels.changes_requested} if target.kind == "ask" else set[str]()
+    drop = {label for label in drop - add if label in view.labels or label in answers}
     if undo is not None:
         add |= {label for kind, label in undo.labels if kind == "removed"} if target.kind != "give_back" else set()
         drop |= {label for kind, label in undo.labels if kind == "added"} & set(view.labels)
@@ -167,15 +169,6 @@ def _posture(world: World, flow: Flow, target: Posture) -> commands.Command:
     return commands.WriteIssue(
         key, view.id, target.kind, view.status, view.assignee, stamp, STATUS[target.kind], mine, added, dropped
     )
-
-
-def _answer(world: World, label: str) -> bool:
-    labels = world.settings.labels
-    return label in (labels.approved, labels.changes_requested)
-
-
-def _own_phase(flow: Flow) -> str | None:
-    return flow.written.phase if flow.written else flow.phase
 
 
 def _stamp(world: World, flow: Flow, target: Posture) -> Stamp:

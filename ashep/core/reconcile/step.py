@@ -93,7 +93,9 @@ def step(
         adopted = batch.follow_all(start(batch.world))
         if adopted:  # what was taken in wants a run now
             batch.follow_all(start(batch.world))
-    issues = batch.touched | _timers(batch)
+    issues = batch.touched | {
+        split_timer(entry.body.key)[1] for entry in batch.entries if isinstance(entry.body, TimerDue)
+    }
     if everything or world.seen is not batch.world.seen:  # what is closed, and has come to rest, lacks nothing
         issues |= {*batch.world.indexes.unclosed, *batch.world.indexes.busy}
     if (next_to_land := turn(batch.world.indexes)) is not None:
@@ -106,7 +108,3 @@ def step(
     if dispatcher is not None:
         dispatcher.end(batch.world)
     return batch.world, batch.entries
-
-
-def _timers(batch: Batch) -> set[str]:
-    return {split_timer(entry.body.key)[1] for entry in batch.entries if isinstance(entry.body, TimerDue)}

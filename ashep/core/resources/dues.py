@@ -29,7 +29,6 @@ def next_due(world: World) -> datetime | None:
 
 
 def _of_all(world: World) -> list[tuple[str, datetime]]:
-    """The due times that are no issue's, by their timers' keys."""
     budget = spending.next_budget(world.spending)
     budgets = [(f"{spending.TIMER}:", budget)] if budget else []
     shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *budgets]

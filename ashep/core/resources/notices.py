@@ -192,7 +192,6 @@ def _lost(world: World) -> Iterator[Fact]:
 
 
 def _gone(world: World) -> Iterator[Fact]:
-    """Targets that are not in the configuration any more."""
     known = targets(world.settings.notify)
     for name in sorted({name for notice in world.notices.wanted for name in notice.to}.difference(known)):
         ids = tuple(notice.id for notice in world.notices.of(name))
@@ -233,7 +232,6 @@ def _failed(before: World, world: World, fact: resources.NoticeFailed) -> Iterat
 
 
 def _is_kept(world: World, notice: resources.Notice) -> bool:
-    """Whether quiet hours keep it from being told now."""
     quiet = world.notices.quiet
     return quiet is not None and quiet > world.now and notice.event not in world.settings.notify.urgent
 

@@ -50,7 +50,7 @@ def memory_seen(before: World, world: World, fact: ServerMemorySeen) -> list[Fac
     if times < 1 or fact.instance != server.instance:
         return []
     at_once = times >= MOST
-    why = f"it holds {_size(fact.used)}, and its limit is {Bytes(fact.limit)}"
+    why = f"it holds {fact.used / 1024**3:.2f} GiB, and its limit is {Bytes(fact.limit)}"
     if server.recycling is not None:
         worse = at_once and not server.recycling.at_once
         return [RecycleWanted(fact.instance, server.recycling.until, True, why, fact.runner)] if worse else []
@@ -85,10 +85,6 @@ def memory_read(world: World, instance: str, used: int | None, now: datetime) ->
     times = times_over(used, limit)
     again = times > 0 and server.recycling is None and is_spaced(server, now)
     return [ServerMemorySeen(instance, used, limit)] if times != server.over or again else []
-
-
-def _size(used: int) -> str:
-    return f"{used / 1024**3:.2f} GiB"
 
 
 RULES: WorldRules = {ServerFailed: failed, ServerMemorySeen: memory_seen}

@@ -85,7 +85,6 @@ def _full(world: World, agent: Agent, runs: tuple[Kind, ...]) -> list[Cap]:
 
 
 def _of_agent(world: World, agent: Agent) -> Iterator[Cap]:
-    """Its own, then that of its runner and of its provider; a person has none."""
     if agent.max_runs is not None and not agent.is_human:
         yield Cap("cap_agent", agent.id, agent.max_runs)
     if not agent.is_human and (most := world.settings.runners.max_runs(agent.runner.type)) is not None:

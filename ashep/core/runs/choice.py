@@ -34,11 +34,7 @@ NO_FAILURES: Mapping[str, int] = {}
 
 
 def choose(
-    agents: Agents,
-    phase: Phase,
-    seen: Seen,
-    models: Mapping[str, Model],
-    failures: Mapping[str, int] = NO_FAILURES,
+    agents: Agents, phase: Phase, seen: Seen, models: Mapping[str, Model], failures: Mapping[str, int] = NO_FAILURES
 ) -> Choice:
     """Choose for a phase.
 
@@ -59,7 +55,9 @@ def choose(
         return Choice(None, f"no agent fits phase {phase.name}", tuple(others))
     (best, chosen), *rest = fit
     others += [(agent.id, _behind(rank, best)) for rank, agent in rest]
-    return Choice(chosen, _reason(phase, best, chosen), tuple(others))
+    met = f", meets {-best[1]} of its preferences" if best[1] else ""
+    why = f"{chosen.id} has {', '.join(phase.needs)}{met}, priority {chosen.priority}"
+    return Choice(chosen, why, tuple(others))
 
 
 def unfit(agent: Agent, phase: Phase, seen: Seen) -> str | None:
@@ -116,11 +114,6 @@ def _preferred(agent: Agent, phase: Phase, seen: Seen, models: Mapping[str, Mode
     if wish.different_provider_from and model is not None:
         score += model.provider != models.get(wish.different_provider_from, model).provider
     return score + (wish.speed is not None and agent.performance.speed == wish.speed)
-
-
-def _reason(phase: Phase, rank: Rank, agent: Agent) -> str:
-    wishes = f", meets {-rank[1]} of its preferences" if rank[1] else ""
-    return f"{agent.id} has {', '.join(phase.needs)}{wishes}, priority {agent.priority}"
 
 
 def _behind(rank: Rank, best: Rank) -> str:

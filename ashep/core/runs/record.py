@@ -158,16 +158,13 @@ def _with(tally: Tally, **values: Any) -> Tally:
 
 
 def _seen(tally: Tally, fact: runs.TurnSeen) -> Tally:
-    tally = _spoken(_used(tally, fact), fact)
-    named = fact.model is not None and not tally.extracting
-    return _with(tally, provider=fact.provider, model=fact.model) if named else tally
-
-
-def _spoken(tally: Tally, fact: runs.TurnSeen) -> Tally:
-    """Note who wrote when; what an extraction writes is no message of the run's agent."""
-    agent, record = None if tally.extracting else fact.agent_message_at, tally.record
-    human = fact.human_message_at or record.last_human_message_at
-    return _with(tally, last_agent_message_at=agent or record.last_agent_message_at, last_human_message_at=human)
+    tally = _used(tally, fact)
+    human = fact.human_message_at or tally.record.last_human_message_at
+    if tally.extracting:  # what an extraction writes is no message of the run's agent
+        return _with(tally, last_human_message_at=human)
+    agent = fact.agent_message_at or tally.record.last_agent_message_at
+    tally = _with(tally, last_agent_message_at=agent, last_human_message_at=human)
+    return _with(tally, provider=fact.provider, model=fact.model) if fact.model is not None else tally
 
 
 def _used(tally: Tally, fact: runs.TurnSeen | runs.TurnStopped) -> Tally:

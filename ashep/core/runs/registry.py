@@ -86,7 +86,6 @@ def weaknesses(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakn
 
 
 def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
-    """An agent that no phase can take by the files alone, and that nothing else asks for."""
     stalls = any(phase.stall.action == "diagnose" for phase, _ in _phases(policies))
     beside = {"extract", "debug"} if stalls else {"extract"}
     for agent in agents.agents:
@@ -99,7 +98,6 @@ def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
 
 
 def _unlisted(agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    """An agent that fits whatever it is asked for, but whose agent or model the server did not list."""
     for agent in agents.agents:
         against = unfit(agent, Phase(name=agent.capabilities[0], access="read"), seen)
         if against is not None:
@@ -136,7 +134,6 @@ def _provider(agent: Agent, seen: Seen) -> str:
 
 
 def _phases(policies: Policies) -> Iterator[tuple[Phase, str]]:
-    """Every phase in which an agent works, with its full name."""
     for name, policy in policies.policies.items():
         for phase in policy.phases:
             if phase.human is None:

@@ -201,20 +201,16 @@ def released(world: World, earlier: Flow, flow: Flow, fact: SessionReleased) -> 
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     target = reviewed_by(policy, phase) if policy and phase and takeover.action == "review" else None
     if phase is None or target is None:
-        return _as_reported(world, flow, takeover, why)
+        # what the run had reported when the person was found in its session counts now
+        said, run = flow.reports[-1] if takeover.outcome and flow.reports else None, flow.run
+        if said is None or run is None or said.run != run.id or said.outcome is None or said.state == "aborted":
+            return []
+        state = "succeeded" if said.state == "succeeded" else "failed"
+        return after_run(world, flow, RunEnded(flow.issue.id, said.run, state, f"{said.why}; {why}", said.outcome))
     done = f"a person did {phase.name}: {why}"
     if flow.run is not None and is_proven(phase, flow, "success"):
         return [VerificationWanted(flow.issue.id, flow.run.id, phase.name, done)]
     return enter(world, flow, target, done)
-
-
-def _as_reported(world: World, flow: Flow, takeover: Takeover, why: str) -> list[Fact]:
-    """What the run had reported when the person was found in its session counts now."""
-    said = flow.reports[-1] if takeover.outcome and flow.reports else None
-    if said is None or flow.run is None or said.run != flow.run.id or said.outcome is None or said.state == "aborted":
-        return []
-    state = "succeeded" if said.state == "succeeded" else "failed"
-    return after_run(world, flow, RunEnded(flow.issue.id, said.run, state, f"{said.why}; {why}", said.outcome))
 
 
 LEFT_AT_WORK = timedelta(hours=1)

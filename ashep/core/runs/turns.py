@@ -68,7 +68,9 @@ def _of_run(world: World, before: Flow, flow: Flow, fact: runs.TurnSeen) -> list
     if fact.state == "running" and ends_run(world, fact):
         return [overdue(flow, run)] if is_diagnosis(run) else stopped(world, flow, run, fact)
     if fact.state == "running":
-        return _stalled(world, flow, before.run, run, fact)
+        if fact.life is None or not has_stalled(before.run.watch, run.watch, fact.life, world.now):
+            return []
+        return after_stall(world, flow, run, why_stalled(run.watch, fact.life))
     same = fact.state != "incomplete" or before.run.turn == "incomplete"
     suspicion = before.run.watch.probation if same and run.watch.fresh_after == 0 else "no"
     return _quiet(world, flow, run, fact, suspicion)
@@ -88,12 +90,6 @@ def read_refused(world: World, earlier: Flow, flow: Flow, fact: ReadRefused) -> 
         aborted = runs.RunEnded(fact.issue, run.id, "aborted", why, abort=True, counts=False)
         return [runs.DeadlineReached(fact.issue, run.id), aborted, *park(flow, "infrastructure", why)]
     return [runs.DeadlineReached(fact.issue, run.id), runs.RunEnded(fact.issue, run.id, "timed_out", why, abort=True)]
-
-
-def _stalled(world: World, flow: Flow, before: Run, run: Run, fact: runs.TurnSeen) -> list[Fact]:
-    if fact.life is None or not has_stalled(before.watch, run.watch, fact.life, world.now):
-        return []
-    return after_stall(world, flow, run, why_stalled(run.watch, fact.life))
 
 
 def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: str) -> list[Fact]:

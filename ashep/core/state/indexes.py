@@ -94,7 +94,6 @@ def following(known: Indexes, earlier: Flow | None, flow: Flow) -> Indexes:
 
 
 def _shared(flow: Flow) -> tuple[str, ...]:
-    """The branch that it shares with others, for as long as it is not done there."""
     own, run = flow.work.own, flow.run
     if own is None or not is_shared(own.branch):
         return ()
@@ -102,7 +101,6 @@ def _shared(flow: Flow) -> tuple[str, ...]:
 
 
 def _run_on_shared(flow: Flow) -> tuple[str, ...]:
-    """The branch that it shares with others, while a run of it may be at work there."""
     run = flow.run
     if run is None or run.branch is None or not is_shared(run.branch):
         return ()
@@ -130,7 +128,6 @@ def _place(flow: Flow) -> Place | None:
 
 
 def _slot(flow: Flow) -> int | None:
-    """The number of its own tree, for as long as somebody works on it there, or may still."""
     if flow.work.own is None:
         return None
     at_work = flow.stage in ("work", "person", "finishing") or (flow.run is not None and not flow.run.settled)
@@ -138,7 +135,6 @@ def _slot(flow: Flow) -> int | None:
 
 
 def _within(flow: Flow) -> tuple[bool, ...]:
-    """Which of `SETS` an issue belongs to."""
     run = flow.run
     live, taken = run is not None and not run.settled, flow.takeover is not None
     return live, flow.stage != "closed", flow.busy, flow.leased, taken, flow.reviewed

@@ -75,10 +75,7 @@ def add(spending: Spending, provider: str, tokens: int, cost: float, at: datetim
     others = tuple(entry for entry in spending.providers if entry[0] != provider)
     entry = (provider, before[1] + tokens, round(before[2] + cost, 9))
     return replace(
-        spending,
-        providers=(*others, entry),
-        tokens=spending.tokens + tokens,
-        cost=round(spending.cost + cost, 9),
+        spending, providers=(*others, entry), tokens=spending.tokens + tokens, cost=round(spending.cost + cost, 9)
     )
 
 
