@@ -421,7 +421,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("nothing is ignored", delivery, "Evidence.lacking", "if self.ignore", "if False"),
     ("nobody waits for the base", bases, "base_hold", '!= "hold"', '!= ""'),
     ("nobody waits for what is unknown of the base", bases, "base_hold", "if is_awaited(world, name)", "if False"),
-    ("the base of a policy without checks is waited for", bases, "is_checked", "bool(checks_of(world.policy_of(name)))", "True"),
+    ("the base of a policy without checks is waited for", bases, "is_checked", "able and", "able or"),
     ("what another policy found counts", evolve, "_adopt", "if adopted != before", "if False"),
     ("what fell short is not noted", folding, "_retry", "if fact.disbelieved", "if False"),
     ("no progress is an attempt", landing, "_fell_short", "if same and", "if False and"),
