@@ -55,7 +55,7 @@ def test_every_record_has_a_sentence_or_is_deliberately_silent() -> None:
 
 
 def test_every_command_is_said_while_it_has_no_answer() -> None:
-    assert set(story._COMMANDS) <= story.SILENT
+    assert set(story.WORDS) <= story.SILENT
 
 
 def test_untracked_files_are_warned_about_before_a_write_run() -> None:

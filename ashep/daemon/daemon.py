@@ -21,7 +21,7 @@ from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
-from ashep.core.facts.tracker import TrackerLost, TrackerSeen
+from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.kinds import spoken
 from ashep.core.policy.landing import ForgeSettings
@@ -100,12 +100,18 @@ Say = Callable[[str], None]
 def narrator(say: Say) -> Picture:
     """Tell a person who watches the turns of the story."""
 
-    def tell(entries: Sequence[records.Entry], _: World) -> None:
+    def tell(entries: Sequence[records.Entry], world: World) -> None:
         for entry in entries:
-            if line := _told(entry.body):
+            if line := _failure(entry.body, world) or _told(entry.body):
                 say(clean(line))
 
     return tell
+
+
+def _failure(body: Fact | commands.Command, world: World) -> str | None:
+    """Tell the first failure of a row: what fails, and why. `status` and `why` count the others."""
+    flow = world.flows.get(body.issue) if isinstance(body, EffectFailed) else None
+    return f"{flow.issue.id}: {account(world, flow.issue.id).reason}" if flow is not None and flow.infra == 1 else None
 
 
 def _told(body: Fact | commands.Command) -> str | None:

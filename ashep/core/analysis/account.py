@@ -141,8 +141,8 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
 
 
 def _tried(flow: Flow) -> str:
-    lock = f": another git holds {flow.lock}, or left it" if flow.lock else ""
-    return f"an effect failed {flow.infra} times and is tried again{lock}"
+    times = "once" if flow.infra == 1 else f"{flow.infra} times"
+    return f"cannot {flow.failing} (failed {times}, tried again): {flow.error}"
 
 
 def behind(world: World, flow: Flow) -> str | None:

@@ -68,7 +68,7 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         return []
     if flow.stage == "parked" or not flow.active or not is_exhausted(flow.infra, flow.infra_began, world.now):
         return []
-    why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
+    why = f"cannot {flow.failing} (failed {flow.infra} times in a row): {flow.error}"
     return [*abort(flow, why), *park(flow, "infrastructure", why)]
 
 
