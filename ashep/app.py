@@ -115,9 +115,8 @@ async def _work(
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
-    parts = Parts(
-        tracker, runner, tree, clock, notifier, trees, means, pulls, asks=boxed, where=where, pressure=cpu_pressure
-    )
+    checkup = partial(connect.checkup_of, project, redaction=redaction)
+    parts = Parts(tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, boxed, where, cpu_pressure)
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
     stories = Keeping(mirror_of(project, settings, actor), say) if settings.bmad.enabled else None

@@ -18,6 +18,7 @@ from ashep.adapters import programs
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
+from ashep.adapters.git.checkup import GitCheckup
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.lender import LENDER
 from ashep.adapters.git.trees.places import GROUND, Places, place_at
@@ -138,6 +139,16 @@ def worktrees_of(
         ends["enter"] = partial(_enter, project, settings)
     apart = Places(project, places, redaction=redaction, hooks=settings.git.hooks, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
+
+
+def checkup_of(
+    project: Path, settings: Settings, *, redaction: Redaction | None = None, writes: bool = True
+) -> GitCheckup:
+    """Make what looks at the repository: it makes trees as issues get them, without their set-up."""
+    bare = settings.model_copy(update={"worker": settings.worker.model_copy(update={"setup": ()})})
+    forge, spaces = settings.landing.forge, worktrees_of(project, bare, redaction=redaction).anew
+    remote = forge.remote if forge is not None else None
+    return GitCheckup(project, spaces, spaces.root, remote=remote, redaction=redaction, writes=writes)
 
 
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:

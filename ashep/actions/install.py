@@ -21,8 +21,6 @@ from ashep.actions import doctor_git, kinds
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.git.program import Git
-from ashep.adapters.git.trees import lender
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
@@ -421,8 +419,6 @@ async def git(project: Path, settings: Settings) -> list[Line]:
         return [Line("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))]
     if tree.head is None and own:
         return [Line("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")]
-    if settings.worker.workspace == "place" and await lender.is_partial(Git(project)):
-        return [Line("warning", "git", lender.PARTIAL, lender.WHOLE)]
     where = "each issue gets a work tree of its own" if own else "all agents share it"
     return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 

@@ -9,7 +9,7 @@ import secrets
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -23,6 +23,7 @@ from ashep.core.analysis.account import account, has_patience, is_held_up, is_id
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
+from ashep.core.facts.words import describe_base
 from ashep.core.policy.kinds import spoken
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import Settings
@@ -32,6 +33,7 @@ from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.auditor import Auditor, Looked
 from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.made import Made
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import Means
@@ -42,6 +44,7 @@ from ashep.daemon.machine import MachineLoad
 from ashep.daemon.monitor import Monitor
 from ashep.daemon.pruner import Pruner
 from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.repository_watch import RepositoryWatch
 from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.daemon.worker import Worker
 from ashep.errors import AshepError
@@ -50,6 +53,7 @@ from ashep.journal.log import Journal
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
+from ashep.ports.repository import Checkup
 from ashep.ports.runner import Runner
 from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
@@ -86,6 +90,8 @@ class Parts:
     """What looks into the work that was done there, and lands it."""
     pulls: Callable[[ForgeSettings], Pulls] | None = None
     """What pushes branches and opens pull requests. None: nothing does."""
+    checkup: Callable[[Settings], Checkup] | None = None
+    """What looks at the repository. None: nothing does."""
     asks: bool = False
     """Whether agents that are alone in a place are answered who ask for what they have committed to be verified."""
     where: Callable[[], str | None] | None = None
@@ -99,13 +105,25 @@ Say = Callable[[str], None]
 
 def narrator(say: Say) -> Picture:
     """Tell a person who watches the turns of the story."""
+    known = list[str]()
 
     def tell(entries: Sequence[records.Entry], world: World) -> None:
         for entry in entries:
-            if line := _failure(entry.body, world) or _told(entry.body):
+            if isinstance(entry.body, delivery.RepositorySeen):
+                lines = _repository(entry.body)
+                fresh, known[:] = [line for line in lines if line not in known], lines
+            else:
+                fresh = [_failure(entry.body, world) or _told(entry.body)]
+            for line in filter(None, fresh):
                 say(clean(line))
 
     return tell
+
+
+def _repository(seen: delivery.RepositorySeen) -> list[str]:
+    fault = f"nothing begins until this is mended: {seen.fault}" if seen.fault else ""
+    behind = describe_base(asdict(seen), f"{seen.fetched.astimezone():%Y-%m-%d %H:%M}" if seen.fetched else "")
+    return [fault, behind, seen.error]
 
 
 def _failure(body: Fact | commands.Command, world: World) -> str | None:
@@ -291,10 +309,11 @@ async def daemon(
     pictures = [*pictures, keeper.offer]
     runners = runners_of(parts.runner)
     leases = Leases(parts.tracker, parts.clock)
+    checkups = Made(parts.checkup, by=lambda settings: (settings.worker, settings.landing))
     effects = Effects(
         tracker=parts.tracker,
         runner=runners,
-        trees=TreeEffects(parts.tree, parts.workspaces),
+        trees=TreeEffects(parts.tree, parts.workspaces, checkups),
         blobs=journal.blobs,
         leases=leases,
         means=_means(parts, journal),
@@ -325,6 +344,8 @@ async def daemon(
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
+            if checkups.possible:
+                group.start_soon(RepositoryWatch(shepherd, checkups, parts.clock).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
             group.start_soon(Pruner(shepherd, journal, parts.clock, report).run)
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
@@ -356,8 +377,8 @@ async def _first(
     first: list[Fact] = []
     if not world.instance:
         first.append(resources.JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
-    trees = parts.workspaces is not None
-    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, trees=trees))
+    able = {"trees": parts.workspaces is not None, "watches": parts.checkup is not None}
+    first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, **able))
     first += [
         await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),
         await adopted(configuration, blobs, "agents", configuration.agents.model_dump_json(), "agents"),

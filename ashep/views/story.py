@@ -246,6 +246,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PullRequestSeen": _pull_seen,
     "PullRequestReturned": _is("its pull request sends it back ({kind})"),
     "PullRequestMerged": _is("its pull request is merged"),
+    "MergeFetched": _is("the base that was fetched holds {commit}", ""),
     "TurnSeen": _turn,
     "IssueHeld": _is("held ({code})"),
     "IssueTaken": _is("taken under the policy {policy}"),
@@ -326,7 +327,7 @@ SILENT = frozenset(
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted",
-        "QuotaSeen",
+        "QuotaSeen", "RepositorySeen",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
         # commands: their answers tell; those without one stand in the last line

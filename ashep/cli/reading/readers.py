@@ -74,6 +74,7 @@ def status(
     if told["daemon"]["running"] and (how := unsaid(config_of(state), told["daemon"]["workspace"])):
         screen.say(how)
     outages = (
+        *standing.repository(told),
         *standing.edits(told, now()),
         *standing.runners(told, now()),
         *standing.servers(told),

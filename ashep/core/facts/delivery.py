@@ -40,6 +40,33 @@ class TreeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class RepositorySeen:
+    """What was seen of the repository that issues have trees of. By difference."""
+
+    fault: str = ""
+    """What keeps every issue from a tree, and what to do; empty: nothing."""
+    base: str = ""
+    """The branch that work goes to, if it follows one of a remote."""
+    upstream: str = ""
+    """That one, as `origin/main`."""
+    ahead: int = 0
+    """Commits that the base alone has."""
+    behind: int = 0
+    """Commits that only the remote's branch has, as it was fetched last."""
+    fetched: datetime | None = None
+    """When that was; None: nobody knows."""
+    error: str = ""
+    """Why it could not be fetched now."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFetched(OfIssue):
+    """The base, as it was fetched, holds the commit by which the issue's pull request was merged."""
+
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
 class TreePrepared(RunAnswer):
     """The issue's own work tree stands, for a run to begin in it."""
 

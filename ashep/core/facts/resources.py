@@ -34,6 +34,8 @@ class DaemonStarted:
     """How many issues it may take."""
     trees: bool = False
     """Whether it can make work trees of issues' own."""
+    watches: bool = False
+    """Whether it looks at the repository that they are of: nothing begins before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from ashep.core.delivery import repository
 from ashep.core.delivery.trees import (
     branch_at,
     branch_taken,
@@ -193,8 +194,8 @@ def rank(flow: Flow) -> Rank:
 
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
     told = (flow.code, flow.held_by) == (hold.code, hold.of)
-    if hold.code in PAUSED:
-        told = told and flow.why == hold.why  # it may get another end
+    if hold.code in (*PAUSED, "repository"):
+        told = told and flow.why == hold.why  # it may get another end, or be another fault
     return [] if told else [IssueHeld(flow.issue.id, *hold)]
 
 
@@ -302,6 +303,8 @@ def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice 
         return none, None
     if flow.work.own is None and mode(world) == "worktree" and not has_base(world):
         return NO_BASE, None
+    if _kind(world, flow, phase) == "own" and (fault := repository.hold_of(world)) is not None:
+        return fault, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
     return None, choice

@@ -8,7 +8,7 @@ from typing import Any
 
 from rpds import HashTrieSet
 
-from ashep.core.delivery import landing, pulls, trees
+from ashep.core.delivery import landing, pulls, repository, trees
 from ashep.core.facts import issues, resources, tracker
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.commands import WRITES, Command, SendNotice
@@ -158,8 +158,8 @@ def _begun(world: World, fact: resources.JournalBegun) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, tree=None)
-    world = replace(world, machine_busy="")
+    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, machine_busy="")
+    world = replace(world, tree=None, repository=None)
     files = edits.happened(world.files, fact, world.now)
     return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 
@@ -291,7 +291,7 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pulls.FOLDS)
+FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pulls.FOLDS, repository.FOLDS)
 """What a fact makes of the flow of its issue."""
 
 
@@ -318,7 +318,7 @@ _WORLD: WorldFolds = {
 }
 
 
-WORLD_FOLDS = merged(_WORLD, trees.FOLDS)
+WORLD_FOLDS = merged(_WORLD, trees.FOLDS, repository.WORLD_FOLDS)
 """What any other fact makes of the World."""
 
 

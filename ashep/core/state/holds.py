@@ -23,6 +23,7 @@ WAITS_FOR_PEOPLE = (
     "tree_dirty",
     "no_base",
     "no_repository",
+    "repository",
     "tree_unseen",
     "runner_away",
     "runner_unauthorized",

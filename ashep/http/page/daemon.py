@@ -57,6 +57,21 @@ class RunnerStands(Answer):
     tracker_replaced: str
 
 
+class RepositoryStands(Answer):
+    """The repository that issues have trees of, as it was seen last."""
+
+    fault: str
+    """What keeps every issue from a tree; empty: nothing."""
+    base: str
+    upstream: str
+    """The branch of a remote that the base follows; empty: none."""
+    ahead: int
+    behind: int
+    fetched: str | None
+    error: str
+    """Why it could not be fetched."""
+
+
 class Refused(Answer):
     """An edit of the user's files that cannot be used."""
 
@@ -146,6 +161,8 @@ class Daemon(Answer):
     notices: list[Notice]
     runners: list[RunnerStands]
     workspace: str | None
+    repository: RepositoryStands | None = None
+    """None: no daemon runs, or it has not looked yet."""
     edit: Refused | None
     """The last edit of the user's files, where it cannot be used."""
     providers: list[Outage]

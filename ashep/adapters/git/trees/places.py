@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 
+from ashep.adapters.git import missing_objects
 from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_history
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
@@ -94,6 +95,14 @@ class Places(Worktrees):
         """Say whether a place was made for the branch, whatever became of it."""
         return await anyio.Path((await self._at(branch)).notes).exists()
 
+    async def check(self, commit: str, *, writes: bool, reads: bool) -> None:
+        """Raise `AshepError` where no place can begin at a commit; what it borrows is lent, where that may be."""
+        if writes:
+            await self._lent("@trial", commit)
+        else:
+            await missing_objects.reach(self._repository.git)
+        await super().check(commit, writes=writes, reads=reads and not writes)  # what was lent was read
+
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
         """See to it that the branch and its place stand, and that it is set up, or what it holds is laid out."""
         if ground == "sealed":
@@ -153,6 +162,7 @@ class Places(Worktrees):
         repository, folder = self._repository, await self._ground_of(branch)
         await anyio.to_thread.run_sync(self._room)
         begun, head = await self._begin(branch, base)
+        await missing_objects.fill(repository.git, head)
         mine = self._base_branch is None and await repository.main_ref() == f"refs/heads/{branch}"
         onto = begun if mine else await self._base_commit(None) or begun  # a person who looks at it is on no base
         shared = await repository.shared("merge-base", head, onto, absent=NOTHING) or begun

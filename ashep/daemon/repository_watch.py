@@ -1,0 +1,83 @@
+"""Watch of the repository: tells the shepherd what keeps every issue from a tree, and how far behind the base is.
+
+A cheap look comes before anything begins, and now and then. Once a call of git has failed for an issue, a tree is made
+and taken away: if that fails too, the issue is not to blame.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import anyio
+
+from ashep.core.delivery.repository import awaited_merges, is_in_trouble, repository_read
+from ashep.core.facts.delivery import MergeFetched, RepositorySeen
+from ashep.core.policy.settings import Settings
+from ashep.core.state.world import World
+from ashep.daemon.effects.made import Made
+from ashep.daemon.shepherd import Shepherd
+from ashep.errors import AshepError
+from ashep.ports.clock import Clock
+from ashep.ports.repository import Checkup
+
+EVERY = 60.0
+"""Seconds between looks."""
+
+AGAIN = 15.0
+"""Seconds between looks while something is wrong, or a merge is waited for."""
+
+FETCH_EVERY = 600.0
+"""Seconds between fetches that nobody waits for."""
+
+Trouble = frozenset[tuple[str, object]]
+
+
+class RepositoryWatch:
+    """A source of facts about the repository."""
+
+    def __init__(self, shepherd: Shepherd, checkups: Made[Settings, Checkup], clock: Clock) -> None:
+        self._shepherd, self._checkups, self._clock = shepherd, checkups, clock
+        self._fetch_at = 0.0
+        self._tried: Trouble = frozenset()
+        """What had failed at the last look that was thorough enough for it."""
+        self._is_hidden = False
+        """Whether only a thorough look finds what is wrong."""
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            world = self._shepherd.world
+            if world.settings.worker.workspace == "shared" or world.tree is None:
+                await self._shepherd.changed()
+                continue
+            merges = awaited_merges(world)
+            try:
+                wrong = await self._look(world, merges)
+            except AshepError:  # git was too slow, or somebody holds a lock: that is nobody's fault
+                wrong = True
+            with anyio.move_on_after(AGAIN if wrong or merges else EVERY):
+                while _trouble(self._shepherd.world) <= self._tried and awaited_merges(self._shepherd.world) == merges:
+                    await self._shepherd.changed()
+
+    async def _look(self, world: World, merges: Sequence[tuple[str, str]]) -> bool:
+        """Look once, and say whether something is wrong."""
+        landing, checkup, trouble = world.settings.landing, self._checkups.of(world.settings), _trouble(world)
+        branch, head = (world.tree.branch, world.tree.head) if world.tree is not None else (None, None)
+        base, seen = landing.base or branch or "", RepositorySeen()
+        if landing.fetches and (merges or self._clock.monotonic() >= self._fetch_at):
+            await checkup.fetch(base)
+            self._fetch_at = self._clock.monotonic() + FETCH_EVERY
+        thorough = self._is_hidden or not trouble <= self._tried
+        fault = await checkup.find_fault(thorough=thorough) if head is not None else ""
+        self._tried, self._is_hidden = trouble, thorough and bool(fault)
+        if (follows := await checkup.read_upstream(base)) is not None:
+            seen = RepositorySeen("", base, follows.name, follows.ahead, follows.behind, follows.fetched)
+        seen = replace(seen, fault=fault, error=checkup.error if landing.fetches else "")
+        fetched = [MergeFetched(issue, commit) for issue, commit in merges if await checkup.has_fetched(base, commit)]
+        await self._shepherd.ask(lambda now: repository_read(now, seen, fetched))
+        return bool(fault or seen.error)
+
+
+def _trouble(world: World) -> Trouble:
+    """Give the issues whose last effect failed by git, each with when that began."""
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
+    return frozenset((flow.issue.id, flow.infra_began) for flow in flows if is_in_trouble(flow))
