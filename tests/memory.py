@@ -13,7 +13,40 @@ from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
 from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 from ashep.ports.notifier import Message
+from ashep.ports.repository import Upstream
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
+
+
+class MemoryCheckup:
+    """A repository that somebody breaks and mends. `base` is where its base is at the remote, and comes by a fetch."""
+
+    def __init__(self, workspaces: MemoryWorkspaces) -> None:
+        self.fault, self.hidden, self.error = "", "", ""
+        """`hidden`: what only a thorough look finds."""
+        self.looks, self.fetches = list[bool](), 0
+        self._workspaces = workspaces
+        self.base = self._here = workspaces.base
+
+    async def find_fault(self, *, thorough: bool = False) -> str:
+        """Look, in depth where that is asked for."""
+        await anyio.sleep(0.2)
+        self.looks.append(thorough)
+        return self.fault or (self.hidden if thorough else "")
+
+    async def read_upstream(self, base: str) -> Upstream | None:
+        """Compare."""
+        return Upstream(f"origin/{base}", 0, int(self._here != self._workspaces.base))
+
+    async def fetch(self, base: str) -> str | None:
+        """Fetch."""
+        await anyio.sleep(0.5)
+        self.fetches += 1
+        self._here = self._here if self.error else self.base
+        return self._here
+
+    async def has_fetched(self, base: str, commit: str) -> bool:
+        """Whether it came."""
+        return self._workspaces.holds(self._here, commit)
 
 
 class MemoryForge:
