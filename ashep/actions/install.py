@@ -19,6 +19,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.actions import doctor_git, kinds
 from ashep.actions.security import Level, Line, agents, people
+from ashep.actions.trial import try_repository
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.work_tree import GitTree
@@ -56,7 +57,8 @@ _Kind = TypeVar("_Kind", bound=Document)
 async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
     """Check everything, in the order in which it is shown; no check takes longer than two minutes.
 
-    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do.
+    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do; and of each
+    kind of call that a night makes to the repository one is tried.
     """
     settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
@@ -71,6 +73,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
+    if server:
+        tried["trial"] = lambda: try_repository(project, settings)
     used = await to_thread.run_sync(_used, project)
     if OPENCODE not in used:
         del tried["opencode"]
@@ -89,7 +93,8 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings)
     if of_server:
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *people(settings), *found["disk"]]
+    rest = [*found["git"], *found["repository"], *found.get("trial", []), *found["agents"], *found["sandbox"]]
+    rest += [*people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
     lines += doctor_git.proxy(environ)
     return [*lines, *found["bd"], *of_server, *of_others, *rest]

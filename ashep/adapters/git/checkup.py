@@ -34,6 +34,7 @@ ONTO = f"{TRIAL}-base"
 _PATIENCE = 600.0  # seconds to wait for another trial
 _MOST = 20_000  # entries of git's folders that are looked at
 _NAMED = 3
+_SMALL = 10_000  # bytes of the index of a pack with a few objects
 _FETCHED = "ashep/fetched"
 _FOLLOWS = "%(upstream)%00%(upstream:short)%00%(upstream:remotename)%00%(upstream:remoteref)%00%(objectname)"
 
@@ -105,16 +106,17 @@ class GitCheckup:
     @asynccontextmanager
     async def trial(self) -> AsyncGenerator[None]:
         """Have the branches of a trial alone; what is made there goes afterwards, what a killed one left before."""
-        fresh = not await anyio.Path(self._root).exists()
+        above = await anyio.to_thread.run_sync(_nearest, self._root)
+        fresh = above if above != self._root else None
         async with self._repository.hold(".trial", _PATIENCE):
-            await self._clean_up(fresh=False)
+            await self._clean_up(None)
             try:
                 yield
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._clean_up(fresh=fresh)
+                    await self._clean_up(fresh)
 
-    async def _clean_up(self, *, fresh: bool) -> None:
+    async def _clean_up(self, fresh: Path | None) -> None:
         with suppress(AshepError):  # it was not made
             await self.spaces.remove(TRIAL, forget=True, drop_ignored=True)
         listed = await self._git.word("for-each-ref", "--format=%(refname)", f"refs/heads/{PREFIX}", "refs/ashep/")
@@ -166,6 +168,46 @@ class GitCheckup:
         words = ("merge-base", "--is-ancestor", commit)
         return follows is not None and (await self._git.bare(*words, follows.ref, accepted=None)).returncode == 0
 
+    async def find_remote(self, base: str) -> str | None:
+        """Give the remote of the branch that another follows; None: it follows none."""
+        follows = await self._follows(base)
+        return None if follows is None else follows.remote
+
+    async def begin(self, branch: str, commit: str) -> None:
+        """Make the branch of a trial."""
+        await self._repository.update_refs([f"create refs/heads/{branch} {commit}"])
+
+    async def new_objects(self, file: str) -> set[str]:
+        """Name the commits of a trial, and what in them holds its file: nobody else's are the same, as it is random."""
+        parts = f"{(await self._repository.folders()).prefix}{file}".split("/")
+        paths = ["/".join(parts[:number]) for number in range(len(parts) + 1)]
+        branches = [f"refs/heads/{TRIAL}", f"refs/heads/{ONTO}"]
+        names = [f"{branch}:{path}" for branch in branches for path in paths]
+        return {*(await self._git.word("rev-parse", *branches, *names)).split()}
+
+    async def delete(self, objects: set[str]) -> None:
+        """Delete objects that no ref names any more, loose ones and packs that hold nothing else."""
+        store, files = await self._git.common() / "objects", list[Path]()
+
+        def read_small() -> list[tuple[Path, bytes]]:
+            found = (store / "pack").glob("*.idx")
+            return [(one, one.read_bytes()) for one in found if one.stat().st_size <= _SMALL]
+
+        for index, content in await anyio.to_thread.run_sync(read_small):
+            listed = await self._git.raw("show-index", stdin=content) or b""
+            if {line.split()[1].decode() for line in listed.splitlines()} <= objects:
+                files += [index.with_suffix(suffix) for suffix in (".idx", ".pack", ".rev")]
+        files += [store / one[:2] / one[2:] for one in objects]
+
+        def unlink() -> None:
+            for file in files:
+                file.unlink(missing_ok=True)
+                if file.parent.name != "pack":
+                    with suppress(OSError):
+                        file.parent.rmdir()
+
+        await anyio.to_thread.run_sync(unlink)
+
     async def _follows(self, base: str) -> "_Follows | None":
         printed = await self._git.word("for-each-ref", f"--format={_FOLLOWS}", f"refs/heads/{base}") if base else ""
         if not printed:
@@ -177,14 +219,17 @@ class GitCheckup:
         return _Follows(ref, name, remote, theirs, commit) if ref.startswith("refs/remotes/") else None
 
 
-def _forget(common: Path, root: Path, fresh: bool) -> None:
-    """Take away what is left of a trial. `fresh`: nobody had a tree before, so that all of ours may go."""
+def _forget(common: Path, root: Path, fresh: Path | None) -> None:
+    """Take away what is left of a trial. `fresh`: nobody had a tree before, so that all of ours below it may go."""
     (common / "ashep" / "locks" / quote(TRIAL, safe="")).unlink(missing_ok=True)
-    if not fresh or (root.is_dir() and any(not one.startswith(".") for one in os.listdir(root))):
+    if fresh is None or (root.is_dir() and any(not one.startswith(".") for one in os.listdir(root))):
         return
     for name in (".trial", ".lender"):
         (common / "ashep" / "locks" / name).unlink(missing_ok=True)
     shutil.rmtree(root, ignore_errors=True)
+    for folder in root.parents[: root.parents.index(fresh)]:
+        with suppress(OSError):
+            folder.rmdir()
     for top in ("ashep", "refs/ashep", "refs/heads/ashep", "logs/refs/ashep", "logs/refs/heads/ashep", "worktrees"):
         for folder, _, _ in os.walk(common / top, topdown=False):
             with suppress(OSError):

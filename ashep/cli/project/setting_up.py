@@ -66,7 +66,9 @@ def install(
     """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk; and say where
     agents run, and which programs of the set-up and of checks they lack there.
 
-    Nothing is changed. An OpenCode server that does not run is started to be asked, and ended again; no model is.
+    In the repository a tree is made, committed to, checked and landed on a branch of its own, and all of it is taken
+    away. Nothing else is changed. An OpenCode server that does not run is started to be asked, and ended again; no
+    model is.
     """
     project = project_of(context)
     if security:
