@@ -39,7 +39,7 @@ from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
-from ashep.core.policy.kinds import CLAUDE, OPENCODE
+from ashep.core.policy.kinds import CLAUDE, KINDS, OPENCODE
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import OtherRunner, OwnCheckType, Settings
 from ashep.core.text import clean
@@ -246,6 +246,17 @@ def _claude(
         base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
         redaction=redaction,
     )
+
+
+def missing_program(settings: Settings, name: str) -> str:
+    """Say that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
+    opencode, chosen = settings.runners.opencode, settings.runners.others.get(name)
+    command = opencode.command if name == OPENCODE and opencode.managed and opencode.url is None else ()
+    if chosen is not None and settings.runners.kind(name) in KINDS:
+        command = chosen.command or ((CLAUDE,) if settings.runners.kind(name) == CLAUDE else ())
+    program = next(iter(command), "")
+    lacks = bool(program) and programs.find(program) is None
+    return f"{program} is neither on PATH nor in the tools cache {programs.tools_cache()}" if lacks else ""
 
 
 def claude_command(chosen: OtherRunner) -> tuple[str, ...]:

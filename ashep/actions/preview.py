@@ -7,12 +7,14 @@ from pathlib import Path
 
 from ashep import __version__
 from ashep.actions.replay import recorded
+from ashep.actions.trial import describe_upstream
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
-from ashep.connect import check, tracker_of
+from ashep.connect import check, checkup_of, missing_program, tracker_of
 from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts import records, resources, runs
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.evolve import evolve
@@ -43,10 +45,13 @@ class DryRun:
     held: tuple[tuple[str, str, str], ...]
     workspace: Mode
     """Where issues that are begun now are worked on."""
+    notes: tuple[str, ...] = ()
+    """What a person should know before the night: a base that is behind, say."""
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
-    """Look once and say who would start and who would not. The agent server is taken to be up and not asked.
+    """Look once and say who would start and who would not. A runner whose
+    program is there is taken to be up, and is not asked.
 
     `actor` is the name of a state folder that has none of its own yet.
 
@@ -61,6 +66,10 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
         world = _begun(world, actor, only, max_issues, configuration, info)
+        checkup = checkup_of(project, settings, writes=False)
+        if settings.worker.workspace != "shared" and tree.head is not None:
+            seen = RepositorySeen(await checkup.find_fault())
+            world = evolve(world, records.Entry(world.seq + 1, world.now, seen))
         seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
@@ -76,6 +85,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
         mode(world),
+        tuple(filter(None, [await describe_upstream(checkup, settings.landing.base or tree.branch or "")])),
     )
 
 
@@ -92,7 +102,9 @@ def _begun(
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
         *(
-            resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
+            resources.RunnerSeen("away", lacks, runner=name)
+            if (lacks := missing_program(configuration.settings, name))
+            else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),
     ]
