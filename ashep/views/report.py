@@ -44,6 +44,7 @@ _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "Effect
 """What may say why an issue runs or waits: the newest of them does."""
 
 _RUNNER_AWAY = "runner_"
+_REFUSES = {"unauthorized": "takes none of our credentials", "misconfigured": "refuses its configuration"}
 
 
 def default_since(database: Database | None, now: datetime) -> str:
@@ -182,7 +183,7 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
         body, seq, at = row["body"], row["seq"], row["at"]
         match row["type"]:
             case "RunnerSeen" if body["state"] != "up":
-                word = "takes none of our credentials" if body["state"] == "unauthorized" else "is away"
+                word = _REFUSES.get(body["state"], "is away")
                 yield _line(f"{_runner(body)} {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
             case "TrackerSeen" if body.get("replaced"):
                 yield _line(f"the tracker's program was replaced: {body['replaced']}", seq, at=at)

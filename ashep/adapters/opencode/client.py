@@ -7,7 +7,8 @@ import anyio
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.core.text import clean
+from ashep.errors import RunnerMisconfigured, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.redaction import Redaction
 
 _CALL = 15.0  # seconds for any call to say something
@@ -174,4 +175,35 @@ def check(answer: httpx.Response, accept: frozenset[int] = frozenset()) -> None:
         raise RunnerUnauthorized(f"the agent server refuses our password ({what})")
     if status >= 500 or status in {408, 429}:
         raise RunnerUnavailable(what)
+    if answer.is_stream_consumed and (refusal := _refusal_of_configuration(answer.content)) is not None:
+        raise refusal
     raise RunnerRefused(f"{what} {answer.text[:300]}" if answer.is_stream_consumed else what)
+
+
+class _Issue(BaseModel):
+    path: tuple[str | int, ...] = ()
+    message: str = ""
+
+
+class _Said(BaseModel):
+    path: str
+    message: str = ""
+    issues: tuple[_Issue, ...] = ()
+
+
+class _Error(BaseModel):
+    name: str
+    data: _Said
+
+
+def _refusal_of_configuration(content: bytes) -> RunnerMisconfigured | None:
+    """Read what OpenCode says of a file of its configuration that it cannot use; None: it says something else."""
+    try:
+        error = _Error.model_validate_json(content)
+    except ValidationError:
+        return None
+    if not error.name.startswith("Config"):
+        return None
+    listed = dict.fromkeys(f"{'.'.join(map(str, one.path))}: {one.message}" for one in error.data.issues)
+    words = "; ".join(listed) or error.data.message.rpartition("--- Errors ---")[2].removesuffix("--- End ---")
+    return RunnerMisconfigured(clean(error.data.path), clean(" ".join(words.split()))[:500] or error.name)

@@ -19,8 +19,11 @@ from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
+AWAY = ("runner_away", "runner_unauthorized", "runner_misconfigured", "tracker_away")
+"""Holds because something does not answer."""
+
 TIMED = (
-    "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
+    "slot", "work_tree", "cooldown", *AWAY, "retry",
     "tree_dirty", "branch", "no_base", "no_repository", "repository", "base_behind", "tree_unseen", "no_agent",
     "disk_low", *holds.CAPS, *holds.WITHHELD,
 )  # fmt: skip
@@ -197,7 +200,7 @@ def obstacle(world: World) -> str:
     """Returns what keeps issues from starting that neither time nor another issue ends; empty: nothing does."""
     if world.tracker_error:
         return f"the tracker does not answer: {world.tracker_error[:300]}"
-    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", "repository", "base_behind", *holds.NO_PROVIDER)
+    away = (*AWAY, "disk_low", "repository", "base_behind", *holds.NO_PROVIDER)
     flows = [world.flows[issue] for issue in sorted(world.indexes.unclosed)]
     held = [flow for flow in flows if flow.code in away and flow.stage in ("idle", "left", "work")]
     return f"{held[0].issue.id} and {len(held) - 1} more wait: {held[0].why}" if held else ""

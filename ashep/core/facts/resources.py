@@ -172,7 +172,7 @@ class QuietSeen:
 class RunnerSeen:
     """The agent server's state and what it lists. By difference."""
 
-    state: Literal["up", "away", "unauthorized"]
+    state: Literal["up", "away", "unauthorized", "misconfigured"]
     detail: str = ""
     instance: str = ""
     agents: tuple[str, ...] = ()

@@ -122,6 +122,11 @@ NO_TREES = {
 }
 """Why an issue gets no work tree of its own."""
 NO_BASE = Hold("no_base", "its work could land nowhere: the checkout is on no branch, and landing.base is not set")
+REFUSES = {
+    "unauthorized": "takes none of our credentials",
+    "misconfigured": "refuses its configuration, mend that",
+}
+"""What is wrong with a runner that answers."""
 NO_ROOM = Hold("disk_low", "the disk that holds the journal has hardly any room, for bytes or for files (inodes)")
 
 
@@ -296,7 +301,7 @@ def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice 
     if not world.is_up(name := choice.agent.runner.type):
         seen = world.seen.get(name)
         state = seen.state if seen else "away"
-        why = {"unauthorized": "takes none of our credentials"}.get(state, "does not answer")
+        why = REFUSES.get(state, "does not answer")
         detail = f": {seen.detail[:300]}" if seen and seen.detail else ""
         return Hold(f"runner_{state}", f"{spoken(name)} {why}{detail}", "" if name == OPENCODE else name), None
     if flow.work.own is None and (none := NO_TREES.get(mode(world))) is not None:
