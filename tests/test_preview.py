@@ -103,12 +103,15 @@ async def test_a_dry_run_says_in_the_evening_what_would_stop_the_night(beads: Be
     git(beads.project, "branch", "ashep")
     plain = config.read_text()
     config.write_text(f"{plain}worker: {{workspace: worktree}}\n")
+    (beads.project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     before = {one for one in beads.project.rglob("*") if ".beads" not in str(one)}
     said = await look(beads)
     assert not said.starting
     assert [(issue, code) for issue, code, _ in said.held] == [(first, "repository")]
     assert "the branch `ashep` is in the way" in said.held[0][2]
-    (note,) = said.notes
+    note, asked = said.notes
+    assert "opencode.json asks a person about bash `*`" in asked
+    assert 'permissions: [{"tool": "bash", "pattern": "*", "action": "allow"}]' in asked
     assert note.startswith("main is 1 commit behind origin/main (as of 2")
     assert {one for one in beads.project.rglob("*") if ".beads" not in str(one)} == before
     git(beads.project, "branch", "-m", "ashep", "other")

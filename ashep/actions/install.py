@@ -18,6 +18,7 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.actions import doctor_git, kinds
+from ashep.actions.opencode_files import describe_files
 from ashep.actions.security import Level, Line, agents, people
 from ashep.actions.trial import try_repository
 from ashep.adapters import mounts, processes, programs
@@ -34,6 +35,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.language import Document
+from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
@@ -92,6 +94,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if server and of_server and all(line.level != "error" for line in of_server):
         of_server += await providers(project, settings)
     if of_server:
+        of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["repository"], *found.get("trial", []), *found["agents"], *found["sandbox"]]
     rest += [*people(settings), *found["disk"]]
@@ -229,6 +232,12 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
     if opencode.url is not None:
         return await _attached(opencode, environ)
     return [*await _managed(opencode), *_left_out(settings, environ)]
+
+
+def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+    """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
+    policies = _written(Policies, project / FOLDER / "policies.yaml")
+    return describe_files(project, settings, policies, Path(environ.get("HOME") or Path.home()))
 
 
 # --- what the agent server has ---

@@ -5,8 +5,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from anyio import to_thread
+
 from ashep import __version__
+from ashep.actions.opencode_files import describe_files
 from ashep.actions.replay import recorded
+from ashep.actions.security import Line
 from ashep.actions.trial import describe_upstream
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
@@ -17,6 +21,7 @@ from ashep.core.facts import records, resources, runs
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
@@ -75,6 +80,9 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none
         texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
+    home, asked = Path(os.environ.get("HOME") or Path.home()), list[Line]()
+    if OPENCODE in world.runners:
+        asked = await to_thread.run_sync(describe_files, project, settings, configuration.policies, home)
     return DryRun(
         tuple(
             Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
@@ -85,7 +93,10 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
         mode(world),
-        tuple(filter(None, [await describe_upstream(checkup, settings.landing.base or tree.branch or "")])),
+        (
+            *filter(None, [await describe_upstream(checkup, settings.landing.base or tree.branch or "")]),
+            *(f"{one.what}; {one.remedy}" for one in asked if one.level != "ok"),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.install import all_offers, checks, settings_of
+from ashep.actions.install import all_offers, checks, opencode_notes, settings_of
 from ashep.actions.security import Line
 from ashep.actions.security import security as contained
 from ashep.cli import screen
@@ -121,6 +121,8 @@ def sync_agents(
     found = anyio.run(all_offers, project, file.parent / "state", settings)
     result = sync(before, found.agents, found.models, found.default, file=file, beside=found.beside)
     screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
+    for line in opencode_notes(project, settings, os.environ):
+        screen.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)
     for gone in result.vanished:
         screen.note(f"{gone.agent}: its runner has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
     if result.diff and not dry_run:

@@ -54,6 +54,18 @@ DECIDE = (
 )
 
 
+NO_RULE = "no rule allows it"
+"""Why a request is denied that neither a rule nor a person is asked about."""
+
+
+MOST_TOOLS = 10
+"""Tools that were denied to a run, and that are remembered."""
+
+
+TOOL = re.compile(r"[A-Za-z0-9_-]{1,40}")
+"""What a tool is called whose name is told."""
+
+
 LATE = "late."
 """How the names of comments begin that say that nobody answered."""
 
@@ -85,7 +97,7 @@ def opened(world: World, earlier: Flow, flow: Flow, fact: runs.RequestOpened) ->
         return [_ask(world, fact, f"the rule {said} asks a person")]
     if action == "allow":
         return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
-    why = f"the rule {said} denies it" if rule and fact.request.tool else "no rule allows it"
+    why = f"the rule {said} denies it" if rule and fact.request.tool else NO_RULE
     return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
 
 
@@ -392,7 +404,16 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    run = with_asks(run, requests=tuple(map(judged, run.asks.requests)), used=(*run.asks.used, *fact.used))
+    tools = (one.request.tool for one in run.asks.requests if one.request.id == fact.request)
+    tools = (tool if TOOL.fullmatch(tool) else "another tool" for tool in tools)  # others' words stand in fences only
+    refused = (*run.asks.refused, *tools) if fact.why == NO_RULE and fact.verdict == "deny" else run.asks.refused
+    run = with_asks(
+        run,
+        requests=tuple(map(judged, run.asks.requests)),
+        used=(*run.asks.used, *fact.used),
+        refused=tuple(dict.fromkeys(refused))[:MOST_TOOLS],
+        granted=run.asks.granted or fact.verdict != "deny",
+    )
     return replace(flow, run=run)
 
 
