@@ -227,6 +227,11 @@ async def test_how_far_a_base_is_behind_is_counted_as_it_was_fetched_last(clone:
     assert abs(datetime.now(UTC) - upstream.fetched) < timedelta(minutes=5)
     assert clone.base() == mine, "no branch of the user's moves"
     assert await looked.read_upstream("none") is None
+    hub_of(clone).git("branch", "develop")
+    elsewhere = GitCheckup(clone.top, clone.spaces, clone.place, remote="origin")
+    assert await elsewhere.fetch("develop") == hub_of(clone).base(), "a base that is only there"
+    assert await elsewhere.read_upstream("develop") is None
+    assert await elsewhere.fetch("") is None
 
 
 @pytest.mark.promise("Z6")

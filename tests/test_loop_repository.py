@@ -87,6 +87,21 @@ async def test_a_git_that_is_slow_is_no_fault_and_ends_no_watch(folder: Path, mo
     assert {fact.fault for fact in world.bodies(RepositorySeen)} == {""}
 
 
+async def test_a_git_that_never_answers_is_a_hold_that_ends_a_night_with_its_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, checkup = world_of(folder)
+
+    async def never(*, thorough: bool = False) -> str:
+        await anyio.sleep(30)
+        raise ProgramTimedOut("git did not end in 30 s")
+
+    monkeypatch.setattr(checkup, "find_fault", never)
+    assert await until(world, WorkOptions(until_idle=True), []) == 1
+    assert not world.bodies(IssueTaken)
+    assert {world.code(name) for name in world.issues()} == {"repository"}
+
+
 @pytest.mark.promise("Z6")
 async def test_who_depends_on_a_merged_pull_request_begins_where_that_merge_is(folder: Path) -> None:
     world, checkup = world_of(folder, PULLS, issues=1)

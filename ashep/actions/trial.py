@@ -19,6 +19,7 @@ from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.verifier import VerifyRequest
 
+_LONGEST = 110.0
 _FILE = "ashep-install-trial"
 _CHECK = TestPassCheck(id="trial", type="test_pass", verify=TestPass(command=("true",)))
 
@@ -34,7 +35,9 @@ async def try_repository(project: Path, settings: Settings) -> list[Line]:
     looked = checkup_of(project, settings, writes=False)
     if fault := await looked.find_fault():
         return [Line("error", "repository", fault)]
-    tried = await _try(project, settings, tree.head)
+    tried = Line("warning", "repository", f"a trial was not done in {_LONGEST:g} s", "see what takes git so long here")
+    with anyio.move_on_after(_LONGEST):
+        tried = await _try(project, settings, tree.head)
     base = settings.landing.base or tree.branch or ""
     return [tried, *await _compare(project, settings, looked, base)]
 

@@ -28,6 +28,9 @@ AGAIN = 15.0
 FETCH_EVERY = 600.0
 """Seconds between fetches that nobody waits for."""
 
+MOST_FAILURES = 5
+"""Looks in a row that may fail, at a start, before what keeps everything waiting is a hold of its own."""
+
 Trouble = frozenset[tuple[str, object]]
 
 
@@ -44,6 +47,7 @@ class RepositoryWatch:
 
     async def run(self) -> None:
         """Watch for ever."""
+        failures = 0
         while True:
             world = self._shepherd.world
             if world.settings.worker.workspace == "shared" or world.tree is None:
@@ -52,8 +56,12 @@ class RepositoryWatch:
             merges = awaited_merges(world)
             try:
                 wrong = await self._look(world, merges)
-            except AshepError:  # git was too slow, or somebody holds a lock: that is nobody's fault
-                wrong = True
+                failures = 0
+            except AshepError as error:  # git was too slow, or somebody holds a lock: that is nobody's fault
+                wrong, failures = True, failures + 1
+                if failures >= MOST_FAILURES and self._shepherd.world.repository is None:
+                    unsaid = RepositorySeen(f"git does not say how the repository stands: {error}")
+                    self._shepherd.tell(lambda now, seen=unsaid: repository_read(now, seen, []))
             with anyio.move_on_after(AGAIN if wrong or merges else EVERY):
                 while _trouble(self._shepherd.world) <= self._tried and awaited_merges(self._shepherd.world) == merges:
                     await self._shepherd.changed()

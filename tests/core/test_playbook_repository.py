@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.delivery.repository import repository_read
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs, tracker
 from ashep.core.facts.delivery import MergeFetched, PullRequestSeen, RepositorySeen, Tree
@@ -73,6 +74,16 @@ def test_what_was_begun_before_the_fault_is_not_parked_and_counts_afresh_once_it
     book >> book.later(60) << ...
     assert isinstance(book.made.jobs[0], c.PrepareTree)
     assert not book.bodies(runs.RunEnded)
+
+
+def test_a_fault_whose_numbers_alone_change_is_told_once() -> None:
+    book = book_of()
+    full, fuller = RepositorySeen("37 MiB are free"), RepositorySeen("36 MiB are free")
+    book.made.turn(full)
+    assert repository_read(book.world, full, []) == []
+    assert repository_read(book.world, fuller, []) == []
+    assert repository_read(book.world, RepositorySeen("no rights"), []) == [RepositorySeen("no rights")]
+    assert repository_read(book.world, RepositorySeen(), []) == [RepositorySeen()]
 
 
 def test_a_bd_that_fails_parks_whatever_is_wrong_with_the_repository() -> None:

@@ -80,7 +80,7 @@ class GitCheckup:
         except (ProgramTimedOut, RepositoryLocked):
             raise
         except (AshepError, OSError) as error:
-            return " ".join(str(error).split())
+            return " ".join(str(error).split())[:1000]
         return ""
 
     async def _find_obstacle(self, commit: str) -> str:
@@ -131,7 +131,7 @@ class GitCheckup:
     async def read_upstream(self, base: str) -> Upstream | None:
         """Compare a branch with the one that it follows (see the port)."""
         follows = await self._follows(base)
-        if follows is None or (theirs := await commit_of(self._git, follows.ref)) is None:
+        if follows is None or not follows.commit or (theirs := await commit_of(self._git, follows.ref)) is None:
             return None
         if self._counted[:2] != (follows.commit, theirs):
             counted = await self._git.word("rev-list", "--left-right", "--count", f"{follows.commit}...{theirs}")
@@ -210,9 +210,9 @@ class GitCheckup:
 
     async def _follows(self, base: str) -> "_Follows | None":
         printed = await self._git.word("for-each-ref", f"--format={_FOLLOWS}", f"refs/heads/{base}") if base else ""
-        if not printed:
+        if not base or not (printed or self._remote):
             return None
-        ref, name, remote, theirs, commit = printed.splitlines()[0].split("\0")
+        ref, name, remote, theirs, commit = (printed.splitlines() or ["\0" * 4])[0].split("\0")
         if not ref and self._remote:
             ref, name, remote = f"refs/remotes/{self._remote}/{base}", f"{self._remote}/{base}", self._remote
         theirs = theirs or f"refs/heads/{base}"
@@ -246,7 +246,7 @@ class _Follows(NamedTuple):
     theirs: str
     """The ref at the remote."""
     commit: str
-    """The branch's own."""
+    """The branch's own; empty: it is not here."""
 
 
 def _closed(common: Path, root: Path) -> Iterator[Path]:

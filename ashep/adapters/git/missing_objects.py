@@ -77,7 +77,7 @@ async def check_tree(git: Git, commit: str, unreadable: Iterable[str] = (), *, r
     if reads and not lacking:
         words = ("rev-list", "--objects", "--no-object-names", "--no-walk", commit)
         objects, common = (await git.bare(*words, timeout=LONG)).stdout, await git.common()
-        how = How(cwd=common, env={"GIT_DIR": str(common)}, stdin=objects, timeout=LONG, take=lambda _: None)
+        how = How(env={"GIT_DIR": str(common)}, stdin=objects, timeout=LONG, take=lambda _: None)
         lacking = {*_ID.findall(git.said(await git.run("cat-file", "--batch", **how)))}  # some it calls missing, too
     listed = (await git.bare("ls-tree", "-r", "-t", "-z", "--full-tree", commit)).stdout if lacking else b""
     for line in listed.split(b"\0")[:-1]:

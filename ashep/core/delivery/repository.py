@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from ashep.core.facts import commands
 from ashep.core.facts.delivery import MergeFetched, RepositorySeen
@@ -13,6 +14,7 @@ from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.world import World, WorldFolds, put
 
+_NUMBER = re.compile(r"[0-9]+")
 NOT_LOOKED_AT = Hold("tree_unseen", "the repository was not looked at since the start")
 CALLS = (commands.PrepareTree, commands.SealTree, commands.VerifyWork, commands.IntegrateWork, commands.MoveBase)
 """What fails where the repository itself is at fault."""
@@ -82,7 +84,10 @@ def merge_hold(world: World, flow: Flow) -> Hold | None:
 
 
 def repository_read(world: World, seen: RepositorySeen, fetched: list[MergeFetched]) -> list[Fact]:
-    """Compare a look with what is known."""
+    """Compare a look with what is known. A fault whose numbers alone are others (of free bytes, say) is no news."""
+    known = world.repository
+    if known is not None and _NUMBER.sub("", known.fault) == _NUMBER.sub("", seen.fault):
+        seen = dataclasses.replace(seen, fault=known.fault)
     arrived = [one for one in fetched if unfetched(world, one.issue) == one.commit]
     return [*([] if seen == world.repository else [seen]), *arrived]
 
