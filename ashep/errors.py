@@ -227,4 +227,4 @@ class RunnerMisconfigured(RunnerRefused):
 
     def __init__(self, file: str, message: str) -> None:
         super().__init__(f"{file}: {message}")
-        self.file = file
+        self.file, self.message = file, message

@@ -139,3 +139,6 @@ async def test_without_a_wish_nothing_is_fetched(folder: Path) -> None:
     world, checkup = world_of(folder)
     await world.finish()
     assert checkup.fetches == 0
+    wished, looked = world_of(folder / "other", CONFIG.replace("mode: branch", "mode: branch, fetch: true"))
+    await wished.finish()
+    assert looked.fetches == 1, "at the start, and then every ten minutes"

@@ -140,6 +140,9 @@ class OpencodeRunner:
             listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
         except RunnerMisconfigured as error:
             await self._read_again(error.file)
+            if self._judges and "/base/" in error.file:  # a copy of ours
+                where = f"{Path(error.file).name} of the base branch"
+                raise RunnerMisconfigured(where, f"{error.message} (commit what mends it)") from error
             raise
         providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
         configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
