@@ -13,11 +13,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import missing_objects
 from ashep.adapters.git.clean import end_of_history
 from ashep.adapters.git.durable import reached
 from ashep.adapters.git.program import LONG, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
+from ashep.adapters.git.trees import missing_objects
 from ashep.core.state.branches import file_of
 from ashep.errors import AshepError, TreeRefused
 from ashep.journal import paths

@@ -20,13 +20,12 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import missing_objects
 from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_history
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
-from ashep.adapters.git.trees import lfs, saving, sealing, settings
+from ashep.adapters.git.trees import lfs, missing_objects, saving, sealing, settings
 from ashep.adapters.git.trees.filling import changed_submodules, fill_place
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks

@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git import missing_objects, program
+from ashep.adapters.git import program
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
-from ashep.adapters.git.trees import amending, removing, sealing
+from ashep.adapters.git.trees import amending, missing_objects, removing, sealing
 from ashep.adapters.git.trees.filling import is_filled_by
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
