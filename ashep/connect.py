@@ -146,9 +146,9 @@ def checkup_of(
 ) -> GitCheckup:
     """Make what looks at the repository: it makes trees as issues get them, without their set-up."""
     bare = settings.model_copy(update={"worker": settings.worker.model_copy(update={"setup": ()})})
-    forge, spaces = settings.landing.forge, worktrees_of(project, bare, redaction=redaction).anew
-    remote = forge.remote if forge is not None else None
-    return GitCheckup(project, spaces, spaces.root, remote=remote, redaction=redaction, writes=writes)
+    remote = settings.landing.forge.remote if settings.landing.forge is not None else None
+    spaces = worktrees_of(project, bare, redaction=redaction).anew
+    return GitCheckup(project, spaces, remote=remote, redaction=redaction, writes=writes)
 
 
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
@@ -249,14 +249,12 @@ def _claude(
 
 
 def missing_program(settings: Settings, name: str) -> str:
-    """Say that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
+    """Return that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
     opencode, chosen = settings.runners.opencode, settings.runners.others.get(name)
     command = opencode.command if name == OPENCODE and opencode.managed and opencode.url is None else ()
-    if chosen is not None and settings.runners.kind(name) in KINDS:
-        command = chosen.command or ((CLAUDE,) if settings.runners.kind(name) == CLAUDE else ())
-    program = next(iter(command), "")
-    lacks = bool(program) and programs.find(program) is None
-    return f"{program} is neither on PATH nor in the tools cache {programs.tools_cache()}" if lacks else ""
+    if chosen is not None and (kind := settings.runners.kind(name)) in KINDS:
+        command = chosen.command or ((CLAUDE,) if kind == CLAUDE else ())
+    return programs.lack_of(command[0]) if command else ""
 
 
 def claude_command(chosen: OtherRunner) -> tuple[str, ...]:

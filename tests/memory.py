@@ -1,6 +1,7 @@
 """Parts of a world in memory that only tests have: a forge, people who are told, and a clock that stands."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -9,11 +10,11 @@ import anyio
 import anyio.lowlevel
 
 from ashep.core.delivery.pull_text import marker
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
 from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 from ashep.ports.notifier import Message
-from ashep.ports.repository import Upstream
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
@@ -27,15 +28,13 @@ class MemoryCheckup:
         self._workspaces = workspaces
         self.base = self._here = workspaces.base
 
-    async def find_fault(self, *, thorough: bool = False) -> str:
-        """Look, in depth where that is asked for."""
+    async def look(self, base: str, merges: Sequence[str] = (), *, thorough: bool = False) -> RepositorySeen:
+        """Look, in depth where that is asked for, and compare."""
         await anyio.sleep(0.2)
         self.looks.append(thorough)
-        return self.fault or (self.hidden if thorough else "")
-
-    async def read_upstream(self, base: str) -> Upstream | None:
-        """Compare."""
-        return Upstream(f"origin/{base}", 0, int(self._here != self._workspaces.base))
+        behind = f"{base} is 1 commit behind origin/{base}" if self._here != self._workspaces.base else ""
+        arrived = tuple(commit for commit in merges if self._workspaces.holds(self._here, commit))
+        return RepositorySeen(self.fault or (self.hidden if thorough else ""), behind, self.error, arrived)
 
     async def fetch(self, base: str) -> str | None:
         """Fetch."""
@@ -43,10 +42,6 @@ class MemoryCheckup:
         self.fetches += 1
         self._here = self._here if self.error else self.base
         return self._here
-
-    async def has_fetched(self, base: str, commit: str) -> bool:
-        """Whether it came."""
-        return self._workspaces.holds(self._here, commit)
 
 
 class MemoryForge:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -13,6 +12,7 @@ from ashep.adapters.git import checkup
 from ashep.adapters.git.checkup import TRIAL, GitCheckup
 from ashep.adapters.git.trees.places import Places
 from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.core.facts.delivery import RepositorySeen
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
 from tests.places import has_bubblewrap
 
@@ -32,7 +32,11 @@ def world(request: pytest.FixtureRequest, folder: Path) -> GitWorkspacesWorld:
 def checkup_of(world: GitWorkspacesWorld, top: Path | None = None, *, writes: bool = True) -> GitCheckup:
     spaces = world.spaces if top is None else type(world.spaces)(top, world.place)
     assert isinstance(spaces, Worktrees)
-    return GitCheckup(top or world.top, spaces, world.place, writes=writes)
+    return GitCheckup(top or world.top, spaces, remote="origin", writes=writes)
+
+
+async def fault_of(found: GitCheckup, *, thorough: bool = False) -> str:
+    return (await found.look("main", thorough=thorough)).fault
 
 
 def listing(*folders: Path) -> dict[str, object]:
@@ -48,7 +52,7 @@ def listing(*folders: Path) -> dict[str, object]:
 
 async def test_a_sound_repository_has_no_fault_and_a_trial_leaves_nothing(world: GitWorkspacesWorld) -> None:
     before = {one.relative_to(world.top) for one in world.top.rglob("*") if "objects" not in one.parts}
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
     assert {one.relative_to(world.top) for one in world.top.rglob("*") if "objects" not in one.parts} == before
     assert not world.place.exists()
     assert world.git("worktree", "list").count("\n") == 0
@@ -57,13 +61,13 @@ async def test_a_sound_repository_has_no_fault_and_a_trial_leaves_nothing(world:
 async def test_beside_other_trees_a_trial_takes_away_its_own_alone(world: GitWorkspacesWorld) -> None:
     await world.begun("ashep/t-1", {"mine": "m\n"})
     before = listing(world.top, world.place)
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
     assert listing(world.top, world.place) == before
 
 
 async def test_what_a_killed_trial_left_goes_with_the_next(world: GitWorkspacesWorld) -> None:
     await world.begun(TRIAL, {"left": "l\n"})
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
     assert "@trial" not in world.git("for-each-ref", "--format=%(refname)")
     assert not (world.place / TRIAL).exists()
 
@@ -71,24 +75,24 @@ async def test_what_a_killed_trial_left_goes_with_the_next(world: GitWorkspacesW
 async def test_a_branch_called_ashep_is_named_before_anything_begins(world: GitWorkspacesWorld) -> None:
     world.git("branch", "ashep")
     world.git("pack-refs", "--all")
-    fault = await checkup_of(world).find_fault()
+    fault = await fault_of(checkup_of(world))
     assert "the branch `ashep` is in the way" in fault
     remedy = fault.rpartition("`git ")[2].rstrip("`").split()
     world.git(*remedy)
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
 
 
 def as_nobody(found: GitCheckup) -> str:
     """Give the fault as a user sees it who has no rights but their own; root has all."""
     if os.geteuid() != 0:
-        return anyio.run(found.find_fault)
+        return anyio.run(fault_of, found)
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         os.environ["HOME"] = "/nonexistent"
-        os.write(writing, anyio.run(found.find_fault).encode() or b"none")
+        os.write(writing, anyio.run(fault_of, found).encode() or b"none")
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
@@ -130,17 +134,17 @@ async def test_a_file_of_the_base_that_cannot_be_read_is_named_at_once(world: Gi
     file.unlink()
     if how == "changed":
         file.write_bytes(content[:-4] + bytes(4))
-    assert "git cannot read b.txt of the commit" in await checkup_of(world).find_fault()
+    assert "git cannot read b.txt of the commit" in await fault_of(checkup_of(world))
     file.unlink(missing_ok=True)
     file.write_bytes(content)
-    assert await checkup_of(world).find_fault() == ""
+    assert await fault_of(checkup_of(world)) == ""
 
 
 async def test_an_old_file_that_cannot_be_read_is_no_fault(world: GitWorkspacesWorld) -> None:
     blob = world.git("rev-parse", "main:a.txt")
     world.person_commits("a.txt", "new\n")
     (world.top / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
 
 
 async def test_names_that_differ_by_case_alone_matter_where_the_disk_does_not_tell_them_apart(
@@ -148,12 +152,12 @@ async def test_names_that_differ_by_case_alone_matter_where_the_disk_does_not_te
 ) -> None:
     world.person_commits("README", "1\n")
     world.person_commits("Readme", "2\n")
-    assert await checkup_of(world).find_fault(thorough=True) == "", "here it does"
+    assert await fault_of(checkup_of(world), thorough=True) == "", "here it does"
     world.git("config", "core.ignoreCase", "true")  # as a copied repository says
-    assert await checkup_of(world).find_fault(thorough=True) == ""
+    assert await fault_of(checkup_of(world), thorough=True) == ""
     # a disk as a Mac has it: the same folder by another name
     (world.top / ".GIT").symlink_to(".git")
-    fault = await checkup_of(world).find_fault()
+    fault = await fault_of(checkup_of(world))
     assert fault == "README and Readme differ by case alone, which this disk does not tell apart. Rename one of them"
 
 
@@ -163,15 +167,15 @@ async def test_what_only_a_trial_finds_is_found_by_one(world: GitWorkspacesWorld
     world.git("config", "filter.odd.smudge", "no-such-program")
     world.git("config", "filter.odd.required", "true")
     looked = checkup_of(world)
-    assert await looked.find_fault() == ""
-    assert "odd" in await looked.find_fault(thorough=True)
+    assert await fault_of(looked) == ""
+    assert "odd" in await fault_of(looked, thorough=True)
     world.git("config", "filter.odd.smudge", "cat")
-    assert await looked.find_fault(thorough=True) == ""
+    assert await fault_of(looked, thorough=True) == ""
 
 
 async def test_a_disk_without_room_is_a_fault_of_all(folder: Path) -> None:
     world = GitWorkspacesWorld(folder.parent, disk_floor=1024**6)
-    assert "no new work tree" in await checkup_of(world).find_fault(thorough=True)
+    assert "no new work tree" in await fault_of(checkup_of(world), thorough=True)
 
 
 @pytest.mark.parametrize("kind", ["reached", "away"])
@@ -182,10 +186,10 @@ async def test_a_partial_clone_is_looked_at_without_writing(world: GitWorkspaces
     if kind == "away":
         world.git("-C", str(top), "remote", "set-url", "origin", f"file://{world.top}-away")
     before = listing(top, world.place)
-    fault = await checkup_of(world, top, writes=False).find_fault()
+    fault = await fault_of(checkup_of(world, top, writes=False))
     assert listing(top, world.place) == before
     assert (isinstance(world.spaces, Places) and kind == "away") == ("this is a partial clone" in fault)
-    written = await checkup_of(world, top).find_fault()
+    written = await fault_of(checkup_of(world, top))
     assert (kind == "away") == ("this is a partial clone" in written)
 
 
@@ -215,23 +219,17 @@ async def test_how_far_a_base_is_behind_is_counted_as_it_was_fetched_last(clone:
     hub_of(clone).person_commits("b.txt", "b\n")
     hub_of(clone).person_commits("c.txt", "c\n")
     clone.person_commits("mine.txt", "m\n")
-    upstream = await looked.read_upstream("main")
-    assert upstream is not None
-    assert (upstream.name, upstream.ahead, upstream.behind) == ("origin/main", 1, 0)
+    assert await looked.look("main") == RepositorySeen(), "as far as it was fetched"
     mine = clone.base()
     assert await looked.fetch("main") == hub_of(clone).base()
-    upstream = await looked.read_upstream("main")
-    assert upstream is not None
-    assert (upstream.ahead, upstream.behind) == (1, 2)
-    assert upstream.fetched is not None
-    assert abs(datetime.now(UTC) - upstream.fetched) < timedelta(minutes=5)
+    words = "main is 2 commits behind origin/main, and 1 ahead of it (as of 20"
+    assert (await looked.look("main")).behind.startswith(words)
     assert clone.base() == mine, "no branch of the user's moves"
-    assert await looked.read_upstream("none") is None
+    assert await looked.look("none") == RepositorySeen()
     hub_of(clone).git("branch", "develop")
-    elsewhere = GitCheckup(clone.top, clone.spaces, clone.place, remote="origin")
-    assert await elsewhere.fetch("develop") == hub_of(clone).base(), "a base that is only there"
-    assert await elsewhere.read_upstream("develop") is None
-    assert await elsewhere.fetch("") is None
+    assert await looked.fetch("develop") == hub_of(clone).base(), "a base that is only there"
+    assert await looked.look("develop") == RepositorySeen()
+    assert await looked.fetch("") is None
 
 
 @pytest.mark.promise("Z6")
@@ -243,7 +241,7 @@ async def test_no_branch_of_the_users_is_moved_by_a_fetch_whatever_is_set(clone:
     clone.git("switch", "-q", "-c", "other")
     hub_of(clone).person_commits("b.txt", "b\n")
     before = clone.git("for-each-ref", "refs/heads")
-    looked = GitCheckup(clone.top, clone.spaces, clone.place, remote="origin")
+    looked = checkup_of(clone)
     await looked.fetch("main")
     await looked.fetch("topic")
     assert clone.git("for-each-ref", "refs/heads") == before
@@ -260,20 +258,19 @@ async def test_a_fetch_that_fails_or_hangs_is_ended_and_told_and_work_goes_on_fr
     monkeypatch.setattr(checkup, "FETCH", 1.0)
     with anyio.fail_after(20):
         assert await looked.fetch("main") == known
-    assert "origin cannot be fetched: it did not answer in 1 s" in looked.error
+    assert "origin cannot be fetched: it did not answer in 1 s" in (await looked.look("main")).error
     shutil.move(hub_of(clone).top, clone.top.parent / "gone")
     clone.git("remote", "set-url", "origin", str(hub_of(clone).top))
     assert await looked.fetch("main") == known
-    assert "does not appear to be a git repository" in looked.error
+    assert "does not appear to be a git repository" in (await looked.look("main")).error
     shutil.move(clone.top.parent / "gone", hub_of(clone).top)
     await looked.fetch("main")
-    assert looked.error == ""
+    assert (await looked.look("main")).error == ""
 
 
 @pytest.mark.promise("Z6")
 async def test_whether_what_was_fetched_holds_a_merge(clone: GitWorkspacesWorld) -> None:
     looked, merge = checkup_of(clone), hub_of(clone).person_commits("b.txt", "b\n")
-    assert not await looked.has_fetched("main", merge)
+    assert (await looked.look("main", (merge,))).merges == ()
     await looked.fetch("main")
-    assert await looked.has_fetched("main", merge)
-    assert not await looked.has_fetched("main", "0" * 40)
+    assert (await looked.look("main", (merge, "0" * 40))).merges == (merge,)

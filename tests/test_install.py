@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.actions import install, security
+from ashep.actions import doctor_git, install, security
 from ashep.actions.install import Offer
-from ashep.actions.trial import try_repository
 from ashep.adapters import programs
 from ashep.cli import main
 from ashep.config import write_starter
@@ -351,17 +350,17 @@ async def test_one_of_each_kind_of_call_of_a_night_is_tried_and_leaves_nothing(
 ) -> None:
     git(committed, "status")
     before = everything(committed)
-    (line,) = await try_repository(committed, settings)
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
     assert (line.level, line.check) == ("ok", "repository")
     assert everything(committed) == before
-    assert await try_repository(committed, Settings()) == [], "in the shared tree no issue has one"
+    assert await doctor_git.trial(committed, Settings(), ask=True) == [], "in the shared tree no issue has one"
 
 
 @pytest.mark.parametrize("settings", [OWN, PLACES])
 async def test_what_would_stop_every_issue_is_an_error_and_leaves_nothing(committed: Path, settings: Settings) -> None:
     git(committed, "branch", "ashep")
     before = everything(committed)
-    (line,) = await try_repository(committed, settings)
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
     assert line.level == "error"
     assert "the branch `ashep` is in the way" in line.what
     assert everything(committed) == before
@@ -373,7 +372,7 @@ async def test_what_only_a_trial_finds_names_the_step_that_failed(committed: Pat
     git(committed, "config", "filter.odd.required", "true")
     (committed / ".git/info/attributes").write_text("ashep-install-trial filter=odd\n")
     before = {one for one in everything(committed) if "objects" not in one.parts}
-    (line,) = await try_repository(committed, settings)
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
     assert line.level == "error"
     assert "a trial could not" in line.what
     assert {one for one in everything(committed) if "objects" not in one.parts} == before
@@ -386,17 +385,18 @@ async def test_a_base_behind_its_upstream_is_told_with_what_to_do(committed: Pat
     git(near, "config", "user.name", "p")
     git(near, "config", "user.email", "p@localhost")
     git(committed, "commit", "-q", "--allow-empty", "-m", "second")
-    assert [line.check for line in await try_repository(near, OWN)] == ["repository"], "nobody fetched yet"
+    assert [line.check for line in await doctor_git.trial(near, OWN, ask=True)] == ["repository"], "nobody fetched yet"
     git(near, "fetch", "-q")
-    _, line = await try_repository(near, OWN)
+    _, line = await doctor_git.trial(near, OWN, ask=True)
     assert (line.level, line.check, line.remedy) == ("warning", "base", "`git pull` before the night")
     assert line.what.startswith("main is 1 commit behind origin/main (as of 2")
     forge = ForgeSettings(type="github", repository="acme/tools")
     landing = LandingSettings(mode="pull_request", forge=forge)
     pulls = OWN.model_copy(update={"landing": landing})
-    assert [line.level for line in await try_repository(near, pulls)] == ["ok", "ok"], "that is where issues begin"
+    levels = [line.level for line in await doctor_git.trial(near, pulls, ask=True)]
+    assert levels == ["ok", "ok"], "that is where issues begin"
     git(near, "remote", "set-url", "origin", str(committed.parent / "gone"))
-    assert (await try_repository(near, pulls))[-1].what.startswith("the remote origin cannot be read: fatal: ")
+    assert (await doctor_git.trial(near, pulls, ask=True))[-1].what.startswith("origin cannot be fetched: fatal: ")
 
 
 @pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])

@@ -1,11 +1,12 @@
 """The whole daemon over a repository that breaks and is mended, and whose base others move at its remote."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
-from ashep.core.facts.delivery import MergeFetched, RepositorySeen, TreePrepared
+from ashep.core.facts.delivery import RepositorySeen, TreePrepared
 from ashep.core.facts.issues import IssueParked, IssueTaken
 from ashep.daemon.daemon import WorkOptions, narrator
 from ashep.errors import ProgramTimedOut
@@ -72,16 +73,16 @@ async def test_what_one_issue_meets_first_is_looked_into_and_holds_the_others_un
 
 async def test_a_git_that_is_slow_is_no_fault_and_ends_no_watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, checkup = world_of(folder)
-    find, tries = checkup.find_fault, list[bool]()
+    look, tries = checkup.look, list[bool]()
 
-    async def slow(*, thorough: bool = False) -> str:
+    async def slow(base: str, merges: Sequence[str], *, thorough: bool = False) -> RepositorySeen:
         tries.append(thorough)
         if len(tries) < 4:
             await anyio.sleep(30)
             raise ProgramTimedOut("git did not end in 30 s")
-        return await find(thorough=thorough)
+        return await look(base, merges, thorough=thorough)
 
-    monkeypatch.setattr(checkup, "find_fault", slow)
+    monkeypatch.setattr(checkup, "look", slow)
     await world.finish()
     assert len(tries) >= 4
     assert {fact.fault for fact in world.bodies(RepositorySeen)} == {""}
@@ -92,11 +93,11 @@ async def test_a_git_that_never_answers_is_a_hold_that_ends_a_night_with_its_wor
 ) -> None:
     world, checkup = world_of(folder)
 
-    async def never(*, thorough: bool = False) -> str:
+    async def never(base: str, merges: Sequence[str], *, thorough: bool = False) -> RepositorySeen:
         await anyio.sleep(30)
         raise ProgramTimedOut("git did not end in 30 s")
 
-    monkeypatch.setattr(checkup, "find_fault", never)
+    monkeypatch.setattr(checkup, "look", never)
     assert await until(world, WorkOptions(until_idle=True), []) == 1
     assert not world.bodies(IssueTaken)
     assert {world.code(name) for name in world.issues()} == {"repository"}
@@ -132,7 +133,7 @@ async def test_who_depends_on_a_merged_pull_request_begins_where_that_merge_is(f
     await world.finish(beside=people)
     base = next(fact.base for fact in world.bodies(TreePrepared) if fact.issue == second)
     assert base == checkup.base != trees.base, "it begins at the remote's branch, and no branch here moved"
-    assert [fact.issue for fact in world.bodies(MergeFetched)] == ["t-1"]
+    assert [fact.merges for fact in world.bodies(RepositorySeen) if checkup.base in fact.merges]
 
 
 async def test_without_a_wish_nothing_is_fetched(folder: Path) -> None:

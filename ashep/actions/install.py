@@ -20,7 +20,6 @@ from ashep import __version__
 from ashep.actions import doctor_git, kinds
 from ashep.actions.opencode_files import describe_files
 from ashep.actions.security import Level, Line, agents, people
-from ashep.actions.trial import try_repository
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.work_tree import GitTree
@@ -71,12 +70,11 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
+        "trial": lambda: doctor_git.trial(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
-    if server:
-        tried["trial"] = lambda: try_repository(project, settings)
     used = await to_thread.run_sync(_used, project)
     if OPENCODE not in used:
         del tried["opencode"]
@@ -96,7 +94,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if of_server:
         of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["repository"], *found.get("trial", []), *found["agents"], *found["sandbox"]]
+    rest = [*found["git"], *found["repository"], *found["trial"], *found["agents"], *found["sandbox"]]
     rest += [*people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
     lines += doctor_git.proxy(environ)
@@ -145,8 +143,8 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
     name = settings.tracker.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
-        return [Line("error", "bd", why, f"install Beads {programs.BD_VERSION} or later, or run `make setup`")]
+        remedy = f"install Beads {programs.BD_VERSION} or later, or run `make setup`"
+        return [Line("error", "bd", await to_thread.run_sync(programs.lack_of, name), remedy)]
     bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
     try:
         with anyio.fail_after(_ALL_OF_BD):
@@ -353,9 +351,8 @@ async def _managed(settings: OpencodeSettings) -> list[Line]:
     name = settings.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
         remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
-        return [Line("error", "opencode", why, remedy)]
+        return [Line("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
     try:
         done = await programs.run([program, *settings.command[1:], "--version"], cwd=None, env=None, timeout=_OPENCODE)
     except AshepError as error:

@@ -10,15 +10,13 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.actions.opencode_files import describe_files
 from ashep.actions.replay import recorded
-from ashep.actions.security import Line
-from ashep.actions.trial import describe_upstream
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
 from ashep.connect import check, checkup_of, missing_program, tracker_of
+from ashep.core.delivery.repository import awaited_merges
 from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts import records, resources, runs
-from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.kinds import OPENCODE
@@ -55,8 +53,7 @@ class DryRun:
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
-    """Look once and say who would start and who would not. A runner whose
-    program is there is taken to be up, and is not asked.
+    """Look once and say who would start and who would not. A runner is taken to be up if its program is there.
 
     `actor` is the name of a state folder that has none of its own yet.
 
@@ -71,18 +68,21 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
         world = _begun(world, actor, only, max_issues, configuration, info)
-        checkup = checkup_of(project, settings, writes=False)
+        notes = list[str]()
         if settings.worker.workspace != "shared" and tree.head is not None:
-            seen = RepositorySeen(await checkup.find_fault())
-            world = evolve(world, records.Entry(world.seq + 1, world.now, seen))
+            checkup = checkup_of(project, settings, writes=False)
+            repository = await checkup.look(settings.landing.base or tree.branch or "", awaited_merges(world))
+            world = evolve(world, records.Entry(world.seq + 1, world.now, repository))
+            notes += [repository.behind] if repository.behind else []
         seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none
         texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
-    home, asked = Path(os.environ.get("HOME") or Path.home()), list[Line]()
     if OPENCODE in world.runners:
-        asked = await to_thread.run_sync(describe_files, project, settings, configuration.policies, home)
+        home = Path(os.environ.get("HOME") or Path.home())
+        lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, home)
+        notes += [f"{line.what}; {line.remedy}" for line in lines if line.level != "ok"]
     return DryRun(
         tuple(
             Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
@@ -93,10 +93,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
         mode(world),
-        (
-            *filter(None, [await describe_upstream(checkup, settings.landing.base or tree.branch or "")]),
-            *(f"{one.what}; {one.remedy}" for one in asked if one.level != "ok"),
-        ),
+        tuple(notes),
     )
 
 

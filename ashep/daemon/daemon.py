@@ -9,7 +9,7 @@ import secrets
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
@@ -23,7 +23,6 @@ from ashep.core.analysis.account import account, has_patience, is_held_up, is_id
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
-from ashep.core.facts.words import describe_base
 from ashep.core.policy.kinds import spoken
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import Settings
@@ -105,36 +104,30 @@ Say = Callable[[str], None]
 
 def narrator(say: Say) -> Picture:
     """Tell a person who watches the turns of the story."""
-    known = list[str]()
+    known: tuple[str, ...] = ()
 
     def tell(entries: Sequence[records.Entry], world: World) -> None:
+        nonlocal known
         for entry in entries:
-            if isinstance(entry.body, delivery.RepositorySeen):
-                lines = _repository(entry.body)
-                fresh, known[:] = [line for line in lines if line not in known], lines
-            else:
-                fresh = [_failure(entry.body, world) or _told(entry.body)]
-            for line in filter(None, fresh):
+            lines = (_told(entry.body, world),)
+            if isinstance(seen := entry.body, delivery.RepositorySeen):
+                standing = (
+                    seen.fault and f"nothing begins until this is mended: {seen.fault}",
+                    seen.behind,
+                    seen.error,
+                )
+                lines, known = tuple(line for line in standing if line not in known), standing
+            for line in filter(None, lines):
                 say(clean(line))
 
     return tell
 
 
-def _repository(seen: delivery.RepositorySeen) -> list[str]:
-    fault = f"nothing begins until this is mended: {seen.fault}" if seen.fault else ""
-    behind = describe_base(asdict(seen), f"{seen.fetched.astimezone():%Y-%m-%d %H:%M}" if seen.fetched else "")
-    return [fault, behind, seen.error]
-
-
-def _failure(body: Fact | commands.Command, world: World) -> str | None:
-    """Tell the first failure of a row: what fails, and why. `status` and `why` count the others."""
-    flow = world.flows.get(body.issue) if isinstance(body, EffectFailed) else None
-    return f"{flow.issue.id}: {account(world, flow.issue.id).reason}" if flow is not None and flow.infra == 1 else None
-
-
-def _told(body: Fact | commands.Command) -> str | None:
+def _told(body: Fact | commands.Command, world: World) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
+        case EffectFailed(issue=issue) if (flow := world.flows.get(issue)) is not None and flow.infra == 1:
+            return f"{issue}: {account(world, issue).reason}"  # the first of a row; `status` and `why` count the others
         case issues.IssueTaken() | issues.PhaseEntered():
             phase = f" {body.phase}" if isinstance(body, issues.PhaseEntered) else ""
             return f"{body.issue}{phase}: {body.why}"
@@ -186,7 +179,7 @@ def _told(body: Fact | commands.Command) -> str | None:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
         case TrackerSeen() if body.replaced:
-            more = _told(replace(body, replaced=""))
+            more = _told(replace(body, replaced=""), world)
             return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
         case TrackerSeen() if body.unread:
             names = ", ".join(f"{issue} ({reason})" for issue, reason in body.unread[:5])

@@ -1,16 +1,13 @@
-"""Watch of the repository: tells the shepherd what keeps every issue from a tree, and how far behind the base is.
+"""Watch of the repository: reports what keeps every issue from a tree, and how far behind the base is.
 
 A cheap look comes before anything begins, and now and then. Once a call of git has failed for an issue, a tree is made
-and taken away: if that fails too, the issue is not to blame.
+and removed: if that fails too, the issue is not to blame.
 """
-
-from collections.abc import Sequence
-from dataclasses import replace
 
 import anyio
 
-from ashep.core.delivery.repository import awaited_merges, is_in_trouble, repository_read
-from ashep.core.facts.delivery import MergeFetched, RepositorySeen
+from ashep.core.delivery.repository import awaited_merges, is_behind, is_in_trouble, repository_read
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
 from ashep.daemon.effects.made import Made
@@ -55,37 +52,31 @@ class RepositoryWatch:
                 continue
             merges = awaited_merges(world)
             try:
-                wrong = await self._look(world, merges)
-                failures = 0
+                seen, failures = await self._look(world, merges), 0
             except AshepError as error:  # git was too slow, or somebody holds a lock: that is nobody's fault
-                wrong, failures = True, failures + 1
-                if failures >= MOST_FAILURES and self._shepherd.world.repository is None:
-                    unsaid = RepositorySeen(f"git does not say how the repository stands: {error}")
-                    self._shepherd.tell(lambda now, seen=unsaid: repository_read(now, seen, []))
-            with anyio.move_on_after(AGAIN if wrong or merges else EVERY):
+                failures += 1
+                seen = RepositorySeen(f"git does not say how the repository stands: {error}")
+            if not failures or (failures >= MOST_FAILURES and self._shepherd.world.repository is None):
+                await self._shepherd.ask(lambda now, seen=seen: repository_read(now, seen))
+            wrong = bool(seen.fault or seen.error) or is_behind(self._shepherd.world)
+            with anyio.move_on_after(AGAIN if wrong else EVERY):
                 while _trouble(self._shepherd.world) <= self._tried and awaited_merges(self._shepherd.world) == merges:
                     await self._shepherd.changed()
 
-    async def _look(self, world: World, merges: Sequence[tuple[str, str]]) -> bool:
-        """Look once, and say whether something is wrong."""
+    async def _look(self, world: World, merges: tuple[str, ...]) -> RepositorySeen:
         landing, checkup, trouble = world.settings.landing, self._checkups.of(world.settings), _trouble(world)
         branch, head = (world.tree.branch, world.tree.head) if world.tree is not None else (None, None)
-        base, seen = landing.base or branch or "", RepositorySeen()
-        if landing.fetches and (merges or self._clock.monotonic() >= self._fetch_at):
+        base = landing.base or branch or ""
+        if landing.fetches and (is_behind(world) or self._clock.monotonic() >= self._fetch_at):
             await checkup.fetch(base)
             self._fetch_at = self._clock.monotonic() + FETCH_EVERY
         thorough = self._is_hidden or not trouble <= self._tried
-        fault = await checkup.find_fault(thorough=thorough) if head is not None else ""
-        self._tried, self._is_hidden = trouble, thorough and bool(fault)
-        if (follows := await checkup.read_upstream(base)) is not None:
-            seen = RepositorySeen("", base, follows.name, follows.ahead, follows.behind, follows.fetched)
-        seen = replace(seen, fault=fault, error=checkup.error if landing.fetches else "")
-        fetched = [MergeFetched(issue, commit) for issue, commit in merges if await checkup.has_fetched(base, commit)]
-        await self._shepherd.ask(lambda now: repository_read(now, seen, fetched))
-        return bool(fault or seen.error)
+        seen = await checkup.look(base, merges, thorough=thorough) if head is not None else RepositorySeen()
+        self._tried, self._is_hidden = trouble, thorough and bool(seen.fault)
+        return seen
 
 
 def _trouble(world: World) -> Trouble:
-    """Give the issues whose last effect failed by git, each with when that began."""
+    """Return the issues whose last effect failed by git, each with when that began."""
     flows = (world.flows[issue] for issue in world.indexes.unclosed)
     return frozenset((flow.issue.id, flow.infra_began) for flow in flows if is_in_trouble(flow))

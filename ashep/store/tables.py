@@ -179,10 +179,7 @@ def edit_json(world: World) -> str:
 
 def repository_json(world: World) -> str:
     """Give what was seen of the repository since the start, else null."""
-    seen = world.repository
-    if seen is None:
-        return "null"
-    return as_json(asdict(seen) | {"fetched": format_time(seen.fetched) if seen.fetched is not None else None})
+    return "null" if world.repository is None else as_json(asdict(world.repository))
 
 
 def runners_json(world: World) -> str:

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from ashep.core.facts.words import describe_base
 from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
@@ -206,10 +205,8 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
                 started = f"process {body['pid']}"
             case "RepositorySeen" if body.get("fault"):
                 yield _line(f"nothing began: {body['fault']}", seq, at=at)
-            case "RepositorySeen" if row is newest and (
-                said := describe_base(body, local(body["fetched"])[:-3] if body.get("fetched") else "")
-            ):
-                yield _line(said, seq, at=at)
+            case "RepositorySeen" if row is newest and body.get("behind"):
+                yield _line(body["behind"], seq, at=at)
             case "DaemonStopped":
                 yield _line(f"ashep ended: {body['why']}", seq, at=at)
                 started = ""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ashep.core.facts.words import describe_base
 from ashep.core.policy.kinds import spoken
 from ashep.views import Data, Database, proof
 from ashep.views.names import Names
@@ -309,12 +308,9 @@ def runners(seen: Data, now: datetime) -> list[str]:
 
 def repository(seen: Data) -> list[str]:
     """Say what keeps every issue from a tree, how far the base is behind, and why it was not fetched."""
-    known: Data | None = seen["daemon"].get("repository")
-    if known is None:
-        return []
-    fault = f"nothing begins: {known['fault']}" if known["fault"] else ""
-    behind = describe_base(known, local(known["fetched"])[:-3] if known["fetched"] else "")
-    return [line for line in (fault, behind, known["error"]) if line]
+    known: Data = seen["daemon"].get("repository") or {}
+    fault = f"nothing begins: {known['fault']}" if known.get("fault") else ""
+    return [line for line in (fault, known.get("behind"), known.get("error")) if line]
 
 
 def edits(seen: Data, now: datetime) -> list[str]:

@@ -246,7 +246,6 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "PullRequestSeen": _pull_seen,
     "PullRequestReturned": _is("its pull request sends it back ({kind})"),
     "PullRequestMerged": _is("its pull request is merged"),
-    "MergeFetched": _is("the base that was fetched holds {commit}", ""),
     "TurnSeen": _turn,
     "IssueHeld": _is("held ({code})"),
     "IssueTaken": _is("taken under the policy {policy}"),

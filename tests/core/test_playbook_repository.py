@@ -9,7 +9,7 @@ from ashep.core.analysis.account import account, is_held_up, is_idle
 from ashep.core.delivery.repository import repository_read
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, runs, tracker
-from ashep.core.facts.delivery import MergeFetched, PullRequestSeen, RepositorySeen, Tree
+from ashep.core.facts.delivery import PullRequestSeen, RepositorySeen, Tree
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings, WorkerSettings
@@ -80,10 +80,10 @@ def test_a_fault_whose_numbers_alone_change_is_told_once() -> None:
     book = book_of()
     full, fuller = RepositorySeen("37 MiB are free"), RepositorySeen("36 MiB are free")
     book.made.turn(full)
-    assert repository_read(book.world, full, []) == []
-    assert repository_read(book.world, fuller, []) == []
-    assert repository_read(book.world, RepositorySeen("no rights"), []) == [RepositorySeen("no rights")]
-    assert repository_read(book.world, RepositorySeen(), []) == [RepositorySeen()]
+    assert repository_read(book.world, full) == []
+    assert repository_read(book.world, fuller) == []
+    assert repository_read(book.world, RepositorySeen("no rights")) == [RepositorySeen("no rights")]
+    assert repository_read(book.world, RepositorySeen()) == [RepositorySeen()]
 
 
 def test_a_bd_that_fails_parks_whatever_is_wrong_with_the_repository() -> None:
@@ -150,7 +150,7 @@ def test_who_depends_on_a_merged_pull_request_waits_until_the_base_holds_it() ->
     assert "beef00" in account(book.world, "t-2").reason
     assert "t-1" in account(book.world, "t-2").reason
     assert not is_idle(book.world, timedelta(minutes=5)), "the base is about to be fetched"
-    assert book >> MergeFetched("t-1", "beef00") << like(issues.IssueTaken, issue="t-2") << ...
+    assert book >> RepositorySeen(merges=("beef00",)) << like(issues.IssueTaken, issue="t-2") << ...
 
 
 @pytest.mark.parametrize("commit", ["", "beef00"])

@@ -23,7 +23,7 @@ UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancel
 
 WITHOUT_RULE = {
     delivery.CriteriaChanged, delivery.PullRequestReturned, delivery.TreePrepared, delivery.TreeRemoved,
-    delivery.RepositorySeen, delivery.MergeFetched,
+    delivery.RepositorySeen,
     delivery.TreeRests, delivery.VerificationWanted, delivery.WorkIntegrated, issues.AnswerRefused,
     issues.CommentWanted, issues.CreationWanted, issues.CycleBegan, issues.IssueGivenBack, issues.IssueHeld,
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,

@@ -119,7 +119,7 @@ def begin() -> list[list[Fact | Command]]:
                 "up", instance="server-1", agents=("build", "plan"), models=(SONNET, SMALL), default=SONNET
             ),
             delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
-            delivery.RepositorySeen("no room", "main", "origin/main", 1, 14, T0, "no answer"),
+            delivery.RepositorySeen("no room", "main is 14 commits behind origin/main", "no answer", ("f00d",)),
             *(tracker.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
             tracker.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
             tracker.ReadyChanged(("demo-6",), ("demo-5",), 1),
@@ -200,7 +200,6 @@ def work() -> list[list[Fact | Command]]:
             ),
             delivery.PullRequestReturned("demo-1", 7, "review", "ann requested changes", BLOB),
             delivery.PullRequestMerged("demo-1", 7, "f00d", "ann merged it"),
-            delivery.MergeFetched("demo-1", "f00d"),
         ],
         [
             runs.SessionOpened("demo-1", RUN, f"{RUN}/session", "ses_1"),

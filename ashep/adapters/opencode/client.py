@@ -1,5 +1,6 @@
 """HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -180,30 +181,17 @@ def check(answer: httpx.Response, accept: frozenset[int] = frozenset()) -> None:
     raise RunnerRefused(f"{what} {answer.text[:300]}" if answer.is_stream_consumed else what)
 
 
-class _Issue(BaseModel):
-    path: tuple[str | int, ...] = ()
-    message: str = ""
-
-
-class _Said(BaseModel):
-    path: str
-    message: str = ""
-    issues: tuple[_Issue, ...] = ()
-
-
-class _Error(BaseModel):
-    name: str
-    data: _Said
-
-
 def _refusal_of_configuration(content: bytes) -> RunnerMisconfigured | None:
-    """Read what OpenCode says of a file of its configuration that it cannot use; None: it says something else."""
+    """Read what OpenCode answers of a file of its configuration that it cannot use; None: it is something else."""
     try:
-        error = _Error.model_validate_json(content)
-    except ValidationError:
+        error: dict[str, Any] = json.loads(content)
+        name, data = str(error["name"]), cast("dict[str, Any]", error["data"])
+        file, message = clean(str(data["path"])), str(data.get("message", ""))
+        problems = [
+            f"{'.'.join(map(str, problem['path']))}: {problem['message']}" for problem in data.get("issues", ())
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    if not error.name.startswith("Config"):
-        return None
-    listed = dict.fromkeys(f"{'.'.join(map(str, one.path))}: {one.message}" for one in error.data.issues)
-    words = "; ".join(listed) or error.data.message.rpartition("--- Errors ---")[2].removesuffix("--- End ---")
-    return RunnerMisconfigured(clean(error.data.path), clean(" ".join(words.split()))[:500] or error.name)
+    words = "; ".join(dict.fromkeys(problems)) or message.rpartition("--- Errors ---")[2].removesuffix("--- End ---")
+    refusal = RunnerMisconfigured(file, clean(" ".join(words.split()))[:500] or name)
+    return refusal if name.startswith("Config") else None

@@ -63,7 +63,7 @@ def status(
     with picture(state) as seen:
         told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)} | servers_of(state))
         _hint(seen)
-    lacks = _missing_tracker(state) if seen.database is None and seen.daemon is None else ""
+    lacks = seen.database is None and seen.daemon is None and _lacks_tracker(state)
     if as_json:
         screen.data(told)
         return TrackerMissing.exit_code if lacks else 0
@@ -91,18 +91,17 @@ def status(
     return TrackerMissing.exit_code if lacks else 0
 
 
-def _missing_tracker(state: Path) -> str:
-    """Tell a person that the tracker's program is not there, so that nothing can be known; empty: it is there."""
+def _lacks_tracker(state: Path) -> bool:
+    """Whether the tracker's program is missing, which a person is shown: nothing can be known then."""
     from ashep.adapters import programs  # what follows takes long to import, and only where nothing is known yet
     from ashep.config import ConfigErrors, settings_in
 
     with suppress(ConfigErrors):
         tracker = settings_in(state.parent).tracker
-        if not tracker.own and programs.find(tracker.command[0]) is None:
-            why = f"{tracker.command[0]} is neither on PATH nor in the tools cache {programs.tools_cache()}"
+        if not tracker.own and (why := programs.lack_of(tracker.command[0])):
             screen.note(f"{why}: no issue can be seen or worked on (`ashep install`)")
-            return why
-    return ""
+            return True
+    return False
 
 
 def _then(state: Path, moment: datetime, *, as_json: bool) -> int:

@@ -169,7 +169,9 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     busy = any(not waits_for_person(world, world.flows[issue]) for issue in world.indexes.busy)
     if busy or (due is not None and due <= soon_at):
         return False
-    if repository.is_awaited(world) or repository.is_fetching(world):
+    if repository.is_awaited(world) or (
+        repository.is_behind(world) and not (world.repository and world.repository.error)
+    ):
         return False
     return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
 

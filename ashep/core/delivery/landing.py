@@ -68,7 +68,10 @@ def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list
 def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
     lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
-    told = f"{phase.name} says {said}, but {_short(lacking)}{_denied(flow)}"
+    told = f"{phase.name} says {said}, but {_short(lacking)}"
+    if flow.run is not None and flow.run.asks.denied:
+        tools = ", ".join(flow.run.asks.denied)
+        told += f"; all that its session asked for was denied ({tools}), as no rule of `permissions` allows it"
     same = before is not None and (before.tree, before.lacking(flow.work.waived)) == (evidence.tree, lacking)
     if same and flow.work.unproven > 1:
         return _ask(world, flow, phase, f"{told}; nothing has changed since the attempt before")
@@ -81,13 +84,6 @@ def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence:
 
 def _ask(world: World, flow: Flow, phase: Phase, why: str) -> list[Fact]:
     return ask(world, flow, phase.name, f"{why}. Let it pass?"[:2000], why, human=None, about="proof")
-
-
-def _denied(flow: Flow) -> str:
-    """Say that its session could use nothing of what it asked for: that is most likely why its work falls short."""
-    tools = flow.run.asks.denied if flow.run is not None else ()
-    why = f"all that its session asked for was denied ({', '.join(tools)}), as no rule of `permissions` allows it"
-    return f"; {why}" if tools else ""
 
 
 def _short(lacking: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The repository itself: what is wrong with it holds every issue at once, and what others merged must have arrived."""
+"""The repository itself: a fault of it holds every issue at once, and what others merged must have arrived."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import dataclasses
 import re
 
 from ashep.core.facts import commands
-from ashep.core.facts.delivery import MergeFetched, RepositorySeen
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.facts.words import WORDS
-from ashep.core.state.flow import Flow, Folds, with_work
+from ashep.core.state.flow import Flow
 from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
 from ashep.core.state.world import World, WorldFolds, put
 
-_NUMBER = re.compile(r"[0-9]+")
-NOT_LOOKED_AT = Hold("tree_unseen", "the repository was not looked at since the start")
 CALLS = (commands.PrepareTree, commands.SealTree, commands.VerifyWork, commands.IntegrateWork, commands.MoveBase)
 """What fails where the repository itself is at fault."""
 
+_NUMBER = re.compile(r"[0-9]+")
+
 
 def hold_of(world: World) -> Hold | None:
-    """Say what keeps every issue from a tree of its own."""
+    """Return what keeps every issue from a tree of its own."""
     if world.repository is None:
-        return NOT_LOOKED_AT if is_awaited(world) else None
+        unseen = Hold("tree_unseen", "the repository was not looked at since the start")
+        return unseen if is_awaited(world) else None
     return Hold("repository", world.repository.fault) if world.repository.fault else None
 
 
@@ -35,65 +36,53 @@ def is_awaited(world: World) -> bool:
 
 def is_in_trouble(flow: Flow) -> bool:
     """Whether what failed last may be the repository's fault."""
-    return flow.infra > 0 and flow.failing in {WORDS[one.__name__] for one in CALLS}
+    return flow.infra > 0 and flow.failing in {WORDS[call.__name__] for call in CALLS}
 
 
 def branch_to_fetch(world: World, flow: Flow) -> str:
-    """Give the branch that is fetched before an issue begins there; empty: it begins at what is here."""
-    own = flow.work.own
-    if own is None or own.base or not _pulls(world):
-        return ""
-    return world.settings.landing.base or own.onto or ""
+    """Return the branch that is fetched before an issue begins there. Empty: it begins at what is here."""
+    own, landing = flow.work.own, world.settings.landing
+    return landing.base or own.onto or "" if landing.begins_at_remote and own is not None and not own.base else ""
 
 
-def unfetched(world: World, issue: str) -> str:
-    """Give the commit by which an issue's pull request was merged, and which the base was not seen to hold."""
-    flow = world.flows.get(issue) if _pulls(world) else None
-    pull = flow.work.pull if flow is not None else None
-    if flow is None or pull is None or pull.state != "merged" or pull.fetched or flow.work.landed is None:
-        return ""
-    return flow.work.landed[1]
+def merge_of(world: World, issue: str) -> str:
+    """Return the commit by which an issue's pull request was merged, where others begin at the remote's branch."""
+    flow = world.flows.get(issue) if world.settings.landing.begins_at_remote else None
+    pull, landed = (flow.work.pull, flow.work.landed) if flow is not None else (None, None)
+    return landed[1] if pull is not None and pull.state == "merged" and landed is not None else ""
 
 
-def _pulls(world: World) -> bool:
-    """Whether issues begin where the base is at the remote."""
-    return world.settings.landing.mode == "pull_request" and world.settings.landing.fetches
+def awaited_merges(world: World) -> tuple[str, ...]:
+    """Return the merges that unclosed issues depend on."""
+    issues = {blocker for issue in world.indexes.unclosed for blocker in world.flows[issue].issue.blocked_by}
+    return tuple(sorted({commit for issue in issues if (commit := merge_of(world, issue))}))
 
 
-def awaited_merges(world: World) -> list[tuple[str, str]]:
-    """Give the issues whose merge others wait for, each with its commit."""
-    if not _pulls(world):
-        return []
-    depends = sorted({one for issue in world.indexes.unclosed for one in world.flows[issue].issue.blocked_by})
-    return [(issue, commit) for issue in depends if (commit := unfetched(world, issue))]
-
-
-def is_fetching(world: World) -> bool:
-    """Whether what others merged is about to be fetched; where that failed, who waits for it is held up."""
-    return bool(awaited_merges(world)) and not (world.repository is not None and world.repository.error)
+def is_behind(world: World) -> bool:
+    """Whether a merge that an issue depends on has not arrived yet."""
+    return not {*awaited_merges(world)} <= {*(world.repository.merges if world.repository is not None else ())}
 
 
 def merge_hold(world: World, flow: Flow) -> Hold | None:
-    """Say which merge an issue waits for: what it depends on is merged, and not here yet."""
-    for other in flow.issue.blocked_by:
-        if commit := unfetched(world, other):
-            error = world.repository.error if world.repository is not None else ""
-            why = f"the base does not hold {commit[:12]} yet, by which the pull request of {other} was merged"
-            return Hold("base_behind", f"{why}: {error}" if error else why, other)
+    """Return which merge an issue waits for."""
+    seen = world.repository or RepositorySeen()
+    for blocker in flow.issue.blocked_by:
+        if (commit := merge_of(world, blocker)) and commit not in seen.merges:
+            why = f"the base does not hold {commit[:12]} yet, by which the pull request of {blocker} was merged"
+            return Hold("base_behind", f"{why}: {seen.error}" if seen.error else why, blocker)
     return None
 
 
-def repository_read(world: World, seen: RepositorySeen, fetched: list[MergeFetched]) -> list[Fact]:
-    """Compare a look with what is known. A fault whose numbers alone are others (of free bytes, say) is no news."""
+def repository_read(world: World, seen: RepositorySeen) -> list[Fact]:
+    """Compare a look with what is known. A fault whose numbers alone differ (of free bytes, say) is no news."""
     known = world.repository
     if known is not None and _NUMBER.sub("", known.fault) == _NUMBER.sub("", seen.fault):
         seen = dataclasses.replace(seen, fault=known.fault)
-    arrived = [one for one in fetched if unfetched(world, one.issue) == one.commit]
-    return [*([] if seen == world.repository else [seen]), *arrived]
+    return [] if seen == known else [seen]
 
 
 def _seen(world: World, fact: RepositorySeen) -> World:
-    """Fold a look; where a fault is mended, what failed because of it counts afresh."""
+    """Fold a look. What failed because of a fault counts from zero once that is mended."""
     mended = world.repository is not None and world.repository.fault and not fact.fault
     world = replace(world, repository=fact)
     for issue in sorted(world.indexes.unclosed) if mended else ():
@@ -102,12 +91,4 @@ def _seen(world: World, fact: RepositorySeen) -> World:
     return world
 
 
-def _fetched(flow: Flow, fact: MergeFetched, seq: int, at: object) -> Flow:
-    pull = flow.work.pull
-    return flow if pull is None else with_work(flow, pull=dataclasses.replace(pull, fetched=True))
-
-
 WORLD_FOLDS: WorldFolds = {RepositorySeen: _seen}
-
-
-FOLDS: Folds = {MergeFetched: _fetched}

@@ -45,25 +45,12 @@ class RepositorySeen:
 
     fault: str = ""
     """What keeps every issue from a tree, and what to do; empty: nothing."""
-    base: str = ""
-    """The branch that work goes to, if it follows one of a remote."""
-    upstream: str = ""
-    """That one, as `origin/main`."""
-    ahead: int = 0
-    """Commits that the base alone has."""
-    behind: int = 0
-    """Commits that only the remote's branch has, as it was fetched last."""
-    fetched: datetime | None = None
-    """When that was; None: nobody knows."""
+    behind: str = ""
+    """How far the base is behind the remote's branch that it follows, as fetched last; empty: it is not."""
     error: str = ""
-    """Why it could not be fetched now."""
-
-
-@dataclass(frozen=True, slots=True)
-class MergeFetched(OfIssue):
-    """The base, as it was fetched, holds the commit by which the issue's pull request was merged."""
-
-    commit: str
+    """Why that could not be fetched now."""
+    merges: tuple[str, ...] = ()
+    """Commits of merged pull requests that others wait for, and that the remote's branch holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,5 @@
 """What each command asks for, in words. It imports nothing: commands that only look need it, too."""
 
-from collections.abc import Mapping
-from typing import Any
-
 WORDS = {
     "ClaimIssue": "claim it",
     "WriteIssue": "write to it",
@@ -30,15 +27,3 @@ WORDS = {
     "SendNotice": "tell people",
 }
 """By the command's class: what follows on `cannot`, or on `under way`."""
-
-
-def describe_base(seen: Mapping[str, Any], as_of: str) -> str:
-    """Say how far a base is behind the branch of a remote that it follows (`RepositorySeen`); empty: it is not.
-
-    `as_of`: when that was fetched, in words; empty: nobody knows.
-    """
-    if not seen.get("behind"):
-        return ""
-    commits = "1 commit" if seen["behind"] == 1 else f"{seen['behind']} commits"
-    apart = f", and {seen['ahead']} ahead of it" if seen.get("ahead") else ""
-    return f"{seen['base']} is {commits} behind {seen['upstream']}{apart}" + (f" (as of {as_of})" if as_of else "")

@@ -91,3 +91,8 @@ class LandingSettings(Document):
     def fetches(self) -> bool:
         """Whether the base is fetched."""
         return self.mode == "pull_request" if self.fetch is None else self.fetch
+
+    @property
+    def begins_at_remote(self) -> bool:
+        """Whether issues begin where the base is at the remote."""
+        return self.mode == "pull_request" and self.fetches

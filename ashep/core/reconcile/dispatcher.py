@@ -19,7 +19,6 @@ from typing import Literal
 
 from ashep.core.delivery.repository import hold_of
 from ashep.core.delivery.trees import branch_at, has_base, mode
-from ashep.core.facts.delivery import MergeFetched
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted, ClockJumped, DaemonStarted, TimerDue
@@ -129,8 +128,6 @@ class Dispatcher:
                 self._touched.update(added, removed)
             case ReadySeen(ids=ids):
                 self._touched |= {*before.ready}.symmetric_difference(ids)
-            case MergeFetched(issue=issue):
-                self._touched.update(before.indexes.dependents.get(issue, ()))
             case body:
                 issue = getattr(body, "issue", None)
                 if isinstance(issue, str):
@@ -157,7 +154,7 @@ class Dispatcher:
         inputs = (
             world.seen, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
             shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs,
-            hold_of(world),
+            hold_of(world), world.repository,
             *(world.servers[name].recycling for name in sorted(world.servers)),
         )  # fmt: skip
         if self._all or inputs != self._inputs:

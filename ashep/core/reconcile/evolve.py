@@ -291,7 +291,7 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pulls.FOLDS, repository.FOLDS)
+FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pulls.FOLDS)
 """What a fact makes of the flow of its issue."""
 
 

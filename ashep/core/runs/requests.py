@@ -57,13 +57,7 @@ DECIDE = (
 NO_RULE = "no rule allows it"
 """Why a request is denied that neither a rule nor a person is asked about."""
 
-
-MOST_TOOLS = 10
-"""Tools that were denied to a run, and that are remembered."""
-
-
-TOOL = re.compile(r"[A-Za-z0-9_-]{1,40}")
-"""What a tool is called whose name is told."""
+_TOOL, _MOST_TOOLS = re.compile(r"[A-Za-z0-9_-]{1,40}"), 10  # tools that are named to people, and how many
 
 
 LATE = "late."
@@ -404,17 +398,13 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    tools = (one.request.tool for one in run.asks.requests if one.request.id == fact.request)
-    tools = (tool if TOOL.fullmatch(tool) else "another tool" for tool in tools)  # others' words stand in fences only
-    refused = (*run.asks.refused, *tools) if fact.why == NO_RULE and fact.verdict == "deny" else run.asks.refused
-    run = with_asks(
-        run,
-        requests=tuple(map(judged, run.asks.requests)),
-        used=(*run.asks.used, *fact.used),
-        refused=tuple(dict.fromkeys(refused))[:MOST_TOOLS],
-        granted=run.asks.granted or fact.verdict != "deny",
-    )
-    return replace(flow, run=run)
+    denied = run.asks.denied if fact.verdict == "deny" else None
+    if denied is not None and fact.why == NO_RULE:
+        tools = [pending.request.tool for pending in run.asks.requests if pending.request.id == fact.request]
+        names = [tool if _TOOL.fullmatch(tool) else "another tool" for tool in tools]  # others' words need a fence
+        denied = tuple(dict.fromkeys((*denied, *names)))[:_MOST_TOOLS]
+    requests, used = tuple(map(judged, run.asks.requests)), (*run.asks.used, *fact.used)
+    return replace(flow, run=with_asks(run, requests=requests, used=used, denied=denied))
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:

@@ -233,8 +233,6 @@ class Pull:
     failing: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
     """What was said since."""
-    fetched: bool = False
-    """The base, as it was fetched, holds the commit by which it was merged."""
 
     @property
     def theirs(self) -> bool:

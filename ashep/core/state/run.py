@@ -121,15 +121,8 @@ class Asks:
     """Since when it waits for a person in its session: its times stand still meanwhile."""
     used: tuple[int, ...] = ()
     """Prepared answers of its phase that it has used."""
-    refused: tuple[str, ...] = ()
-    """Tools that it asked for, and that were denied because no rule allows them."""
-    granted: bool = False
-    """Something that it asked for was allowed, answered, or put to a person."""
-
-    @property
-    def denied(self) -> tuple[str, ...]:
-        """The tools that it asked for, where no rule allowed anything of what it asked."""
-        return () if self.granted else self.refused
+    denied: tuple[str, ...] | None = ()
+    """Tools that it asked for and no rule allows; None: something was allowed, answered, or put to a person."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.http.models import Answer
 
 
@@ -55,21 +56,6 @@ class RunnerStands(Answer):
     recycling: str | None
     replaced: str
     tracker_replaced: str
-
-
-class RepositoryStands(Answer):
-    """The repository that issues have trees of, as it was seen last."""
-
-    fault: str
-    """What keeps every issue from a tree; empty: nothing."""
-    base: str
-    upstream: str
-    """The branch of a remote that the base follows; empty: none."""
-    ahead: int
-    behind: int
-    fetched: str | None
-    error: str
-    """Why it could not be fetched."""
 
 
 class Refused(Answer):
@@ -161,7 +147,7 @@ class Daemon(Answer):
     notices: list[Notice]
     runners: list[RunnerStands]
     workspace: str | None
-    repository: RepositoryStands | None = None
+    repository: RepositorySeen | None = None
     """None: no daemon runs, or it has not looked yet."""
     edit: Refused | None
     """The last edit of the user's files, where it cannot be used."""
