@@ -16,7 +16,7 @@ from tests.core.given import policies, policy_of
 
 def told(project: Path, text: str, settings: Settings | None = None, known: Policies | None = None) -> list[Line]:
     (project / "opencode.jsonc").write_text(text)
-    return describe_files(project, settings or Settings(), known, project / "home")
+    return describe_files(project, settings or Settings(), known, {"HOME": str(project / "home")})
 
 
 def asks(project: Path, permission: object) -> list[str]:
@@ -70,7 +70,7 @@ def test_comments_and_commas_are_read_as_opencode_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000, '{"plugin": {"a": 1}}', "\x00\xff"])
 def test_what_opencode_refuses_or_nobody_understands_is_its_to_tell(tmp_path: Path, text: str) -> None:
     assert told(tmp_path, text) == []
-    assert describe_files(tmp_path / "nowhere", Settings(), None, tmp_path / "home") == []
+    assert describe_files(tmp_path / "nowhere", Settings(), None, {"HOME": str(tmp_path / "home")}) == []
 
 
 def test_plugins_are_named_and_off_in_sandboxes_unless_they_are_allowed(tmp_path: Path) -> None:

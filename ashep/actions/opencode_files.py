@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,11 +18,13 @@ _COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _MOST = 1024 * 1024
 
 
-def describe_files(project: Path, settings: Settings, policies: Policies | None, home: Path) -> list[Line]:
+def describe_files(
+    project: Path, settings: Settings, policies: Policies | None, environ: Mapping[str, str]
+) -> list[Line]:
     """Return what the project's files and the user's ask for, with the rule to add, and their plugins. Blocks."""
     phases = [phase for policy in (policies.policies.values() if policies else ()) for phase in policy.phases]
     rules, lines = [*settings.permissions, *(rule for phase in phases for rule in phase.permissions)], list[Line]()
-    folders = (project, project / ".opencode", home / ".config" / "opencode")
+    folders = (project, project / ".opencode", Path(environ.get("HOME") or Path.home()) / ".config" / "opencode")
     for file in (folder / f"opencode.{suffix}" for folder in folders for suffix in ("json", "jsonc")):
         content = _read(file)
         for tool, pattern in sorted({*_list_asks(content)}):
@@ -64,7 +67,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _may_be_allowed(tool: str, pattern: str) -> bool:
-    try:
+    with suppress(ValueError):  # no word that a rule can have
         return impossible(PermissionRule(tool=tool, pattern=pattern, action="allow")) is None
-    except ValueError:  # no word that a rule can have
-        return False
+    return False

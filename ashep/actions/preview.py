@@ -14,7 +14,6 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
 from ashep.connect import check, checkup_of, missing_program, tracker_of
-from ashep.core.delivery.repository import awaited_merges
 from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts import records, resources, runs
 from ashep.core.facts.tracker import TrackerSeen
@@ -71,7 +70,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         notes = list[str]()
         if settings.worker.workspace != "shared" and tree.head is not None:
             checkup = checkup_of(project, settings, writes=False)
-            repository = await checkup.look(settings.landing.base or tree.branch or "", awaited_merges(world))
+            repository = await checkup.look(settings.landing.base or tree.branch or "")
             world = evolve(world, records.Entry(world.seq + 1, world.now, repository))
             notes += [repository.behind] if repository.behind else []
         seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
@@ -80,8 +79,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         # the words of what would start are read as a claim would read them: a look has none
         texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
     if OPENCODE in world.runners:
-        home = Path(os.environ.get("HOME") or Path.home())
-        lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, home)
+        lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, os.environ)
         notes += [f"{line.what}; {line.remedy}" for line in lines if line.level != "ok"]
     return DryRun(
         tuple(

@@ -111,12 +111,10 @@ def narrator(say: Say) -> Picture:
         for entry in entries:
             lines = (_told(entry.body, world),)
             if isinstance(seen := entry.body, delivery.RepositorySeen):
-                standing = (
-                    seen.fault and f"nothing begins until this is mended: {seen.fault}",
-                    seen.behind,
-                    seen.error,
-                )
-                lines, known = tuple(line for line in standing if line not in known), standing
+                fault = seen.fault and f"nothing begins until this is mended: {seen.fault}"
+                lines, before = (fault, seen.behind, seen.error), known
+                known = tuple(line.partition(" (as of ")[0] for line in lines)
+                lines = tuple(line for line in lines if line.partition(" (as of ")[0] not in before)
             for line in filter(None, lines):
                 say(clean(line))
 

@@ -25,13 +25,8 @@ NO_AGENTS = (
 
 def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
     """Say that a runner is away, wants another password, or refuses its configuration."""
-    match error:
-        case errors.RunnerUnauthorized():
-            state = "unauthorized"
-        case errors.RunnerMisconfigured():
-            state = "misconfigured"
-        case _:
-            state = "away"
+    misconfigured = "misconfigured" if isinstance(error, errors.RunnerMisconfigured) else "away"
+    state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else misconfigured
     patient = isinstance(error, errors.ServerStarting)
     return resources.RunnerSeen(state, short(error)[:300], runner=error.runner, patient=patient)
 

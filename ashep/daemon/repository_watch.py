@@ -16,18 +16,9 @@ from ashep.errors import AshepError
 from ashep.ports.clock import Clock
 from ashep.ports.repository import Checkup
 
-EVERY = 60.0
-"""Seconds between looks."""
-
-AGAIN = 15.0
-"""Seconds between looks while something is wrong, or a merge is waited for."""
-
-FETCH_EVERY = 600.0
-"""Seconds between fetches that nobody waits for."""
-
-MOST_FAILURES = 5
-"""Looks in a row that may fail, at a start, before what keeps everything waiting is a hold of its own."""
-
+EVERY, AGAIN = 60.0, 15.0  # seconds between looks, and while something is wrong or a merge is waited for
+FETCH_EVERY = 600.0  # seconds between fetches that nobody waits for
+MOST_FAILURES = 5  # looks in a row that may fail, at a start, before that is a hold of its own
 Trouble = frozenset[tuple[str, object]]
 
 
@@ -37,10 +28,8 @@ class RepositoryWatch:
     def __init__(self, shepherd: Shepherd, checkups: Made[Settings, Checkup], clock: Clock) -> None:
         self._shepherd, self._checkups, self._clock = shepherd, checkups, clock
         self._fetch_at = 0.0
-        self._tried: Trouble = frozenset()
-        """What had failed at the last look that was thorough enough for it."""
-        self._is_hidden = False
-        """Whether only a thorough look finds what is wrong."""
+        self._tried: Trouble = frozenset()  # what had failed at the last look that was thorough enough for it
+        self._is_hidden = False  # only a thorough look finds what is wrong
 
     async def run(self) -> None:
         """Watch for ever."""

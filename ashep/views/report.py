@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
+from ashep.core.facts.words import REFUSES
 from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
@@ -43,7 +44,6 @@ _GOES_ON = ("RunPlanned", "IssueHeld", "RetryScheduled", "RunWithdrawn", "Effect
 """What may say why an issue runs or waits: the newest of them does."""
 
 _RUNNER_AWAY = "runner_"
-_REFUSES = {"unauthorized": "takes none of our credentials", "misconfigured": "refuses its configuration"}
 
 
 def default_since(database: Database | None, now: datetime) -> str:
@@ -182,7 +182,7 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
         body, seq, at = row["body"], row["seq"], row["at"]
         match row["type"]:
             case "RunnerSeen" if body["state"] != "up":
-                word = _REFUSES.get(body["state"], "is away")
+                word = REFUSES.get(body["state"], "is away")
                 yield _line(f"{_runner(body)} {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
             case "TrackerSeen" if body.get("replaced"):
                 yield _line(f"the tracker's program was replaced: {body['replaced']}", seq, at=at)

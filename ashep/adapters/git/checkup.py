@@ -24,15 +24,9 @@ from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
 from ashep.ports.trees import Prepared
 from ashep.redaction import Redaction
 
-FETCH = 60.0
-"""Seconds for a fetch. One that asks somebody, or hangs, ends then."""
-
-TRIAL, ONTO = f"{PREFIX}@trial", f"{PREFIX}@trial-base"
-"""The branch of a tree that is made to see whether one can be, and the one on which it lands; no issue's."""
-
-FILE = "ashep-install-trial"
-"""The file that a trial commits, with random bytes: nobody else's commits and trees are the same."""
-
+FETCH = 60.0  # seconds for a fetch. One that asks somebody, or hangs, ends then
+TRIAL, ONTO = f"{PREFIX}@trial", f"{PREFIX}@trial-base"  # branches of a trial, and on which it lands: no issue's
+FILE = "ashep-install-trial"  # what a trial commits, with random bytes: nobody else's commits and trees are the same
 _PATIENCE = 600.0  # seconds to wait for another trial
 _MOST = 20_000  # entries of each of git's folders that are looked at
 _SMALL = 10_000  # bytes of the index of a pack with a few objects
@@ -45,14 +39,16 @@ _MADE = ("ashep", "refs/ashep", "refs/heads/ashep", "logs/refs/ashep", "logs/ref
 
 
 class _Follows(NamedTuple):
-    """A branch of a remote that another follows: its ref and name here, the remote, its ref there."""
+    """A branch of a remote that another follows: its ref and name here, the remote, its ref there.
+
+    `commit`: that of the branch that follows; empty: it is not here.
+    """
 
     ref: str
     name: str
     remote: str
     theirs: str
     commit: str
-    """The commit of the branch that follows; empty: it is not here."""
 
 
 class GitCheckup:
@@ -72,8 +68,7 @@ class GitCheckup:
         """
         self._git, self._repository = Git(project, LANDING, redaction=redaction), Repository(project)
         self.spaces, self._root, self._remote, self._writes = spaces, spaces.root, remote, writes
-        self._sound = self._error = ""
-        """The commit from which a tree can begin, as far as was looked, and why the last fetch failed."""
+        self._sound = self._error = ""  # a commit from which a tree can begin; why the last fetch failed
 
     async def look(self, base: str, merges: Sequence[str] = (), *, thorough: bool = False) -> RepositorySeen:
         """Look for what keeps every issue from a tree, and compare the base (see the port)."""

@@ -27,3 +27,6 @@ WORDS = {
     "SendNotice": "tell people",
 }
 """By the command's class: what follows on `cannot`, or on `under way`."""
+
+REFUSES = {"unauthorized": "takes none of our credentials", "misconfigured": "refuses its configuration, mend that"}
+"""By its state: what is wrong with a runner that answers."""

@@ -17,6 +17,7 @@ from ashep.core.delivery.trees import (
 from ashep.core.facts.issues import IssueAdopted, IssueHeld, IssueTaken, PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.facts.words import REFUSES
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
 from ashep.core.policy.agents import Agent, Sandbox
@@ -122,11 +123,6 @@ NO_TREES = {
 }
 """Why an issue gets no work tree of its own."""
 NO_BASE = Hold("no_base", "its work could land nowhere: the checkout is on no branch, and landing.base is not set")
-REFUSES = {
-    "unauthorized": "takes none of our credentials",
-    "misconfigured": "refuses its configuration, mend that",
-}
-"""What is wrong with a runner that answers."""
 NO_ROOM = Hold("disk_low", "the disk that holds the journal has hardly any room, for bytes or for files (inodes)")
 
 

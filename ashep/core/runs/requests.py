@@ -55,10 +55,7 @@ DECIDE = (
 
 
 NO_RULE = "no rule allows it"
-"""Why a request is denied that neither a rule nor a person is asked about."""
-
 _TOOL, _MOST_TOOLS = re.compile(r"[A-Za-z0-9_-]{1,40}"), 10  # tools that are named to people, and how many
-
 
 LATE = "late."
 """How the names of comments begin that say that nobody answered."""
