@@ -667,8 +667,10 @@ def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, t
     env = at_home(tmp_path)
     file = project / ".agent-shepherd" / "agents.yaml"
     before = file.read_text()
+    (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     dry = ashep("sync-agents", "--dry-run", cwd=project, env=env)
     assert (dry.code, file.read_text()) == (0, before), dry.err
+    assert "opencode.json asks a person about bash `*`" in " ".join(dry.err.split())
     assert "# guessed from the server's agent" in dry.out
     assert "explore" in dry.out
     assert ashep("sync-agents", cwd=project, env=env).code == 0

@@ -523,7 +523,9 @@ def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.Capt
 
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
+    (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     lines = await install.checks(project, os.environ)
+    assert only(lines, "permissions").what.startswith(f"{project}/opencode.json asks a person about bash `*`")
     assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "sandbox", "disk"} <= {
         line.check for line in lines
     }

@@ -255,7 +255,8 @@ def test_status_and_log_say_what_is_wrong_with_the_repository_and_how_far_the_ba
     assert said(RepositorySeen(merges=("beef00",))) == ([], [])
     words = "main is 14 commits behind origin/main (as of 2026-01-01 09:12)"
     behind = RepositorySeen("", words)
-    assert said(behind, behind) == ([words], [words]), "once is enough"
+    later = replace(behind, behind=words.replace("09:12", "09:22"))
+    assert said(behind, behind, later) == ([later.behind], [words]), "once is enough"
     told = [words, "origin cannot be fetched: no answer"]
     assert said(replace(behind, error=told[1])) == (told, told)
     status, log = said(RepositorySeen("no room"), RepositorySeen())

@@ -235,7 +235,7 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
 def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[Line]:
     """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
     policies = _written(Policies, project / FOLDER / "policies.yaml")
-    return describe_files(project, settings, policies, environ)
+    return describe_files(project, settings, policies, environ) if OPENCODE in _used(project) else []
 
 
 # --- what the agent server has ---
