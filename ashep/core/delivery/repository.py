@@ -74,11 +74,11 @@ def merge_hold(world: World, flow: Flow) -> Hold | None:
 
 
 def repository_read(world: World, seen: RepositorySeen) -> list[Fact]:
-    """Compare a look with what is known. A fault whose numbers alone differ (of free bytes, say) is no news."""
-    known = world.repository
-    if known is not None and _NUMBER.sub("", known.fault) == _NUMBER.sub("", seen.fault):
-        seen = dataclasses.replace(seen, fault=known.fault)
-    return [] if seen == known else [seen]
+    """Compare a look with the one before. A fault whose numbers alone differ (of free bytes, say) is no news."""
+    before = world.repository
+    if before is not None and _NUMBER.sub("", before.fault) == _NUMBER.sub("", seen.fault):
+        seen = dataclasses.replace(seen, fault=before.fault)
+    return [] if seen == before else [seen]
 
 
 def _seen(world: World, fact: RepositorySeen) -> World:
