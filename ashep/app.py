@@ -115,8 +115,9 @@ async def _work(
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
+    checkup = partial(connect.checkup_of, project, redaction=redaction)
     parts = Parts(
-        tracker, runner, tree, clock, notifier, trees, means, pulls, bases=True, asks=boxed, where=where,
+        tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
         pressure=cpu_pressure,
     )  # fmt: skip
     systemd = Systemd.of(os.environ)

@@ -18,6 +18,7 @@ from ashep.adapters import programs
 from ashep.adapters.beads import BeadsAnnotations, BeadsTracker
 from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
+from ashep.adapters.git.checkup import GitCheckup
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.trees.lender import LENDER
 from ashep.adapters.git.trees.places import GROUND, Places, place_at
@@ -38,7 +39,7 @@ from ashep.config import nodes
 from ashep.config.findings import KeyPath, Source
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
-from ashep.core.policy.kinds import CLAUDE, OPENCODE
+from ashep.core.policy.kinds import CLAUDE, KINDS, OPENCODE
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import OtherRunner, OwnCheckType, Settings
 from ashep.core.text import clean
@@ -140,6 +141,16 @@ def worktrees_of(
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 
+def checkup_of(
+    project: Path, settings: Settings, *, redaction: Redaction | None = None, writes: bool = True
+) -> GitCheckup:
+    """Make what looks at the repository: it makes trees as issues get them, without their set-up."""
+    bare = settings.model_copy(update={"worker": settings.worker.model_copy(update={"setup": ()})})
+    remote = settings.landing.forge.remote if settings.landing.forge is not None else None
+    spaces = worktrees_of(project, bare, redaction=redaction).anew
+    return GitCheckup(project, spaces, remote=remote, redaction=redaction, writes=writes)
+
+
 async def _enter(project: Path, settings: Settings, place: Path) -> Enter | None:
     """Give what runs a program where the agents of a place run."""
     inside = await inside_of(project, settings, place, whole=True)
@@ -235,6 +246,15 @@ def _claude(
         base_agents=lambda: {Path(one).stem: text for one, text in base((".claude/agents",)).items()},
         redaction=redaction,
     )
+
+
+def missing_program(settings: Settings, name: str) -> str:
+    """Return that the program of a runner is not on this machine; empty: it is, or the runner needs none here."""
+    opencode, chosen = settings.runners.opencode, settings.runners.others.get(name)
+    command = opencode.command if name == OPENCODE and opencode.managed and opencode.url is None else ()
+    if chosen is not None and (kind := settings.runners.kind(name)) in KINDS:
+        command = chosen.command or ((CLAUDE,) if kind == CLAUDE else ())
+    return programs.lack_of(command[0]) if command else ""
 
 
 def claude_command(chosen: OtherRunner) -> tuple[str, ...]:

@@ -30,6 +30,7 @@
         ├── SessionUnavailable      1   infrastructure of one session alone: its own server or process does not answer
         ├── RunnerUnauthorized      1   the server wants another password
         └── RunnerRefused           1   the server said no for good (unknown session, 4xx)
+            └── RunnerMisconfigured 1   the server refuses its configuration, which it read from a file
 """
 
 from pathlib import Path
@@ -219,3 +220,11 @@ class RunnerUnauthorized(RunnerError):
 
 class RunnerRefused(RunnerError):
     """The agent server refused for good."""
+
+
+class RunnerMisconfigured(RunnerRefused):
+    """The agent server refuses its configuration. `str()` is the file, and the server's words."""
+
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(f"{file}: {message}")
+        self.file, self.message = file, message

@@ -46,7 +46,7 @@ from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_f
 from ashep.store.database import Store
 from ashep.store.journal_reader import Reading
 from tests.full import half
-from tests.memory import MemoryForge, MemoryNotifier
+from tests.memory import MemoryCheckup, MemoryForge, MemoryNotifier
 
 T = TypeVar("T")
 
@@ -178,6 +178,8 @@ class World:
         self.verifier: MemoryVerifier | None = None
         self.bases = False
         """Whether the checks of policies are run on the base."""
+        self.checkup: MemoryCheckup | None = None
+        """What looks at the repository; None: nothing does."""
         self.forge: MemoryForge | None = None
         """Where pull requests are opened; None: nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
@@ -265,6 +267,8 @@ class World:
             self.landing = self.landing or MemoryLanding(self.workspaces)
             trees = Through(self.workspaces, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost"))
             parts = replace(parts, workspaces=lambda _: cast("Any", trees), means=self._means(points), bases=self.bases)
+        if (checkup := self.checkup) is not None:
+            parts = replace(parts, checkup=lambda _: checkup)
         if self.forge is not None:
             parts = replace(parts, pulls=self._pulls(points))
 

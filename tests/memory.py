@@ -1,6 +1,7 @@
 """Parts of a world in memory that only tests have: a forge, people who are told, and a clock that stands."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -9,11 +10,38 @@ import anyio
 import anyio.lowlevel
 
 from ashep.core.delivery.pull_text import marker
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
 from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 from ashep.ports.notifier import Message
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
+
+
+class MemoryCheckup:
+    """A repository that somebody breaks and mends. `base` is where its base is at the remote, and comes by a fetch."""
+
+    def __init__(self, workspaces: MemoryWorkspaces) -> None:
+        self.fault, self.hidden, self.error = "", "", ""
+        """`hidden`: what only a thorough look finds."""
+        self.looks, self.fetches = list[bool](), 0
+        self._workspaces = workspaces
+        self.base = self._here = workspaces.base
+
+    async def look(self, base: str, merges: Sequence[str] = (), *, thorough: bool = False) -> RepositorySeen:
+        """Look, in depth where that is asked for, and compare."""
+        await anyio.sleep(0.2)
+        self.looks.append(thorough)
+        behind = f"{base} is 1 commit behind origin/{base}" if self._here != self._workspaces.base else ""
+        arrived = tuple(commit for commit in merges if self._workspaces.holds(self._here, commit))
+        return RepositorySeen(self.fault or (self.hidden if thorough else ""), behind, self.error, arrived)
+
+    async def fetch(self, base: str) -> str | None:
+        """Fetch."""
+        await anyio.sleep(0.5)
+        self.fetches += 1
+        self._here = self._here if self.error else self.base
+        return self._here
 
 
 class MemoryForge:

@@ -35,6 +35,7 @@ ASHEP = Path(sys.executable).with_name("ashep")
 STOPPED = {
     "running": False, "disk": "ok", "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [],
     "providers": [], "quotas": [], "trees": {"kept": 0, "next": None}, "journal": None, "edit": None, "workspace": None,
+    "repository": None,
 }  # fmt: skip
 """What status says of a daemon that does not run and has left nothing worth a word."""
 
@@ -104,6 +105,14 @@ def test_every_command_explains_itself_with_an_example() -> None:
         assert command.help
         assert command.short_help
         assert command.name in groups or "Examples:" in command.epilog
+
+
+def test_status_says_that_nothing_can_be_known_without_bd(project: Path, bare: dict[str, str]) -> None:
+    for arguments in (["status"], ["status", "--json"]):
+        done = ashep(*arguments, cwd=project, env=bare)
+        assert done.code == 2
+        assert "bd is neither on PATH nor in the tools cache" in done.err
+        assert "`ashep install`" in done.err
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["status", "--nonsense"], ["why"], ["runs", "--limit", "x"]])
@@ -622,6 +631,8 @@ def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> Non
 def test_a_dry_run_says_what_would_start_and_writes_nothing(beads: Beads, tmp_path: Path) -> None:
     world = BeadsWorld(beads, tmp_path / "project")
     write_starter(world.project / ".agent-shepherd")
+    config = world.project / ".agent-shepherd/config.yaml"
+    config.write_text(config.read_text().replace("command: [opencode]", "command: [git]"))  # nobody starts it
     first, second = world.add("A first issue", priority=1), world.add("A second issue")
     before = world.bd("ann", "list", "--json")
     env = dict(beads.env) | {"PATH": f"{beads.program.parent}:{os.environ['PATH']}"}
@@ -656,8 +667,10 @@ def test_sync_agents_adds_what_the_server_has_and_ends_it_again(project: Path, t
     env = at_home(tmp_path)
     file = project / ".agent-shepherd" / "agents.yaml"
     before = file.read_text()
+    (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     dry = ashep("sync-agents", "--dry-run", cwd=project, env=env)
     assert (dry.code, file.read_text()) == (0, before), dry.err
+    assert "opencode.json asks a person about bash `*`" in " ".join(dry.err.split())
     assert "# guessed from the server's agent" in dry.out
     assert "explore" in dry.out
     assert ashep("sync-agents", cwd=project, env=env).code == 0

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.actions import base_checks, install, security
+from ashep.actions import base_checks, doctor_git, install, security
 from ashep.actions.install import Offer
 from ashep.adapters import programs
 from ashep.cli import main
@@ -23,7 +23,7 @@ from ashep.config import write_starter
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents, RunnerChoice
 from ashep.core.policy.apart import AS_YOU, unsaid
-from ashep.core.policy.landing import LandingSettings
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.settings import (
     OpencodeSettings,
     People,
@@ -348,10 +348,84 @@ async def test_it_says_where_issues_will_be_worked_on(project: Path) -> None:
     git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "--allow-empty", "-m", "first")
     for settings, words in ((OWN, "each issue gets a work tree of its own"), (Settings(), "all agents share it")):
         assert (await install.git(project, settings))[0].what.endswith(words)
-    git(project, "config", "remote.origin.partialCloneFilter", "blob:none")
-    (line,) = await install.git(project, Settings(worker=WorkerSettings(workspace="place")))
-    assert (line.level, line.what[:24]) == ("warning", "this is a partial clone,")
-    assert (await install.git(project, OWN))[0].level == "ok"
+
+
+# --- the repository, tried ------------------------------------------------------------------------------------------
+
+PLACES = Settings(worker=WorkerSettings(workspace="place"))
+
+
+@pytest.fixture
+def committed(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the project in a repository with a commit of it, on a machine with all programs."""
+    monkeypatch.setenv("PATH", os.environ["BEFORE"])
+    git(project, "init", "-q", "-b", "main", ".")
+    git(project, "config", "user.name", "p")
+    git(project, "config", "user.email", "p@localhost")
+    (project / "a.txt").write_text("a\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "first")
+    return project
+
+
+def everything(project: Path) -> dict[Path, bytes | None]:
+    return {one: one.read_bytes() if one.is_file() else None for one in sorted(project.rglob("*"))}
+
+
+@pytest.mark.promise("I8")
+@pytest.mark.parametrize("settings", [OWN, PLACES])
+async def test_one_of_each_kind_of_call_of_a_night_is_tried_and_leaves_nothing(
+    committed: Path, settings: Settings
+) -> None:
+    git(committed, "status")
+    before = everything(committed)
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
+    assert (line.level, line.check) == ("ok", "repository")
+    assert everything(committed) == before
+    assert await doctor_git.trial(committed, Settings(), ask=True) == [], "in the shared tree no issue has one"
+
+
+@pytest.mark.parametrize("settings", [OWN, PLACES])
+async def test_what_would_stop_every_issue_is_an_error_and_leaves_nothing(committed: Path, settings: Settings) -> None:
+    git(committed, "branch", "ashep")
+    before = everything(committed)
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
+    assert line.level == "error"
+    assert "the branch `ashep` is in the way" in line.what
+    assert everything(committed) == before
+
+
+@pytest.mark.parametrize("settings", [OWN, PLACES])
+async def test_what_only_a_trial_finds_names_the_step_that_failed(committed: Path, settings: Settings) -> None:
+    git(committed, "config", "filter.odd.clean", "no-such-program")
+    git(committed, "config", "filter.odd.required", "true")
+    (committed / ".git/info/attributes").write_text("ashep-install-trial filter=odd\n")
+    before = {one for one in everything(committed) if "objects" not in one.parts}
+    (line,) = await doctor_git.trial(committed, settings, ask=True)
+    assert line.level == "error"
+    assert "a trial could not" in line.what
+    assert {one for one in everything(committed) if "objects" not in one.parts} == before
+
+
+@pytest.mark.promise("Z6")
+async def test_a_base_behind_its_upstream_is_told_with_what_to_do(committed: Path) -> None:
+    near = committed.parent / "near"
+    git(committed, "clone", "-q", str(committed), str(near))
+    git(near, "config", "user.name", "p")
+    git(near, "config", "user.email", "p@localhost")
+    git(committed, "commit", "-q", "--allow-empty", "-m", "second")
+    assert [line.check for line in await doctor_git.trial(near, OWN, ask=True)] == ["repository"], "nobody fetched yet"
+    git(near, "fetch", "-q")
+    _, line = await doctor_git.trial(near, OWN, ask=True)
+    assert (line.level, line.check, line.remedy) == ("warning", "base", "`git pull` before the night")
+    assert line.what.startswith("main is 1 commit behind origin/main (as of 2")
+    forge = ForgeSettings(type="github", repository="acme/tools")
+    landing = LandingSettings(mode="pull_request", forge=forge)
+    pulls = OWN.model_copy(update={"landing": landing})
+    levels = [line.level for line in await doctor_git.trial(near, pulls, ask=True)]
+    assert levels == ["ok", "ok"], "that is where issues begin"
+    git(near, "remote", "set-url", "origin", str(committed.parent / "gone"))
+    assert (await doctor_git.trial(near, pulls, ask=True))[-1].what.startswith("origin cannot be fetched: fatal: ")
 
 
 @pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])
@@ -478,7 +552,9 @@ def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.Capt
 
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
+    (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     lines = await install.checks(project, os.environ)
+    assert only(lines, "permissions").what.startswith(f"{project}/opencode.json asks a person about bash `*`")
     assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "sandbox", "disk"} <= {
         line.check for line in lines
     }

@@ -183,6 +183,7 @@ def test_sync_agents_lists_the_agents_of_claude_code_and_asks_no_server_that_nob
     git(project, "add", ".claude")
     git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "-m", "first")
     (base / "later.md").write_text("An agent wrote this.")
+    (project / "opencode.json").write_text('{"permission": "ask"}')
     (base / "reader.md").write_text("An agent wrote this.")
     assert main(["-C", str(project), "sync-agents"]) == 0
     written = read(Agents, (project / ".agent-shepherd" / "agents.yaml").read_text(), Path("agents.yaml")).agents
@@ -195,4 +196,4 @@ def test_sync_agents_lists_the_agents_of_claude_code_and_asks_no_server_that_nob
     assert "#   anthropic/haiku" in (project / ".agent-shepherd" / "agents.yaml").read_text()
     capsys.readouterr()
     assert main(["-C", str(project), "sync-agents"]) == 0
-    assert capsys.readouterr().out == "agents.yaml names everything that the server has\n"
+    assert capsys.readouterr() == ("agents.yaml names everything that the server has\n", ""), "nobody is of OpenCode"

@@ -394,6 +394,20 @@ async def test_ten_thousand_files_that_a_base_includes_keep_no_judge_from_starti
     assert all(one.isdigit() for one in asked[1])
 
 
+@pytest.mark.skipif(not has_bubblewrap(), reason="needs bubblewrap")
+@pytest.mark.parametrize("plugins", [False, True])
+async def test_in_a_sandbox_no_plugin_of_the_configuration_is_loaded_unless_that_is_allowed(
+    tmp_path: Path, plugins: bool
+) -> None:
+    async def base(names: Sequence[str]) -> dict[str, bytes]:
+        return {}
+
+    agents = AgentsSettings(sandbox="bwrap", plugins=plugins)
+    around = Surroundings(tmp_path, tmp_path / "places", (), agents, {"HOME": str(tmp_path)})
+    judge = await Profiles(around, tmp_path / "ground", {"HOME": str(tmp_path)}, base).judge(tmp_path / "server")
+    assert judge.environment.get("OPENCODE_PURE") == (None if plugins else "1")
+
+
 async def test_judges_have_the_bases_configuration_and_instructions(world: World) -> None:
     """Not what stands in the user's folder, nor what a candidate has; and no page of the web."""
     base = {

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from ashep.core.facts.delivery import TreePrepared, TreeSealed
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
-from ashep.daemon.daemon import WorkOptions
+from ashep.daemon.daemon import WorkOptions, narrator
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, some
 from tests.test_loop import until
@@ -106,3 +107,16 @@ async def test_three_trees_that_cannot_be_sealed_end_no_night_and_go_on_when_a_p
     assert await until(world, WorkOptions(until_idle=True), []) == 0
     assert [world.stands(issue) for issue in bad] == ["person"] * 3
     assert world.own_trees.read(branch_of(bad[0]))["calc.py"].startswith(f"{bad[0]}/implement.")
+
+
+async def test_the_log_tells_the_first_failure_of_a_row_and_what_failed(folder: Path) -> None:
+    world, told = apart(folder), list[str]()
+    world.own_trees.room = False
+    async with world.living() as running:
+        running.shepherd.show(narrator(told.append))
+        with anyio.fail_after(100):
+            while "t-1" not in world.world.flows or world.world.flows["t-1"].infra < 4:
+                await running.shepherd.changed()
+    (line,) = [line for line in told if "cannot" in line]
+    assert line == "t-1: cannot prepare its work tree (failed once, tried again): no new work tree: the disk " \
+        "has less room than worker.disk_floor asks for"  # fmt: skip

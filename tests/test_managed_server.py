@@ -20,9 +20,10 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters import processes
+from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.server import TOKEN, ManagedServer, Record, folder_of
-from ashep.errors import ProgramMissing, RunnerUnavailable
+from ashep.errors import ProgramMissing, RunnerMisconfigured, RunnerUnavailable
 from tests.conformance.runners import RealWorld
 
 pytestmark = [pytest.mark.real, pytest.mark.may_block]
@@ -104,6 +105,25 @@ def ended(process: "subprocess.Popen[str]", kill: bool = True) -> None:
 def first_line(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     return process.stdout.readline()
+
+
+@pytest.mark.promise("X17")
+async def test_a_configuration_that_opencode_refuses_is_told_with_its_file_until_it_is_mended(world: RealWorld) -> None:
+    file, runner = world.directory / "opencode.json", OpencodeRunner(world.server, directory=world.directory)
+    file.write_text('{"permission": {"bash": "maybe"}}')
+    for _ in range(2):
+        await runner.start()
+        with pytest.raises(RunnerMisconfigured) as told:
+            await runner.catalog()
+        words = f'{file.resolve()}: permission.bash: Expected PermissionActionConfig, got "maybe"'
+        assert str(told.value) == words
+    file.write_text("{}")
+    os.utime(file, (1, 1))  # another file by its time, as an edit leaves it
+    with pytest.raises(RunnerMisconfigured):  # that life of the server read the old one, and ends
+        await runner.catalog()
+    await runner.start()
+    assert "build" in (await runner.catalog()).agents
+    await runner.aclose()
 
 
 @pytest.mark.promise("X5")

@@ -482,16 +482,72 @@ async def test_a_history_that_was_made_whole_is_lent_whole(world: PlacesWorld) -
     assert [world.git("rev-list", "--count", "main", at=one) for one in (ONE, TWO)] == ["1", "2"]
 
 
-async def test_a_partial_clone_is_refused_with_what_to_do(world: PlacesWorld) -> None:
+@pytest.mark.promise("I8")
+async def test_a_partial_clone_fetches_what_the_base_needs_and_no_more(world: PlacesWorld) -> None:
+    top, old = world.top.parent / "partial", world.git("rev-parse", "main:a.txt")
+    world.person_commits("a.txt", "new\n")
+    world.git("config", "uploadpack.allowFilter", "true")
+    world.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{world.top}", str(top))
+    spaces = world.again(top)
+    await spaces.prepare(ONE, None, 0)
+    assert world.read(ONE) == {"a.txt": "new\n"}
+    assert old not in world.git("-C", str(top), "cat-file", "--batch-all-objects", "--batch-check")
+    world.edit(ONE, "b.txt", "b\n")
+    sealed = await spaces.seal(ONE, RUN, "B")
+    made = await GitLanding(top).integrate(Candidate("t-1", ONE, sealed.head, "main"))
+    assert isinstance(made, Integrated)
+
+
+@pytest.mark.promise("I8")
+async def test_a_partial_clone_whose_remote_is_away_says_so_with_what_to_do(world: PlacesWorld) -> None:
     top = world.top.parent / "partial"
     world.git("config", "uploadpack.allowFilter", "true")
     world.git("clone", "-q", "--filter=blob:none", f"file://{world.top}", str(top))
-    with pytest.raises(AshepError, match=r"partial clone.*--unset remote.origin.partialCloneFilter.*--refetch"):
+    world.git("-C", str(top), "remote", "set-url", "origin", f"file://{world.top}-away")
+    with pytest.raises(AshepError, match=r"partial clone.*origin.*does not appear to be a git repo.*--refetch"):
         await world.again(top).prepare(ONE, None, 0)
+    world.git("-C", str(top), "remote", "set-url", "origin", f"file://{world.top}")
     world.git("-C", str(top), "config", "--unset", "remote.origin.partialCloneFilter")
     world.git("-C", str(top), "fetch", "-q", "--refetch")
     await world.again(top).prepare(ONE, None, 0)
     assert world.read(ONE) == {"a.txt": "a\n"}
+
+
+def spoil(world: PlacesWorld, revision: str, how: str) -> str:
+    """Lose an object of the repository, or change its bytes; give its id."""
+    blob = world.git("rev-parse", revision)
+    file = world.top / ".git/objects" / blob[:2] / blob[2:]
+    content = file.read_bytes()
+    file.unlink()
+    if how == "changed":
+        file.write_bytes(content[:-4] + bytes(4))
+    return blob
+
+
+@pytest.mark.promise("I8")
+@pytest.mark.parametrize("how", ["lost", "changed"])
+async def test_an_old_file_that_cannot_be_read_keeps_nobody_from_working(world: PlacesWorld, how: str) -> None:
+    world.person_commits("a.txt", "again\n")
+    world.person_commits("a.txt", "new\n")
+    gone = {spoil(world, f"main~{number}:a.txt", how) for number in (1, 2)}
+    await world.begun(ONE, {"b.txt": "b\n"})
+    assert not gone & objects(world, ONE)
+    sealed = await world.spaces.seal(ONE, RUN, "B")
+    landing = GitLanding(world.top)
+    made = await landing.integrate(Candidate("t-1", ONE, sealed.head, "main"))
+    assert isinstance(made, Integrated)
+    assert await landing.advance("main", made.base, made.commit) == Advanced(made.commit)
+    world.person_commits("c.txt", "c\n")
+    await world.again().prepare(TWO, None, 0)
+    assert world.read(TWO) == {"a.txt": "new\n", "b.txt": "b\n", "c.txt": "c\n"}
+
+
+@pytest.mark.parametrize("how", ["lost", "changed"])
+async def test_a_file_of_the_base_that_cannot_be_read_is_named(world: PlacesWorld, how: str) -> None:
+    world.person_commits("b.txt", "b\n")
+    blob = spoil(world, "main:b.txt", how)
+    with pytest.raises(AshepError, match=rf"b\.txt.*{blob[:12]}.*git fsck"):
+        await world.spaces.prepare(ONE, None, 0)
 
 
 async def test_the_users_filters_and_identity_count_and_no_password_comes_along(

@@ -22,7 +22,8 @@ def beads(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch:
     world = BeadsWorld(beads, tmp_path / "project")
     folder = world.project / ".agent-shepherd"
     write_starter(folder)
-    (folder / "config.yaml").write_text(f"version: 1\ntracker: {{command: [{beads.program}]}}\n")
+    runner = "runners: {opencode: {command: [git]}}"  # a program that is there; nobody starts it
+    (folder / "config.yaml").write_text(f"version: 1\ntracker: {{command: [{beads.program}]}}\n{runner}\n")
     return world
 
 
@@ -85,3 +86,36 @@ async def test_a_dry_run_where_issues_have_trees_of_their_own_makes_none(beads: 
     assert "ASHEP_SLOT=1" in said.starting[1].prompt
     assert fingerprint(beads.project) == files
     assert len(git(beads.project, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.promise("I8", "Z6")
+async def test_a_dry_run_says_in_the_evening_what_would_stop_the_night(beads: BeadsWorld) -> None:
+    first, config = beads.add("First"), beads.project / ".agent-shepherd/config.yaml"
+    git(beads.project, "symbolic-ref", "HEAD", "refs/heads/main")
+    git(beads.project, "commit", "-q", "--allow-empty", "-m", "first")
+    far = beads.project.parent / "far"
+    git(beads.project, "clone", "-q", "--bare", ".", str(far))
+    git(beads.project, "remote", "add", "origin", str(far))
+    git(beads.project, "fetch", "-q")
+    git(beads.project, "branch", "--set-upstream-to=origin/main")
+    newer = git(beads.project, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "newer").strip()
+    git(beads.project, "update-ref", "refs/remotes/origin/main", newer)
+    git(beads.project, "branch", "ashep")
+    plain = config.read_text()
+    config.write_text(f"{plain}worker: {{workspace: worktree}}\n")
+    (beads.project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
+    before = {one for one in beads.project.rglob("*") if ".beads" not in str(one)}
+    said = await look(beads)
+    assert not said.starting
+    assert [(issue, code) for issue, code, _ in said.held] == [(first, "repository")]
+    assert "the branch `ashep` is in the way" in said.held[0][2]
+    note, asked = said.notes
+    assert "opencode.json asks a person about bash `*`" in asked
+    assert 'permissions: [{"tool": "bash", "pattern": "*", "action": "allow"}]' in asked
+    assert note.startswith("main is 1 commit behind origin/main (as of 2")
+    assert {one for one in beads.project.rglob("*") if ".beads" not in str(one)} == before
+    git(beads.project, "branch", "-m", "ashep", "other")
+    assert [start.issue for start in (await look(beads)).starting] == [first]
+    config.write_text(plain.replace("[git]", "[no-such-agent]"))
+    said = await look(beads)
+    assert [(code, "no-such-agent is neither on PATH" in why) for _, code, why in said.held] == [("runner_away", True)]

@@ -747,3 +747,10 @@ def test_the_guide_lists_every_variable_and_part() -> None:
         assert f"`{name}`" in guide, name
     for file in (root / "ashep/prompts").iterdir():
         assert f"`{file.name}`" in guide, file.name
+
+
+def test_the_next_agent_is_told_that_all_the_one_before_asked_for_was_denied() -> None:
+    denied = replace(TALK, denied=("bash", "webfetch"))
+    told = render(brief(reports=(TALK, denied)))
+    assert told.count("All that it asked to use was denied") == 1
+    assert "no rule of the project allows it: bash, webfetch." in told

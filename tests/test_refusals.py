@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 
+from ashep.adapters.opencode.client import check
 from ashep.adapters.opencode.refusals import Failure, of_error, of_status
 from ashep.core.facts.runs import Refusal
 from ashep.demo.model import Reply
+from ashep.errors import RunnerMisconfigured, RunnerRefused
 from ashep.ports.runner import Turn
 from ashep.testing.worlds import opened, prompt
 from tests.conformance.runners import RealWorld, real_place, real_world
@@ -110,3 +113,30 @@ def test_words_tell_a_limit_from_an_outage_and_a_time_in_the_past_is_now() -> No
     assert of_status("Provider is overloaded", 3, 9000.0, 5000.0).again_in == timedelta(seconds=4)
     assert of_status("Provider is overloaded", 3, 9000.0, 5000.0).kind == "down"
     assert of_status("", 1, None, 5000.0) == Refusal("down", "it does not say why")
+
+
+# --- a configuration that the server refuses ----------------------------------------------------------------------
+
+
+def answered(status: int, body: object) -> httpx.Response:
+    return httpx.Response(status, json=body, request=httpx.Request("GET", "http://127.0.0.1/agent"))
+
+
+def test_the_words_of_a_refused_configuration_are_its_file_and_what_is_wrong_there() -> None:
+    message = '\n--- JSONC Input ---\n{"agent": {\n\n--- Errors ---\nCloseBraceExpected at line 1\n--- End ---'
+    bad = {"name": "ConfigJsonError", "data": {"path": "/p/opencode.json", "message": message}}
+    with pytest.raises(RunnerMisconfigured) as told:
+        check(answered(400, bad))
+    assert str(told.value) == "/p/opencode.json: CloseBraceExpected at line 1"
+    issues = [{"path": ["agent", 0], "message": "no\x1b[2J"}] * 2
+    bad = {"name": "ConfigInvalidError", "data": {"path": "/p/x.md", "issues": issues}}
+    with pytest.raises(RunnerMisconfigured) as told:
+        check(answered(400, bad))
+    assert str(told.value) == "/p/x.md: agent.0: no[2J"
+
+
+@pytest.mark.parametrize("body", [{"name": "NotFoundError", "data": {}}, [], "Config", {"name": "Config", "data": 7}])
+def test_any_other_refusal_is_one(body: object) -> None:
+    with pytest.raises(RunnerRefused) as told:
+        check(answered(400, body))
+    assert not isinstance(told.value, RunnerMisconfigured)

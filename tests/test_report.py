@@ -1,6 +1,7 @@
 """The morning report against the journal, line by line: each record that a line names exists, and says what it says."""
 
 import json
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -192,6 +193,17 @@ def test_the_cost_is_that_of_the_reads_that_are_named(night: Night) -> None:
 
 
 @pytest.mark.promise("L8")
+def test_the_report_says_how_far_the_base_is_behind_and_what_kept_every_issue() -> None:
+    words = "main is 14 commits behind origin/main, and 1 ahead of it (as of 2026-01-01 22:00)"
+    bodies = [{"behind": "main is 2 commits behind origin/main"}, {"fault": "no room"}, {"behind": words}]
+    rows = [{"type": "RepositorySeen", "seq": n, "at": "", "body": body} for n, body in enumerate(bodies, 1)]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.row_factory = sqlite3.Row
+        database.execute("CREATE TABLE facts (seq, at, type, issue, run, body)")
+        told = [(line["text"], line["seqs"]) for line in views._servers(database, rows)]
+    assert told == [("nothing began: no room", [2]), (words, [3])], "only how it is by now"
+
+
 def test_limits_servers_and_daemons_are_told_each_once(night: Night) -> None:
     sections = night.told()["sections"]
     limits = [night.entries[seq].body for line in sections["limits"] for seq in line["seqs"]]

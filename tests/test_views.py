@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -15,14 +16,16 @@ from hypothesis import strategies as st
 
 from ashep.core.analysis.account import account
 from ashep.core.delivery.trees import Mode
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.records import TYPES, Entry
 from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
+from ashep.daemon.daemon import narrator
 from ashep.journal.log import Journal
 from ashep.store.reader import open_read_only
-from ashep.store.tables import edit_json, runners_json
+from ashep.store.tables import edit_json, repository_json, runners_json
 from ashep.views import Data, attempts, standing, story
 from ashep.views.names import ANOTHER, Names
 from ashep.views.times import distance, duration, local
@@ -55,7 +58,7 @@ def test_every_record_has_a_sentence_or_is_deliberately_silent() -> None:
 
 
 def test_every_command_is_said_while_it_has_no_answer() -> None:
-    assert set(story._COMMANDS) <= story.SILENT
+    assert set(story.WORDS) <= story.SILENT
 
 
 def test_untracked_files_are_warned_about_before_a_write_run() -> None:
@@ -147,7 +150,7 @@ def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}
-        | {"workspace": None, "trees": {"kept": 0, "next": None}, "journal": None, "quotas": []},
+        | {"workspace": None, "repository": None, "trees": {"kept": 0, "next": None}, "journal": None, "quotas": []},
         "issues": [],
     }
 
@@ -236,6 +239,29 @@ def test_status_says_where_issues_are_worked_on(told: Path) -> None:
         assert standing.status(database, STOPPED)["daemon"]["workspace"] is None, "what will be in force is not known"
     assert standing.workplace(standing.status(None, running)) == ""
     assert set(standing.WORKPLACE) == set(get_args(Mode))
+
+
+@pytest.mark.promise("Z6")
+def test_status_and_log_say_what_is_wrong_with_the_repository_and_how_far_the_base_is_behind() -> None:
+    def said(*facts: Fact) -> tuple[list[str], list[str]]:
+        logged = list[str]()
+        log = narrator(logged.append)
+        entries = [Entry(number, T0, fact) for number, fact in enumerate(facts, 1)]
+        for entry in entries:
+            log([entry], folded(entries))
+        return standing.repository(daemon_with("repository", repository_json, facts)), logged
+
+    assert said() == ([], [])
+    assert said(RepositorySeen(merges=("beef00",))) == ([], [])
+    words = "main is 14 commits behind origin/main (as of 2026-01-01 09:12)"
+    behind = RepositorySeen("", words)
+    later = replace(behind, behind=words.replace("09:12", "09:22"))
+    assert said(behind, behind, later) == ([later.behind], [words]), "once is enough"
+    told = [words, "origin cannot be fetched: no answer"]
+    assert said(replace(behind, error=told[1])) == (told, told)
+    status, log = said(RepositorySeen("no room"), RepositorySeen())
+    assert (status, log) == ([], ["nothing begins until this is mended: no room"])
+    assert said(RepositorySeen("no room"))[0] == ["nothing begins: no room"]
 
 
 def test_status_says_that_an_edit_is_not_in_force() -> None:

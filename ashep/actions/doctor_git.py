@@ -4,23 +4,32 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from ashep.actions.security import Line
+from ashep.actions.verify import Outputs
+from ashep.adapters.git import GitLanding
+from ashep.adapters.git.checkup import FILE, ONTO, TRIAL
+from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.program import Git, commit_of
 from ashep.adapters.git.submodules import find_submodules, flat
 from ashep.adapters.git.trees.filling import is_filled_by
 from ashep.adapters.git.trees.hooks import hook_files
 from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.environment import past_proxies
 from ashep.adapters.sandboxes.inside import Inside
-from ashep.connect import FOLDER, check_path, inside_of, places_of, sandboxed
+from ashep.connect import FOLDER, check_path, checkup_of, inside_of, places_of, sandboxed, verifier_of
+from ashep.core.policy.checks import Criteria, TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramTimedOut, UsageError
+from ashep.ports.landing import Advanced, Candidate, Integrated
+from ashep.ports.verifier import VerifyRequest
 
 _DUBIOUS = re.compile(r"detected dubious ownership in repository at '([^'\n]+)'")
 
@@ -36,6 +45,7 @@ _HOOKS = {
 _REFUSING = ("pre-commit", "prepare-commit-msg", "commit-msg")
 _HOOK, _ALL = 15.0, 100.0  # seconds for one hook, and for all of them with their place
 _SHOWN = 300
+_CHECK = TestPassCheck(id="trial", type="test_pass", verify=TestPass(command=("true",)))
 _REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
 
 
@@ -144,3 +154,54 @@ async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[s
         return f"it had not ended after {_HOOK:g} s"
     words = " ".join(clean((finished.stderr or finished.stdout).decode(errors="replace")).split())
     return (words[-_SHOWN:] or f"exit code {finished.returncode}") if finished.returncode else ""
+
+
+async def trial(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
+    """Try one of each kind of call that a night makes to the repository, and compare the base with its upstream."""
+    tree, landing = None, settings.landing
+    with suppress(AshepError):  # another line says so
+        tree = await GitTree(project).read()
+    if not ask or settings.worker.workspace == "shared" or tree is None or tree.head is None:
+        return []
+    base, checkup = landing.base or tree.branch or "", checkup_of(project, settings, writes=False)
+    if landing.fetches:
+        await checkup.fetch(base)
+    seen = await checkup.look(base)
+    lines = [Line("error", "repository", seen.fault) if seen.fault else await _try(project, settings, tree.head)]
+    if seen.behind and landing.begins_at_remote:
+        lines.append(Line("ok", "base", seen.behind, "issues begin at the remote's branch"))
+    elif seen.behind:
+        lines.append(Line("warning", "base", seen.behind, "`git pull` before the night"))
+    if seen.error:
+        remedy = "issues begin from what was fetched last: let `git fetch` work"
+        lines.append(Line("warning", "base", seen.error, remedy))
+    return lines
+
+
+async def _try(project: Path, settings: Settings, head: str) -> Line:
+    step, checkup, landing = "make a tree", checkup_of(project, settings), GitLanding(project)
+    try:
+        with anyio.fail_after(_ALL):
+            async with checkup.trial(head) as tree:
+                step = "commit what is in it"
+                await anyio.Path(tree.path, FILE).write_text(os.urandom(16).hex())
+                sealed = await checkup.spaces.seal(TRIAL, "install", "A trial of `ashep install`")
+                step = "read what changed"
+                if not (await GitDiffs(project).read(head, sealed.head)).files:
+                    raise AshepError("git shows no change where a file was added")
+                step = "check it"
+                async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
+                    verifier = verifier_of(project, settings, Outputs().keep, scratch=Path(scratch))
+                    request = VerifyRequest(project, sealed.head, head, Criteria(checks=(_CHECK,)))
+                    (result,) = (await verifier.verify(request)).results
+                if result.status != "passed":
+                    raise AshepError(result.message)
+                step = "land it on a branch of its own"
+                merged = await landing.integrate(Candidate("install", TRIAL, sealed.head, ONTO))
+                moved = await landing.advance(ONTO, head, merged.commit) if isinstance(merged, Integrated) else merged
+                if not isinstance(moved, Advanced):
+                    raise AshepError(str(moved))
+    except (AshepError, OSError) as error:
+        reason, slow = " ".join(str(error).split()) or f"no answer in {_ALL:g} s", isinstance(error, TimeoutError)
+        return Line("warning" if slow else "error", "repository", f"a trial could not {step}: {reason}")
+    return Line("ok", "repository", "a tree, a commit, a read, a check and a landing were tried, and taken away again")

@@ -19,11 +19,10 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.actions import doctor_git, kinds
 from ashep.actions.base_checks import base_checks
+from ashep.actions.opencode_files import describe_files
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.git.program import Git
-from ashep.adapters.git.trees import lender
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
@@ -36,6 +35,7 @@ from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.language import Document
+from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
@@ -59,7 +59,8 @@ _Kind = TypeVar("_Kind", bound=Document)
 async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
     """Check everything, in the order in which it is shown; no check takes longer than two minutes.
 
-    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do.
+    With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do; and of each
+    kind of call that a night makes to the repository one is tried.
     """
     settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
@@ -70,6 +71,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
         "repository": lambda: doctor_git.repository(project, settings, ask=server),
+        "trial": lambda: doctor_git.trial(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
         "checks": lambda: base_checks(project, settings),
@@ -92,8 +94,9 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     if server and of_server and all(line.level != "error" for line in of_server):
         of_server += await providers(project, settings)
     if of_server:
+        of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
-    rest = [*found["git"], *found["repository"], *found["agents"], *found["sandbox"], *found["checks"]]
+    rest = [*found["git"], *found["repository"], *found["trial"], *found["agents"], *found["sandbox"], *found["checks"]]
     rest += [*people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
     lines += doctor_git.proxy(environ)
@@ -142,8 +145,8 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
     name = settings.tracker.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
-        return [Line("error", "bd", why, f"install Beads {programs.BD_VERSION} or later, or run `make setup`")]
+        remedy = f"install Beads {programs.BD_VERSION} or later, or run `make setup`"
+        return [Line("error", "bd", await to_thread.run_sync(programs.lack_of, name), remedy)]
     bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
     try:
         with anyio.fail_after(_ALL_OF_BD):
@@ -229,6 +232,12 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
     if opencode.url is not None:
         return await _attached(opencode, environ)
     return [*await _managed(opencode), *_left_out(settings, environ)]
+
+
+def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+    """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
+    policies = _written(Policies, project / FOLDER / "policies.yaml")
+    return describe_files(project, settings, policies, environ) if OPENCODE in _used(project) else []
 
 
 # --- what the agent server has ---
@@ -344,9 +353,8 @@ async def _managed(settings: OpencodeSettings) -> list[Line]:
     name = settings.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
-        why = f"{name} is neither on PATH nor in the tools cache {programs.tools_cache()}"
         remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
-        return [Line("error", "opencode", why, remedy)]
+        return [Line("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
     try:
         done = await programs.run([program, *settings.command[1:], "--version"], cwd=None, env=None, timeout=_OPENCODE)
     except AshepError as error:
@@ -424,8 +432,6 @@ async def git(project: Path, settings: Settings) -> list[Line]:
         return [Line("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))]
     if tree.head is None and own:
         return [Line("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")]
-    if settings.worker.workspace == "place" and await lender.is_partial(Git(project)):
-        return [Line("warning", "git", lender.PARTIAL, lender.WHOLE)]
     where = "each issue gets a work tree of its own" if own else "all agents share it"
     return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 

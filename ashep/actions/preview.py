@@ -5,16 +5,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from anyio import to_thread
+
 from ashep import __version__
+from ashep.actions.opencode_files import describe_files
 from ashep.actions.replay import recorded
 from ashep.adapters.clock import RealClock
 from ashep.adapters.git.work_tree import GitTree
 from ashep.config import Configuration, load
-from ashep.connect import check, tracker_of
+from ashep.connect import check, checkup_of, missing_program, tracker_of
 from ashep.core.delivery.trees import Mode, mode
 from ashep.core.facts import records, resources, runs
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.policy.kinds import OPENCODE
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
@@ -43,10 +47,12 @@ class DryRun:
     held: tuple[tuple[str, str, str], ...]
     workspace: Mode
     """Where issues that are begun now are worked on."""
+    notes: tuple[str, ...] = ()
+    """What a person should know before the night: a base that is behind, say."""
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
-    """Look once and say who would start and who would not. The agent server is taken to be up and not asked.
+    """Look once and say who would start and who would not. A runner is taken to be up if its program is there.
 
     `actor` is the name of a state folder that has none of its own yet.
 
@@ -61,11 +67,20 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
         world = _begun(world, actor, only, max_issues, configuration, info)
+        notes = list[str]()
+        if settings.worker.workspace != "shared" and tree.head is not None:
+            checkup = checkup_of(project, settings, writes=False)
+            repository = await checkup.look(settings.landing.base or tree.branch or "")
+            world = evolve(world, records.Entry(world.seq + 1, world.now, repository))
+            notes += [repository.behind] if repository.behind else []
         seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none
         texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
+    if OPENCODE in world.runners:
+        lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, os.environ)
+        notes += [f"{line.what}; {line.remedy}" for line in lines if line.level != "ok"]
     return DryRun(
         tuple(
             Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
@@ -76,6 +91,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             if flow.stage != "closed" and issue not in {one.issue for one in starts}
         ),
         mode(world),
+        tuple(notes),
     )
 
 
@@ -92,7 +108,9 @@ def _begun(
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
         *(
-            resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
+            resources.RunnerSeen("away", lacks, runner=name)
+            if (lacks := missing_program(configuration.settings, name))
+            else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),
     ]

@@ -96,6 +96,11 @@ def find(name: str) -> Path | None:
     return next(iter(candidates(name)), None)
 
 
+def lack_of(name: str) -> str:
+    """Say that a program is not on this machine; empty: it is."""
+    return "" if find(name) else f"{name} is neither on PATH nor in the tools cache {tools_cache()}"
+
+
 async def run(
     argv: Sequence[str | Path],
     *,

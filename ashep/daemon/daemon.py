@@ -21,7 +21,7 @@ from ashep import __version__
 from ashep.config import Configuration
 from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
-from ashep.core.facts.tracker import TrackerLost, TrackerSeen
+from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
 from ashep.core.policy.kinds import spoken
 from ashep.core.policy.landing import ForgeSettings
@@ -33,6 +33,7 @@ from ashep.core.text import clean
 from ashep.daemon.auditor import Auditor, Looked
 from ashep.daemon.base_watch import BaseWatch
 from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.made import Made
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import Means
@@ -43,6 +44,7 @@ from ashep.daemon.machine import MachineLoad
 from ashep.daemon.monitor import Monitor
 from ashep.daemon.pruner import Pruner
 from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.repository_watch import RepositoryWatch
 from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.daemon.worker import Worker
 from ashep.errors import AshepError
@@ -51,6 +53,7 @@ from ashep.journal.log import Journal
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
+from ashep.ports.repository import Checkup
 from ashep.ports.runner import Runner
 from ashep.ports.runners import Runners, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
@@ -87,6 +90,8 @@ class Parts:
     """What looks into the work that was done there, and lands it."""
     pulls: Callable[[ForgeSettings], Pulls] | None = None
     """What pushes branches and opens pull requests. None: nothing does."""
+    checkup: Callable[[Settings], Checkup] | None = None
+    """What looks at the repository. None: nothing does."""
     bases: bool = False
     """Whether the checks of policies are run on the base, before any work."""
     asks: bool = False
@@ -102,18 +107,28 @@ Say = Callable[[str], None]
 
 def narrator(say: Say) -> Picture:
     """Tell a person who watches the turns of the story."""
+    known: tuple[str, ...] = ()
 
-    def tell(entries: Sequence[records.Entry], _: World) -> None:
+    def tell(entries: Sequence[records.Entry], world: World) -> None:
+        nonlocal known
         for entry in entries:
-            if line := _told(entry.body):
+            lines = (_told(entry.body, world),)
+            if isinstance(seen := entry.body, delivery.RepositorySeen):
+                fault = seen.fault and f"nothing begins until this is mended: {seen.fault}"
+                lines, before = (fault, seen.behind, seen.error), known
+                known = tuple(line.partition(" (as of ")[0] for line in lines)
+                lines = tuple(line for line in lines if line.partition(" (as of ")[0] not in before)
+            for line in filter(None, lines):
                 say(clean(line))
 
     return tell
 
 
-def _told(body: Fact | commands.Command) -> str | None:
+def _told(body: Fact | commands.Command, world: World) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
+        case EffectFailed(issue=issue) if (flow := world.flows.get(issue)) is not None and flow.infra == 1:
+            return f"{issue}: {account(world, issue).reason}"  # the first of a row; `status` and `why` count the others
         case issues.IssueTaken() | issues.PhaseEntered():
             phase = f" {body.phase}" if isinstance(body, issues.PhaseEntered) else ""
             return f"{body.issue}{phase}: {body.why}"
@@ -165,7 +180,7 @@ def _told(body: Fact | commands.Command) -> str | None:
             several = f", and {n} more" if (n := len(body.findings) - 1 + body.more) else ""
             return f"the audit found: {body.findings[0].issue or ''} {body.findings[0].what}{several} (`ashep audit`)"
         case TrackerSeen() if body.replaced:
-            more = _told(replace(body, replaced=""))
+            more = _told(replace(body, replaced=""), world)
             return f"the tracker's program was replaced: {body.replaced}" + (f"; {more}" if more else "")
         case TrackerSeen() if body.unread:
             names = ", ".join(f"{issue} ({reason})" for issue, reason in body.unread[:5])
@@ -288,10 +303,11 @@ async def daemon(
     pictures = [*pictures, keeper.offer]
     runners = runners_of(parts.runner)
     leases = Leases(parts.tracker, parts.clock)
+    checkups = Made(parts.checkup, by=lambda settings: (settings.worker, settings.landing))
     effects = Effects(
         tracker=parts.tracker,
         runner=runners,
-        trees=TreeEffects(parts.tree, parts.workspaces),
+        trees=TreeEffects(parts.tree, parts.workspaces, checkups),
         blobs=journal.blobs,
         leases=leases,
         means=_means(parts, journal),
@@ -322,6 +338,8 @@ async def daemon(
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)
             group.start_soon(PullWatch(shepherd, effects.pulls, journal.blobs).run)
+            if checkups.possible:
+                group.start_soon(RepositoryWatch(shepherd, checkups, parts.clock).run)
             group.start_soon(Hours(shepherd, parts.clock).run)
             if parts.bases:
                 group.start_soon(BaseWatch(shepherd, effects.work).run)
@@ -355,8 +373,7 @@ async def _first(
     first: list[Fact] = []
     if not world.instance:
         first.append(resources.JournalBegun(secrets.token_hex(8), secrets.token_hex(16), parts.tracker.actor))
-    trees = parts.workspaces is not None
-    means = {"trees": trees, "bases": parts.bases}
+    means = {"trees": parts.workspaces is not None, "bases": parts.bases, "watches": parts.checkup is not None}
     first.append(resources.DaemonStarted(os.getpid(), __version__, options.issues, options.max_issues, **means))
     first += [
         await adopted(configuration, blobs, "settings", configuration.settings.model_dump_json(), "config"),

@@ -24,8 +24,9 @@ NO_AGENTS = (
 
 
 def server_lost(error: errors.RunnerError) -> resources.RunnerSeen:
-    """Say that a runner is away, or wants another password."""
-    state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else "away"
+    """Say that a runner is away, wants another password, or refuses its configuration."""
+    misconfigured = "misconfigured" if isinstance(error, errors.RunnerMisconfigured) else "away"
+    state = "unauthorized" if isinstance(error, errors.RunnerUnauthorized) else misconfigured
     patient = isinstance(error, errors.ServerStarting)
     return resources.RunnerSeen(state, short(error)[:300], runner=error.runner, patient=patient)
 
@@ -54,16 +55,8 @@ def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
         # nothing more is started at a tracker or server that is away until it was seen again
         case _, errors.TrackerUnavailable():
             return [tracker.TrackerLost(why), tracker.EffectFailed(issue, key, why, infra=True)]
-        case _, errors.RunnerUnauthorized():
-            return [
-                server_lost(error),
-                tracker.EffectFailed(issue, key, why, infra=True),
-            ]
-        case _, errors.RunnerUnavailable():
-            return [
-                server_lost(error),
-                tracker.EffectFailed(issue, key, why, infra=True),
-            ]
+        case _, errors.RunnerUnauthorized() | errors.RunnerUnavailable():
+            return [server_lost(error), tracker.EffectFailed(issue, key, why, infra=True)]
         case _, errors.SessionUnavailable():
             return [tracker.EffectFailed(issue, key, why, infra=True)]
         case _, errors.RunnerRefused():

@@ -286,6 +286,7 @@ def _reports(brief: Brief) -> tuple[list[dict[str, object]], int]:
                 "verdict": _word(verdict or ""),
                 "summary": summary,
                 "pointers": pointers,
+                "denied": [_word(tool) for tool in report.denied],
             }
         )
     return shown[::-1], len(brief.reports) - len(shown)

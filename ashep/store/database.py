@@ -43,6 +43,7 @@ from ashep.store.tables import (
     notices_json,
     outages_json,
     quotas_json,
+    repository_json,
     run_row,
     runners_json,
 )
@@ -268,6 +269,7 @@ class Store:
         values["notices"], values["server"] = notices_json(world), runners_json(world)
         values["begins"], values["limits"] = self._begins, limits_json(world)
         values["edit"], values["workspace"], values["quotas"] = edit_json(world), mode(world), quotas_json(world)
+        values["repository"] = repository_json(world)
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)

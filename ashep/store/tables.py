@@ -177,6 +177,11 @@ def edit_json(world: World) -> str:
     return as_json({"since": format_time(refused.since), "problems": refused.problems, "more": refused.more})
 
 
+def repository_json(world: World) -> str:
+    """Give what was seen of the repository since the start, else null."""
+    return "null" if world.repository is None else as_json(asdict(world.repository))
+
+
 def runners_json(world: World) -> str:
     """Give what is known of each runner that was looked at, OpenCode's first; null before one was."""
     names = sorted(world.seen, key=lambda name: (name != OPENCODE, name))

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
+from ashep.core.facts.words import REFUSES
 from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.views import Data, Database, proof
 from ashep.views.times import local, stamp
@@ -90,7 +91,7 @@ Issues = list[tuple[sqlite3.Row, Data]]
 _HAPPENED = (
     "IssueClosed", "BudgetWarned", "BudgetReached", "ProviderRefused", "ProviderRecovered", "RunnerSeen", "TurnDied",
     "DaemonStarted", "DaemonStopped", "RecycleWanted", "ServerRestartPlanned", "AccountAudited", "NoticeFailed",
-    "NoticesGivenUp", "NoticeSent", "TrackerSeen",
+    "NoticesGivenUp", "NoticeSent", "TrackerSeen", "RepositorySeen",
 )  # fmt: skip
 
 
@@ -176,11 +177,12 @@ def _provider(body: Data) -> str:
 def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
     first = rows[0]["seq"] if rows else 0
     instances, started = _lives_before(database, first), _daemon_before(database, first)
+    newest = next((row for row in reversed(rows) if row["type"] == "RepositorySeen"), None)
     for row in rows:
         body, seq, at = row["body"], row["seq"], row["at"]
         match row["type"]:
             case "RunnerSeen" if body["state"] != "up":
-                word = "takes none of our credentials" if body["state"] == "unauthorized" else "is away"
+                word = REFUSES.get(body["state"], "is away")
                 yield _line(f"{_runner(body)} {word}: {body.get('detail') or 'it does not answer'}", seq, at=at)
             case "TrackerSeen" if body.get("replaced"):
                 yield _line(f"the tracker's program was replaced: {body['replaced']}", seq, at=at)
@@ -201,6 +203,10 @@ def _servers(database: Database, rows: list[Data]) -> Iterator[Data]:
                 lost = f"; the one before ({started}) ended without a word" if started else ""
                 yield _line(f"ashep {body['version']} began as process {body['pid']}{lost}", seq, at=at)
                 started = f"process {body['pid']}"
+            case "RepositorySeen" if body.get("fault"):
+                yield _line(f"nothing began: {body['fault']}", seq, at=at)
+            case "RepositorySeen" if row is newest and body.get("behind"):
+                yield _line(body["behind"], seq, at=at)
             case "DaemonStopped":
                 yield _line(f"ashep ended: {body['why']}", seq, at=at)
                 started = ""

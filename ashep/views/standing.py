@@ -102,6 +102,7 @@ def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) 
         "notices": [one | {"error": hide(one["error"])} for one in of_daemon(database, "notices") or ()],
         "runners": of_daemon(running, "server") or [],
         "workspace": _meta(running, "workspace"),
+        "repository": of_daemon(running, "repository"),
         "edit": refused and refused | {"problems": [hide(one) for one in refused["problems"]]},
         "providers": [one | {"why": hide(one["why"])} for one in of_daemon(database, "providers") or ()],
         "quotas": of_daemon(database, "quotas") or [],
@@ -303,6 +304,13 @@ def runners(seen: Data, now: datetime) -> list[str]:
     if known and known[0]["tracker_replaced"]:
         lines.append(f"the tracker's program was replaced: {known[0]['tracker_replaced']}")
     return lines
+
+
+def repository(seen: Data) -> list[str]:
+    """Say what keeps every issue from a tree, how far the base is behind, and why it was not fetched."""
+    known: Data = seen["daemon"].get("repository") or {}
+    fault = f"nothing begins: {known['fault']}" if known.get("fault") else ""
+    return [line for line in (fault, known.get("behind"), known.get("error")) if line]
 
 
 def edits(seen: Data, now: datetime) -> list[str]:

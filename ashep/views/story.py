@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
+from ashep.core.facts.words import WORDS
 from ashep.views import Data, Database, proof
 from ashep.views.standing import STATES, told_since
 from ashep.views.times import local
@@ -191,34 +192,6 @@ def _pull_seen(_: Telling, body: Data) -> Said:
     return f"its pull request is {body['state']}; {ci}", "; ".join(said[-5:])
 
 
-_COMMANDS = {
-    "ClaimIssue": "claim it",
-    "WriteIssue": "write to it",
-    "TakeOffLabels": "take labels off",
-    "PostComment": "post a comment",
-    "CreateIssue": "create an issue",
-    "ReadIssue": "read it again",
-    "ReadAnswer": "read the answer",
-    "ReadAuthors": "read who changed it",
-    "OpenSession": "open a session",
-    "PreparePrompt": "write a prompt",
-    "SendPrompt": "deliver a prompt",
-    "AnswerRequest": "answer its session",
-    "StopTurn": "stop the session",
-    "ReadTree": "read the work tree",
-    "PrepareTree": "prepare its work tree",
-    "SealTree": "commit what the run left",
-    "RemoveTree": "take its work tree and branch away",
-    "VerifyWork": "carry its checks out",
-    "IntegrateWork": "bring its work onto the base",
-    "MoveBase": "move the base",
-    "OpenPullRequest": "push its branch and open a pull request",
-    "StopOrphan": "stop another journal's session",
-    "ReclaimIssue": "take a dead daemon's claim back",
-    "SendNotice": "tell people",
-}
-
-
 def _is(fact: str, reason: str = "{why}") -> Callable[[Telling, Data], Said]:
     """Make a sentence of two patterns."""
     return lambda _, body: (fact.format_map(body), reason.format_map(body))
@@ -355,11 +328,11 @@ SILENT = frozenset(
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",
-        "QuotaSeen",
+        "QuotaSeen", "RepositorySeen",
         # what comes of them is told
         "CommentWanted", "CreationWanted", "PromptPrepared", "ChangeDoubted", "AuthorsRead",
         # commands: their answers tell; those without one stand in the last line
-        *_COMMANDS,
+        *WORDS,
     }
 )  # fmt: skip
 """What is deliberately not told."""
@@ -400,8 +373,8 @@ def _line(telling: Telling, row: sqlite3.Row, body: Data) -> Line | None:
     run, key = body.get("run"), body.get("key")
     if kind == "RunPlanned":
         telling.traces[body["run"]] = row["seq"]
-    if kind in _COMMANDS:
-        telling.open[body["key"]] = _COMMANDS[kind]
+    if kind in WORDS:
+        telling.open[body["key"]] = WORDS[kind]
         if kind == "WriteIssue":
             telling.writes[body["key"]] = _WRITES[body["kind"]]
         return None

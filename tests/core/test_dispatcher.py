@@ -165,6 +165,7 @@ def disturb(made: Compared, chance: random.Random, *, own: bool) -> None:
     if own:
         acts += [lambda: made.turn(delivery.TreeSeen(replace(MAIN, branch=None)))] * 2
         acts += [lambda: made.turn(delivery.TreeSeen(replace(MAIN, head=None)))] * 2
+        acts += [lambda: made.turn(delivery.RepositorySeen(chance.choice(["", "", "full", "no rights"])))] * 2
     if chance.random() < 0.12:
         chance.choice(acts)()
 

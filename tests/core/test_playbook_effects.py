@@ -47,6 +47,29 @@ def test_ten_failures_in_a_row_park_but_not_within_two_minutes_and_burn_no_attem
     assert book >> book.failed()  # it is parked already
 
 
+def test_a_repeated_failure_shows_what_fails_and_why() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    claim = book.dropped()
+    book >> tracker.EffectFailed("t-1", claim.key, "database is locked", infra=True)
+    assert account(book.world, "t-1").reason == "cannot claim it (failed once, tried again): database is locked"
+    assert book >> book.later(1) << c.ClaimIssue
+    book.made.jobs.pop()
+    book >> tracker.EffectFailed("t-1", claim.key, "x" * 4000, infra=True)
+    reason = account(book.world, "t-1").reason
+    assert reason.startswith("cannot claim it (failed 2 times, tried again): xxx")
+    assert len(reason) < 400
+
+
+def test_what_parks_for_its_failures_says_what_failed() -> None:
+    book = Playbook(READ)
+    book.made.look()
+    flow = replace(book.flow(), infra=9, infra_began=book.now - timedelta(seconds=120))
+    book.made.world = replace(book.world, flows=book.world.flows.insert("t-1", flow))
+    book >> book.failed() << ...
+    assert book.flow().why == "cannot claim it (failed 10 times in a row): no answer"
+
+
 def test_ten_failures_in_a_row_within_two_minutes_do_not_park_yet() -> None:
     for began, follows in ((119, []), (120, [runs.RunEnded, issues.IssueParked, issues.CommentWanted])):
         book = Playbook(READ)

@@ -667,10 +667,11 @@ def test_another_gits_lock_is_waited_for_until_it_would_be_taken_away_and_is_nam
         command = next(job for job in book.made.jobs if isinstance(job, c.IntegrateWork))
         book.made.jobs.remove(command)
         book.left = []
-        book >> tracker.EffectFailed("t-1", command.key, "no", infra=True, lock="/p/.git/refs/ashep/landing/x.lock")
+        lock = "/p/.git/refs/ashep/landing/x.lock"
+        book >> tracker.EffectFailed("t-1", command.key, f"{lock} is there", infra=True, lock=lock)
         tried += 1
         if book.flow().stage == "finishing":
-            assert "/p/.git/refs/ashep/landing/x.lock" in account(book.world, "t-1").reason
+            assert lock in account(book.world, "t-1").reason
             due = book.flow().effect_after
             assert due is not None
             book.left = []

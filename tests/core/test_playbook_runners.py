@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.account import account, is_held_up
 from ashep.core.facts import commands as c
 from ashep.core.facts import resources, runs
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
@@ -48,6 +48,22 @@ def book_of(*names: str, team: Agents = TEAM, files: Settings | None = None) -> 
 
 def planned(book: Playbook) -> list[tuple[str, str, str]]:
     return [(plan.issue, plan.phase, plan.runner) for plan in book.bodies(runs.RunPlanned)]
+
+
+def test_a_configuration_that_a_runner_refuses_is_a_hold_with_its_words() -> None:
+    book = book_of("t-1", "t-2")
+    book.made.turn(resources.RunnerSeen("misconfigured", "/p/opencode.json: permission.bash: no", runner=CLAUDE))
+    book.looked()
+    assert planned(book) == []
+    for name in ("t-1", "t-2"):
+        found = account(book.world, name)
+        assert (found.code, found.state) == ("runner_misconfigured", "time")
+        assert found.reason == (
+            "the runner claude refuses its configuration, mend that: /p/opencode.json: permission.bash: no"
+        )
+    assert is_held_up(book.world)
+    book.made.turn(claude())
+    assert len(planned(book)) == 2
 
 
 @pytest.mark.promise("D10")

@@ -23,8 +23,8 @@ UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancel
 
 WITHOUT_RULE = {
     delivery.BaseChecked, delivery.CriteriaChanged, delivery.PullRequestReturned, delivery.TreePrepared,
-    delivery.TreeRemoved, delivery.TreeRests, delivery.VerificationWanted, delivery.WorkIntegrated,
-    issues.AnswerRefused,
+    delivery.RepositorySeen, delivery.TreeRemoved, delivery.TreeRests, delivery.VerificationWanted,
+    delivery.WorkIntegrated, issues.AnswerRefused,
     issues.CommentWanted, issues.CreationWanted, issues.CycleBegan, issues.IssueGivenBack, issues.IssueHeld,
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,
     issues.PersonReminded, issues.PhaseEntered, issues.RetryScheduled, issues.TakeoverWanted,

@@ -119,6 +119,7 @@ def begin() -> list[list[Fact | Command]]:
                 "up", instance="server-1", agents=("build", "plan"), models=(SONNET, SMALL), default=SONNET
             ),
             delivery.TreeSeen(Tree(True, "c0ffee", (("a.py", "11"),), ("new.txt",))),
+            delivery.RepositorySeen("no room", "main is 14 commits behind origin/main", "no answer", ("f00d",)),
             *(tracker.IssueSeen(f"demo-{n}", issue(n), 1) for n in range(1, 6)),
             tracker.ReadySeen(tuple(f"demo-{n}" for n in range(1, 6)), 1),
             tracker.ReadyChanged(("demo-6",), ("demo-5",), 1),
@@ -150,7 +151,7 @@ def work() -> list[list[Fact | Command]]:
             c.OpenSession(f"{RUN}/session", "demo-1", RUN, f"{INSTANCE}/{RUN}", "write", "build", SONNET, None),
         ],
         [
-            c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2),
+            c.PrepareTree(f"{RUN}/tree/own", "demo-1", RUN, "ashep/demo-1", "c0ffee", 2, fetch="main"),
             delivery.TreePrepared(
                 "demo-1", RUN, f"{RUN}/tree/own", "ashep/demo-1", "/trees/demo-1", "c0ffee", "c0ffee",
             ),

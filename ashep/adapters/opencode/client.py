@@ -1,5 +1,6 @@
 """HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -7,7 +8,8 @@ import anyio
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.core.text import clean
+from ashep.errors import RunnerMisconfigured, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.redaction import Redaction
 
 _CALL = 15.0  # seconds for any call to say something
@@ -174,4 +176,22 @@ def check(answer: httpx.Response, accept: frozenset[int] = frozenset()) -> None:
         raise RunnerUnauthorized(f"the agent server refuses our password ({what})")
     if status >= 500 or status in {408, 429}:
         raise RunnerUnavailable(what)
+    if answer.is_stream_consumed and (refusal := _refusal_of_configuration(answer.content)) is not None:
+        raise refusal
     raise RunnerRefused(f"{what} {answer.text[:300]}" if answer.is_stream_consumed else what)
+
+
+def _refusal_of_configuration(content: bytes) -> RunnerMisconfigured | None:
+    """Read what OpenCode answers of a file of its configuration that it cannot use; None: it is something else."""
+    try:
+        error: dict[str, Any] = json.loads(content)
+        name, data = str(error["name"]), cast("dict[str, Any]", error["data"])
+        file, message = clean(str(data["path"])), str(data.get("message", ""))
+        problems = [
+            f"{'.'.join(map(str, problem['path']))}: {problem['message']}" for problem in data.get("issues", ())
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    words = "; ".join(dict.fromkeys(problems)) or message.rpartition("--- Errors ---")[2].removesuffix("--- End ---")
+    refusal = RunnerMisconfigured(file, clean(" ".join(words.split()))[:500] or name)
+    return refusal if name.startswith("Config") else None

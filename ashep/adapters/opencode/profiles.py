@@ -100,7 +100,7 @@ class Profiles:
         readable: Sequence[Path],
         environment: Mapping[str, str],
     ) -> Profile:
-        how = sha256(how.encode()).hexdigest()[:16]
+        how = sha256(f"{how} {self._surroundings.agents.plugins}".encode()).hexdigest()[:16]
         if sandbox is None:
             made = self._surroundings.open(at, environment)
             return replace(made, how=f"{made.how} {how}")
@@ -112,6 +112,8 @@ class Profiles:
         for one in own:
             one.mkdir(parents=True, exist_ok=True, mode=0o700)
         given = {"OPENCODE_DISABLE_LSP_DOWNLOAD": "1", **environment}
+        if not self._surroundings.agents.plugins:
+            given["OPENCODE_PURE"] = "1"
         if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one

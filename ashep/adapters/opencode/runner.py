@@ -19,7 +19,7 @@ from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
-from ashep.errors import RunnerError, RunnerUnavailable
+from ashep.errors import RunnerError, RunnerMisconfigured, RunnerUnavailable
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
 
@@ -62,6 +62,8 @@ class OpencodeRunner:
         self._places = places.Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
         self._watch = signs.Watch()
         self._told = questions.Told(self._redaction)
+        self._misread: tuple[str, int] | None = None
+        """The file of its configuration that the server refused last, and when that was changed."""
 
     @classmethod
     def from_settings(
@@ -134,7 +136,14 @@ class OpencodeRunner:
         """Say what the server offers (see the port)."""
         client = self._connected()
         version = await probe(client.address.url, client.address.password)
-        listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
+        try:
+            listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
+        except RunnerMisconfigured as error:
+            await self._read_again(error.file)
+            if self._judges and "/base/" in error.file:  # a copy of ours
+                where = f"{Path(error.file).name} of the base branch"
+                raise RunnerMisconfigured(where, f"{error.message} (commit what mends it)") from error
+            raise
         providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
         configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
         provider, _, model = (configured or "").partition("/")
@@ -143,6 +152,14 @@ class OpencodeRunner:
         names, memory = tuple(agent.name for agent in listed if not agent.hidden), await self._endpoint.memory()
         instance, tried = client.address.instance, programs.OPENCODE_VERSION
         return Catalog(version, instance, names, models, default, memory, tried)
+
+    async def _read_again(self, file: str) -> None:
+        """End a server that read a file before it was edited: it reads it once in its life (facts/opencode.md)."""
+        at = await anyio.to_thread.run_sync(lambda: Path(file).stat().st_mtime_ns if Path(file).exists() else 0)
+        before, self._misread = self._misread, (file, at)
+        if before is not None and before[0] == file and before[1] != at:
+            self._misread = None
+            await self.stop_server()
 
     async def agents(self) -> tuple[shapes.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""

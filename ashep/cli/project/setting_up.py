@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.install import all_offers, checks, settings_of
+from ashep.actions.install import all_offers, checks, opencode_notes, settings_of
 from ashep.actions.security import Line
 from ashep.actions.security import security as contained
 from ashep.cli import screen
@@ -66,7 +66,9 @@ def install(
     """Check that everything needed is there: bd, OpenCode with the models that agents name, git, disk; and say where
     agents run, and which programs of the set-up and of checks they lack there.
 
-    Nothing is changed. An OpenCode server that does not run is started to be asked, and ended again; no model is.
+    In the repository a tree is made, committed to, checked and landed on a branch of its own, and all of it is taken
+    away. Nothing else is changed. An OpenCode server that does not run is started to be asked, and ended again; no
+    model is.
     """
     project = project_of(context)
     if security:
@@ -119,6 +121,8 @@ def sync_agents(
     found = anyio.run(all_offers, project, file.parent / "state", settings)
     result = sync(before, found.agents, found.models, found.default, file=file, beside=found.beside)
     screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
+    for line in opencode_notes(project, settings, os.environ):
+        screen.note(f"{line.what}; {line.remedy}" if line.remedy else line.what)
     for gone in result.vanished:
         screen.note(f"{gone.agent}: its runner has no {gone.key.replace('_', ' ')} {gone.value} any more; it was kept")
     if result.diff and not dry_run:

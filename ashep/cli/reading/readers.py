@@ -3,6 +3,7 @@
 Their docstrings are their help, and their parameters declare what they take (`ashep.cli.reading.declaring`).
 """
 
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from ashep.cli import screen
 from ashep.cli.place import config_of, now, picture, read_state
 from ashep.cli.reading.declaring import Issue, Json, Option, Since
 from ashep.core.policy.apart import unsaid
-from ashep.errors import AshepError, UsageError
+from ashep.errors import AshepError, TrackerMissing, UsageError
 from ashep.store.picture import Picture, daemon_of, disk_of, servers_of
 from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
@@ -62,9 +63,10 @@ def status(
     with picture(state) as seen:
         told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)} | servers_of(state))
         _hint(seen)
+    lacks = seen.database is None and seen.daemon is None and _lacks_tracker(state)
     if as_json:
         screen.data(told)
-        return 0
+        return TrackerMissing.exit_code if lacks else 0
     screen.say_painted((standing.headline(told, local), "bold"))
     if paused := standing.paused(told, local):
         screen.say_painted((paused, "bold"))
@@ -74,6 +76,7 @@ def status(
     if told["daemon"]["running"] and (how := unsaid(config_of(state), told["daemon"]["workspace"])):
         screen.say(how)
     outages = (
+        *standing.repository(told),
         *standing.edits(told, now()),
         *standing.runners(told, now()),
         *standing.servers(told),
@@ -85,7 +88,20 @@ def status(
     for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
         screen.say(line)
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
-    return 0
+    return TrackerMissing.exit_code if lacks else 0
+
+
+def _lacks_tracker(state: Path) -> bool:
+    """Whether the tracker's program is missing, which a person is shown: nothing can be known then."""
+    from ashep.adapters import programs  # what follows takes long to import, and only where nothing is known yet
+    from ashep.config import ConfigErrors, settings_in
+
+    with suppress(ConfigErrors):
+        tracker = settings_in(state.parent).tracker
+        if not tracker.own and (why := programs.lack_of(tracker.command[0])):
+            screen.note(f"{why}: no issue can be seen or worked on (`ashep install`)")
+            return True
+    return False
 
 
 def _then(state: Path, moment: datetime, *, as_json: bool) -> int:

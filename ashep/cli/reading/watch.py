@@ -116,6 +116,7 @@ def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
     if paused := standing.paused(told, local):
         lines.append(_line(paused, "bold yellow"))
     wrong = (
+        *standing.repository(told),
         *standing.edits(told, at),
         *standing.runners(told, at),
         *standing.limits(told, at),

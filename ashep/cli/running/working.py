@@ -76,13 +76,15 @@ def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
             {"issue": one.issue, "agent": one.agent, "phase": one.phase, "prompt": one.prompt} for one in seen.starting
         ]
         held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
-        screen.data({"workspace": seen.workspace, "starting": starting, "held": held})
+        screen.data({"workspace": seen.workspace, "starting": starting, "held": held, "notes": seen.notes})
         return
     for one in seen.starting:
         screen.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
         screen.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
     if not seen.starting:
         screen.say("nothing would start")
+    for note in seen.notes:
+        screen.note(note)
     screen.say(WORKPLACE[seen.workspace])
     screen.table(("HELD", "CODE", "WHY"), seen.held)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ashep.core.delivery import repository
 from ashep.core.delivery.trees import waits_for_person
 from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.resources.notices import is_to_be_told
@@ -18,9 +19,12 @@ from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
+AWAY = ("runner_away", "runner_unauthorized", "runner_misconfigured", "tracker_away")
+"""Holds because something does not answer."""
+
 TIMED = (
-    "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "tracker_away", "retry",
-    "tree_dirty", "branch", "no_base", "base_fails", "base_unchecked", "no_repository", "tree_unseen", "no_agent",
+    "slot", "work_tree", "cooldown", *AWAY, "retry", "tree_dirty", "branch", "no_base", "base_fails", "base_unchecked",
+    "base_behind", "no_repository", "repository", "tree_unseen", "no_agent",
     "disk_low", *holds.CAPS, *holds.WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
@@ -89,7 +93,7 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
         ):
             return "time", "turn_unsure", _unsure(flow, flow.run)
         case "work" if flow.effect_after is not None:
-            return "time", "effect", _tried(flow)
+            return "time", "effect", _tried(world, flow)
         case "work" if flow.run is not None and not flow.run.ended:
             return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run.asks)}"
         case "work" if flow.work.verifying:
@@ -123,7 +127,7 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     """Where an issue is whose work is done: in the queue, on its way to the base, or about to be closed."""
     landing = flow.work.landing
     if flow.effect_after is not None:
-        return "time", "effect", _tried(flow)
+        return "time", "effect", _tried(world, flow)
     if landing is None or landing.over:
         return "running", "finishing", flow.why
     if landing.due is not None:
@@ -140,9 +144,11 @@ def _finishing(world: World, flow: Flow) -> tuple[State, str, str]:
     return "running", "landing", f"its work is being brought onto {landing.onto}"
 
 
-def _tried(flow: Flow) -> str:
-    lock = f": another git holds {flow.lock}, or left it" if flow.lock else ""
-    return f"an effect failed {flow.infra} times and is tried again{lock}"
+def _tried(world: World, flow: Flow) -> str:
+    if repository.is_in_trouble(flow) and (fault := repository.hold_of(world)) is not None:
+        return f"cannot {flow.failing}, as no issue can now: {fault.why}"
+    times = "once" if flow.infra == 1 else f"{flow.infra} times"
+    return f"cannot {flow.failing} (failed {times}, tried again): {flow.error}"
 
 
 def behind(world: World, flow: Flow) -> str | None:
@@ -162,6 +168,10 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     soon_at = world.now + soon
     busy = any(not waits_for_person(world, world.flows[issue]) for issue in world.indexes.busy)
     if busy or (due is not None and due <= soon_at):
+        return False
+    if repository.is_awaited(world) or (
+        repository.is_behind(world) and not (world.repository and world.repository.error)
+    ):
         return False
     return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
 
@@ -193,7 +203,7 @@ def obstacle(world: World) -> str:
     """Returns what keeps issues from starting that neither time nor another issue ends; empty: nothing does."""
     if world.tracker_error:
         return f"the tracker does not answer: {world.tracker_error[:300]}"
-    away = ("runner_away", "runner_unauthorized", "tracker_away", "disk_low", "base_fails", *holds.NO_PROVIDER)
+    away = (*AWAY, "disk_low", "base_fails", "repository", "base_behind", *holds.NO_PROVIDER)
     flows = [world.flows[issue] for issue in sorted(world.indexes.unclosed)]
     held = [flow for flow in flows if flow.code in away and flow.stage in ("idle", "left", "work")]
     return f"{held[0].issue.id} and {len(held) - 1} more wait: {held[0].why}" if held else ""

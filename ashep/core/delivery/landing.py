@@ -73,6 +73,9 @@ def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence:
     if not evidence.blamed(flow.work.waived):
         blameless = name_failing(evidence.results)
         return _ask(world, flow, f"{phase.name} says {said}, and no work is to blame for what fails: {blameless}")
+    if flow.run is not None and flow.run.asks.denied:
+        tools = ", ".join(flow.run.asks.denied)
+        told += f"; all that its session asked for was denied ({tools}), as no rule of `permissions` allows it"
     same = before is not None and (before.tree, before.lacking(flow.work.waived)) == (evidence.tree, lacking)
     if same and flow.work.unproven > 1:
         return _ask(world, flow, f"{told}; nothing has changed since the attempt before")

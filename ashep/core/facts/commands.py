@@ -199,6 +199,8 @@ class PrepareTree(OfRun):
     ground: Ground = "own"
     seals: bool = False
     """What ashep itself writes when the run is over is to be committed, although it only reads."""
+    fetch: str = ""
+    """The branch that is fetched first: a new branch begins where that is at the remote."""
 
 
 @dataclass(frozen=True, slots=True)

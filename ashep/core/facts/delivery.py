@@ -41,6 +41,20 @@ class TreeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class RepositorySeen:
+    """What was seen of the repository that issues have trees of. By difference."""
+
+    fault: str = ""
+    """What keeps every issue from a tree, and what to do; empty: nothing."""
+    behind: str = ""
+    """How far the base is behind the remote's branch that it follows, as fetched last; empty: it is not."""
+    error: str = ""
+    """Why that could not be fetched now."""
+    merges: tuple[str, ...] = ()
+    """Commits of merged pull requests that others wait for, and that the remote's branch holds."""
+
+
+@dataclass(frozen=True, slots=True)
 class TreePrepared(RunAnswer):
     """The issue's own work tree stands, for a run to begin in it."""
 

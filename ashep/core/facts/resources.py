@@ -36,6 +36,8 @@ class DaemonStarted:
     """Whether it can make work trees of issues' own."""
     bases: bool = False
     """Whether it runs the checks of policies on the base."""
+    watches: bool = False
+    """Whether it looks at the repository that they are of: nothing begins before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class QuietSeen:
 class RunnerSeen:
     """The agent server's state and what it lists. By difference."""
 
-    state: Literal["up", "away", "unauthorized"]
+    state: Literal["up", "away", "unauthorized", "misconfigured"]
     detail: str = ""
     instance: str = ""
     agents: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ Fact = (
     | delivery.CriteriaAdopted | delivery.CriteriaChanged | delivery.VerificationWanted | delivery.WorkVerified
     | delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused
     | delivery.PullRequestOpened | delivery.PullRequestSeen | delivery.PullRequestReturned
-    | delivery.PullRequestMerged | delivery.TreeSeen | delivery.BaseChecked
+    | delivery.PullRequestMerged | delivery.TreeSeen | delivery.BaseChecked | delivery.RepositorySeen
     | resources.JournalBegun | resources.DaemonStarted | resources.DaemonStopped | resources.Adopted
     | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen
     | resources.MachineSeen

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from ashep.core.facts import commands, issues, tracker
 from ashep.core.facts.runs import OrphanStopped
 from ashep.core.facts.vocabulary import AuthorsRead, ChangeDoubted, ChangeJudged
+from ashep.core.facts.words import WORDS
 from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled, with_work
@@ -52,7 +53,7 @@ def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
         flow.counters, cycle=fact.cycle, cycle_began=at, thought=timedelta(), cycle_runs=0, cycle_visits=(), created=0,
         spent=(0, 0.0), marks=(), passed=flow.counters.passed if fact.keeps else (),
     )  # fmt: skip
-    flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, lock="", doubts=0, doubts_began=None)
+    flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, doubts=0, doubts_began=None)
     return flow if fact.keeps else with_work(flow, waived=(), evidence=None)
 
 
@@ -288,7 +289,8 @@ def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> F
         flow = _abort_unseen(flow, command.session)
     return replace(
         flow, open=tuple(other for other in flow.open if other.key != fact.key), tries=tuple(tries.items()),
-        infra=flow.infra + 1, infra_began=flow.infra_began or at, lock=fact.lock,
+        infra=flow.infra + 1, infra_began=flow.infra_began or at, failing=WORDS[type(command).__name__],
+        error=" ".join(fact.error.split())[:300],
         effect_after=at + infra_delay(flow.infra),
     )  # fmt: skip
 

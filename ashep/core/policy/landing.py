@@ -69,6 +69,10 @@ class LandingSettings(Document):
     pushed, and a pull request asks people to merge it; the issue closes when one of them did. It needs `forge`."""
     base: Annotated[str, Field(pattern=r"^[^-\s][^\s]*$", max_length=200)] | None = None
     """The branch on which work lands; `null`: the one that the user's checkout had when the issue's tree was made."""
+    fetch: bool | None = None
+    """Whether the branch of a remote that the base follows is fetched; no branch of yours is moved by that. `null`:
+    with `pull_request` before an issue begins, which begins there, and never otherwise. `true` with another mode: at
+    the start and every ten minutes, so that `ashep status` says how far the base is behind."""
     method: Literal["merge", "squash", "rebase"] = "merge"
     """A merge commit; one commit with all of it; or its commits anew on the base, one by one."""
     forge: ForgeSettings | None = None
@@ -82,3 +86,13 @@ class LandingSettings(Document):
         if self.mode == "pull_request" and self.forge is None:
             raise ValueError("`mode: pull_request` needs `forge`, as {type: github, repository: owner/name}")
         return self
+
+    @property
+    def fetches(self) -> bool:
+        """Whether the base is fetched."""
+        return self.mode == "pull_request" if self.fetch is None else self.fetch
+
+    @property
+    def begins_at_remote(self) -> bool:
+        """Whether issues begin where the base is at the remote."""
+        return self.mode == "pull_request" and self.fetches

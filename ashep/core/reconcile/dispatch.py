@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from ashep.core.delivery import repository
 from ashep.core.delivery.bases import base_hold
 from ashep.core.delivery.trees import (
     branch_at,
@@ -17,6 +18,7 @@ from ashep.core.delivery.trees import (
 from ashep.core.facts.issues import IssueAdopted, IssueHeld, IssueTaken, PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.facts.vocabulary import Fact
+from ashep.core.facts.words import REFUSES
 from ashep.core.issues.people import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
 from ashep.core.policy.agents import Agent, Sandbox
@@ -194,8 +196,8 @@ def rank(flow: Flow) -> Rank:
 
 def _held(flow: Flow, hold: Hold) -> list[Fact]:
     told = (flow.code, flow.held_by) == (hold.code, hold.of)
-    if hold.code in PAUSED:
-        told = told and flow.why == hold.why  # it may get another end
+    if hold.code in (*PAUSED, "repository"):
+        told = told and flow.why == hold.why  # it may get another end, or be another fault
     return [] if told else [IssueHeld(flow.issue.id, *hold)]
 
 
@@ -296,13 +298,15 @@ def _agent(world: World, flow: Flow, phase: Phase) -> tuple[Hold | None, Choice 
     if not world.is_up(name := choice.agent.runner.type):
         seen = world.seen.get(name)
         state = seen.state if seen else "away"
-        why = {"unauthorized": "takes none of our credentials"}.get(state, "does not answer")
+        why = REFUSES.get(state, "does not answer")
         detail = f": {seen.detail[:300]}" if seen and seen.detail else ""
         return Hold(f"runner_{state}", f"{spoken(name)} {why}{detail}", "" if name == OPENCODE else name), None
     if flow.work.own is None and (none := NO_TREES.get(mode(world))) is not None:
         return none, None
     if flow.work.own is None and mode(world) == "worktree" and not has_base(world):
         return NO_BASE, None
+    if _kind(world, flow, phase) == "own" and (fault := repository.hold_of(world)) is not None:
+        return fault, None
     if world.tracker is None or world.tracker_error:
         return Hold("tracker_away", f"the tracker does not answer: {world.tracker_error[:200]}"), None
     return None, choice

@@ -17,6 +17,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 from typing import Literal
 
+from ashep.core.delivery.repository import hold_of
 from ashep.core.delivery.trees import branch_at, has_base, mode
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
@@ -153,6 +154,7 @@ class Dispatcher:
         inputs = (
             world.seen, world.tracker, world.disk_low, world.pauses, world.tracker_error, spent_providers(world),
             shut(world), mode(world), has_base(world), world.indexes.branches, world.indexes.branch_runs, world.bases,
+            hold_of(world), world.repository,
             *(world.servers[name].recycling for name in sorted(world.servers)),
         )  # fmt: skip
         if self._all or inputs != self._inputs:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rpds import HashTrieSet
 
-from ashep.core.delivery import bases, landing, pulls, trees
+from ashep.core.delivery import bases, landing, pulls, repository, trees
 from ashep.core.facts import issues, resources, tracker
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.commands import WRITES, Command, SendNotice
@@ -158,8 +158,8 @@ def _begun(world: World, fact: resources.JournalBegun) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, tree=None)
-    world = bases.unchecked(replace(world, machine_busy=""))
+    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, machine_busy="")
+    world = bases.unchecked(replace(world, tree=None, repository=None))
     files = edits.happened(world.files, fact, world.now)
     return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 
@@ -319,7 +319,7 @@ _WORLD: WorldFolds = {
 }
 
 
-WORLD_FOLDS = merged(_WORLD, trees.FOLDS, bases.FOLDS)
+WORLD_FOLDS = merged(_WORLD, trees.FOLDS, bases.FOLDS, repository.WORLD_FOLDS)
 """What any other fact makes of the World."""
 
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from ashep.core.delivery import repository
 from ashep.core.delivery.trees import after
 from ashep.core.facts.commands import ClaimIssue, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
 from ashep.core.facts.issues import IssueClosed, IssueLeft
@@ -68,7 +69,9 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         return []
     if flow.stage == "parked" or not flow.active or not is_exhausted(flow.infra, flow.infra_began, world.now):
         return []
-    why = f"{flow.infra} infrastructure failures in a row, the last: {fact.error[:300]}"
+    if isinstance(asked, repository.CALLS) and repository.hold_of(world) is not None:
+        return []  # that is no issue's fault: it goes on once the repository is mended
+    why = f"cannot {flow.failing} (failed {flow.infra} times in a row): {flow.error}"
     return [*abort(flow, why), *park(flow, "infrastructure", why)]
 
 

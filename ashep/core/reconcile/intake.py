@@ -8,6 +8,7 @@ import re
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from ashep.core.delivery.repository import merge_hold
 from ashep.core.delivery.trees import branch_for, own_trees
 from ashep.core.facts.issues import CommentWanted, IssueAdopted, TakeoverWanted
 from ashep.core.facts.tracker import Issue, IssueReclaimed, LeaseExpired, LeaseLost, Stamp
@@ -158,6 +159,8 @@ def eligible(world: World, flow: Flow) -> tuple[Hold | None, str | None, Policy 
         blockers = ", ".join(issue.blocked_by)
         why = f"it depends on {blockers}" if blockers else "the tracker does not list it as ready"
         return Hold("dependencies" if blockers else "not_ready", why), None, None
+    if (behind := merge_hold(world, flow)) is not None:
+        return behind, None, None
     if flow.not_before is not None:
         return Hold("cooldown", "somebody set it to open, or a claim was refused, a short time ago"), None, None
     names = phase_labels(world, issue)

@@ -303,7 +303,8 @@ def _again(
 
 def _ended(flow: Flow, run: Run, fact: run_facts.RunEnded, seq: int, at: datetime) -> Flow:
     avoid = fact.diagnosis is not None and fact.diagnosis.verdict == "change_agent"
-    report = Report(run.id, run.phase, run.agent, fact.state, fact.why, fact.outcome, fact.error, avoid, run.trace)
+    ending, denied = (fact.state, fact.why, fact.outcome, fact.error), run.asks.denied or ()
+    report = Report(run.id, run.phase, run.agent, *ending, avoid, run.trace, denied)
     failed = fact.state in ("failed", "timed_out", "stalled")
     watch, asks = replace(run.watch, sign_due=None, probation="no"), replace(run.asks, requests=())
     ended = replace(

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
+from ashep.core.delivery.repository import branch_to_fetch
 from ashep.core.delivery.resting import going
 from ashep.core.delivery.stories import amendment, amends
 from ashep.core.delivery.trees import after, branch_for, is_held, own_trees
@@ -122,6 +123,7 @@ def _before(world: World, flow: Flow, run: Run) -> Command:
         own.slot,
         ground=_ground(world, flow, run),
         seals=amends(world, flow, run),
+        fetch=branch_to_fetch(world, flow),
     )
 
 

@@ -54,6 +54,9 @@ DECIDE = (
 )
 
 
+NO_RULE = "no rule allows it"
+_TOOL, _MOST_TOOLS = re.compile(r"[A-Za-z0-9_-]{1,40}"), 10  # tools that are named to people, and how many
+
 LATE = "late."
 """How the names of comments begin that say that nobody answered."""
 
@@ -85,7 +88,7 @@ def opened(world: World, earlier: Flow, flow: Flow, fact: runs.RequestOpened) ->
         return [_ask(world, fact, f"the rule {said} asks a person")]
     if action == "allow":
         return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "allow", f"the rule {said} allows it")]
-    why = f"the rule {said} denies it" if rule and fact.request.tool else "no rule allows it"
+    why = f"the rule {said} denies it" if rule and fact.request.tool else NO_RULE
     return [runs.RequestJudged(fact.issue, run.id, fact.request.id, "deny", why, message=f"ashep: {why}. {GO_ON}")]
 
 
@@ -392,8 +395,13 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
             pending, verdict=fact.verdict, answers=fact.answers, message=fact.message, due=fact.due
         )
 
-    run = with_asks(run, requests=tuple(map(judged, run.asks.requests)), used=(*run.asks.used, *fact.used))
-    return replace(flow, run=run)
+    denied = run.asks.denied if fact.verdict == "deny" else None
+    if denied is not None and fact.why == NO_RULE:
+        tools = [pending.request.tool for pending in run.asks.requests if pending.request.id == fact.request]
+        names = [tool if _TOOL.fullmatch(tool) else "another tool" for tool in tools]  # others' words need a fence
+        denied = tuple(dict.fromkeys((*denied, *names)))[:_MOST_TOOLS]
+    requests, used = tuple(map(judged, run.asks.requests)), (*run.asks.used, *fact.used)
+    return replace(flow, run=with_asks(run, requests=requests, used=used, denied=denied))
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:

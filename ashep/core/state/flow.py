@@ -181,7 +181,10 @@ class Flow:
     doubts: int = 0
     """Prompts in a row that began no turn, or whose turn ashep stopped because it seemed not to begin."""
     doubts_began: datetime | None = None
-    lock: str = ""  # another git's, that keeps the last effect of these from happening
+    failing: str = ""
+    """What the last effect of these was to do (`ashep.core.facts.commands.WORDS`)."""
+    error: str = ""
+    """Why it failed."""
     effect_after: datetime | None = None
     not_before: datetime | None = None
     """A retry's or a cool-down's due time."""

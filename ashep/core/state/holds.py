@@ -23,9 +23,11 @@ WAITS_FOR_PEOPLE = (
     "tree_dirty",
     "no_base",
     "no_repository",
+    "repository",
     "tree_unseen",
     "runner_away",
     "runner_unauthorized",
+    "runner_misconfigured",
     "tracker_away",
 )
 """Holds of a wanted phase that only somebody outside can end."""
@@ -33,7 +35,7 @@ WAITS_FOR_PEOPLE = (
 NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
 """Holds for want of budget: that is no working time of a cycle, and nothing that could start by itself soon."""
 
-NO_RUNNER = ("runner_away", "runner_unauthorized", "recycling")
+NO_RUNNER = ("runner_away", "runner_unauthorized", "runner_misconfigured", "recycling")
 """Holds because the agent server is not there: no working time of a cycle either."""
 
 NO_PROVIDER = ("provider_limited", "provider_down", "provider_unauthorized")

@@ -63,7 +63,7 @@ def done(flow: Flow, key: str | None, seq: int) -> Flow:
         flow = replace(flow, write_seq=seq)
     if isinstance(command, (OpenSession, SendPrompt, StopTurn)) and flow.run is not None:
         flow = replace(flow, run=replace(flow.run, effect_seq=seq))
-    return replace(flow, infra=0, infra_began=None, lock="")
+    return replace(flow, infra=0, infra_began=None, failing="", error="")
 
 
 # --- landing: one at a time, in the order in which they were finished; whoever waits is passed by --------------------

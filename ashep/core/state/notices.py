@@ -102,7 +102,8 @@ NOTHING_TOLD = Notices()
 
 
 def _runner(fact: RunnerSeen) -> tuple[str, str | None]:
-    words = "it refuses our password" if fact.state == "unauthorized" else "it does not answer"
+    known = {"unauthorized": "it refuses our password", "misconfigured": "it refuses its configuration"}
+    words = known.get(fact.state, "it does not answer")
     return spoken(fact.runner), None if fact.state == "up" else fact.detail or words
 
 

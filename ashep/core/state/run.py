@@ -121,6 +121,8 @@ class Asks:
     """Since when it waits for a person in its session: its times stand still meanwhile."""
     used: tuple[int, ...] = ()
     """Prepared answers of its phase that it has used."""
+    denied: tuple[str, ...] | None = ()
+    """Tools that it asked for and no rule allows; None: something was allowed, answered, or put to a person."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,8 @@ class Report:
     """A diagnosis wants another agent for the next attempt."""
     trace: int = 0
     """The run's trace id."""
+    denied: tuple[str, ...] = ()
+    """The tools that it asked for, where no rule allowed anything of what it asked."""
 
 
 def used(turns: Turns, fact: TurnSeen | TurnStopped) -> Turns:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.facts.delivery import BaseChecked, Tree
+from ashep.core.facts.delivery import BaseChecked, RepositorySeen, Tree
 from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
@@ -80,6 +80,8 @@ class World:
     hint_seq: int = 0
     """The last change hint: a ready view whose read began before it is not fresh."""
     tree: Tree | None = None
+    repository: RepositorySeen | None = None
+    """What was seen last of the repository; None: nothing since the start."""
     left_over: HashTrieMap[str, tuple[str, str]] = NO_FILES
     """Paths that our runs left dirty: hash of the content, and the issue."""
     lock: str | None = None

@@ -12,6 +12,7 @@ from ashep.core.state.world import World
 from ashep.daemon.effects.made import Made
 from ashep.daemon.failures import failed
 from ashep.errors import AshepError
+from ashep.ports.repository import Checkup
 from ashep.ports.trees import Changes, Landed, Workspaces, WorkTree
 
 TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
@@ -23,7 +24,14 @@ class TreeEffects:
     `workspaces`: what makes trees of issues' own as the settings say; None where nothing does.
     """
 
-    def __init__(self, shared: WorkTree, workspaces: Callable[[Settings], Workspaces] | None = None) -> None:
+    def __init__(
+        self,
+        shared: WorkTree,
+        workspaces: Callable[[Settings], Workspaces] | None = None,
+        checkups: Made[Settings, Checkup] | None = None,
+    ) -> None:
+        """`checkups`: fetches where an issue begins; None: nothing is fetched."""
+        self._checkups: Made[Settings, Checkup] = checkups or Made(None)
         lacking = "nothing here can make work trees of issues' own; set worker.workspace to shared"
         self.shared, self._own = shared, Made(workspaces, lacking, by=lambda settings: (settings.worker, settings.git))
 
@@ -38,8 +46,10 @@ class TreeEffects:
                 commits = () if command.moment == "before" else await self.shared.between(command.since, tree.head)
                 return [TreeSeen(tree, command.moment, command.issue, command.run, commits)]
             case PrepareTree():
-                branch, ground = command.branch, command.ground
-                made = await self._own.of(settings).prepare(branch, command.base, command.slot, ground)
+                branch, ground, base = command.branch, command.ground, command.base
+                if command.fetch and base is None and self._checkups.possible:
+                    base = await self._checkups.of(settings).fetch(command.fetch)
+                made = await self._own.of(settings).prepare(branch, base, command.slot, ground)
                 about = (command.issue, command.run, command.key)
                 return [TreePrepared(*about, branch, made.path, made.base, made.head, ground, command.seals)]
             case RemoveTree():

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from ashep.core.facts.delivery import RepositorySeen
 from ashep.http.models import Answer
 
 
@@ -146,6 +147,8 @@ class Daemon(Answer):
     notices: list[Notice]
     runners: list[RunnerStands]
     workspace: str | None
+    repository: RepositorySeen | None = None
+    """None: no daemon runs, or it has not looked yet."""
     edit: Refused | None
     """The last edit of the user's files, where it cannot be used."""
     providers: list[Outage]

@@ -5,7 +5,8 @@ it. The lender is never collected, so that what a place borrows stays there what
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import anyio.to_thread
 
 from ashep.adapters.git.clean import end_of_history
 from ashep.adapters.git.durable import reached
-from ashep.adapters.git.program import LONG, NOTHING, WORK_TREE, Git
+from ashep.adapters.git.program import LONG, WORK_TREE, Git
 from ashep.adapters.git.repository import Repository
+from ashep.adapters.git.trees import missing_objects
 from ashep.core.state.branches import file_of
 from ashep.errors import AshepError, TreeRefused
 from ashep.journal import paths
@@ -31,12 +33,6 @@ PINS = "refs/pins/"
 
 _WHOLE = ("HEAD", "config", "objects", "refs")
 _LENT = ("refs/tags/", "refs/remotes/origin/")
-_FILTERED = r"^remote\..*\.partialclonefilter$"
-PARTIAL = "this is a partial clone, which does not hold every file of its history, and places cannot borrow from it"
-WHOLE = (
-    "make it whole with `git config --unset remote.origin.partialCloneFilter` and `git fetch --refetch`, or set "
-    "worker.workspace to worktree"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +70,7 @@ class Lender:
         repository = self._repository
         async with repository.hold(".lender"):
             if self._kind is None:
-                if await is_partial(repository.git):
-                    raise AshepError(f"{PARTIAL}: {WHOLE}")
+                await missing_objects.reach(repository.git)
                 self._kind = await repository.shared("rev-parse", "--show-object-format")
             if not all([await anyio.Path(self.folder, name).exists() for name in _WHOLE]):
                 await self._make(self._kind)
@@ -89,7 +84,8 @@ class Lender:
             shallow = await anyio.to_thread.run_sync(end_of_history, (await repository.folders()).common)
             ends = await anyio.to_thread.run_sync(end_of_history, self.folder)
             if lent | pins != there or shallow != ends:  # with another end of history nothing is known to be whole
-                await self._bring(lent | pins, there, [] if shallow != ends else there.values())
+                await missing_objects.fill(repository.git, begun)
+                await self._bring(lent | pins, there, [] if shallow != ends else there.values(), begun)
                 await anyio.to_thread.run_sync(self._end_at, shallow)
             return Lent(self.folder / "objects", lent, shallow, self._kind)
 
@@ -102,27 +98,33 @@ class Lender:
         done = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
         return dict(line.split("\0") for line in os.fsdecode(done.stdout).splitlines())
 
-    async def _bring(self, wanted: dict[str, str], there: dict[str, str], known: Iterable[str]) -> None:
-        """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names."""
+    async def _bring(self, wanted: dict[str, str], there: dict[str, str], known: Iterable[str], begun: str) -> None:
+        """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names.
+
+        What only the history has and nobody can read stays out; what the commit `begun` has must be there.
+        """
         if new := {*wanted.values()} - {*known}:
-            has = await held(self._repository, known)
-            await pack(self._repository, new, has, self.folder / "objects" / "pack")
+            await self._pack(new, await held(self._repository, known), begun)
         gone = [ref for ref in there if ref not in wanted]
         changed = [(ref, sha) for ref, sha in wanted.items() if there.get(ref) != sha]
         for lines in ([f"delete {ref}" for ref in gone], [f"update {ref} {sha}" for ref, sha in changed]):
             if lines:  # one after the other: a branch may stand where a folder of branches was
                 await self._git.bare("update-ref", "--stdin", stdin=os.fsencode("".join(f"{one}\n" for one in lines)))
 
+    async def _pack(self, new: Collection[str], known: Collection[str], begun: str) -> None:
+        git, folder = self._repository.git, self.folder / "objects" / "pack"
+        if await missing_objects.find_promisor(git) is None:  # else all of it would be fetched
+            with suppress(AshepError):
+                await pack(self._repository, new, known, folder)
+                return
+        lacking = await missing_objects.pack_readable(git, new, known, folder)
+        await missing_objects.check_tree(git, begun, lacking)
+
     def _end_at(self, shallow: bytes) -> None:
         if shallow:
             paths.replace(self.folder / "shallow", shallow)
         else:
             (self.folder / "shallow").unlink(missing_ok=True)
-
-
-async def is_partial(git: Git) -> bool:
-    """Say whether a repository was told to leave files of its history elsewhere."""
-    return await git.raw("config", "--get-regexp", _FILTERED, absent=NOTHING) is not None
 
 
 async def held(repository: Repository, objects: Iterable[str]) -> set[str]:

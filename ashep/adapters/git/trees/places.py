@@ -25,7 +25,7 @@ from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
-from ashep.adapters.git.trees import lfs, saving, sealing, settings
+from ashep.adapters.git.trees import lfs, missing_objects, saving, sealing, settings
 from ashep.adapters.git.trees.filling import changed_submodules, fill_place
 from ashep.adapters.git.trees.ground import CLOSED, lay
 from ashep.adapters.git.trees.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
@@ -94,6 +94,14 @@ class Places(Worktrees):
         """Say whether a place was made for the branch, whatever became of it."""
         return await anyio.Path((await self._at(branch)).notes).exists()
 
+    async def check(self, commit: str, *, writes: bool, reads: bool) -> None:
+        """Raise `AshepError` where no place can begin at a commit; what it borrows is lent, where that may be."""
+        if writes:
+            await self._lent("@trial", commit)
+        else:
+            await missing_objects.reach(self._repository.git)
+        await super().check(commit, writes=writes, reads=reads and not writes)  # what was lent was read
+
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
         """See to it that the branch and its place stand, and that it is set up, or what it holds is laid out."""
         if ground == "sealed":
@@ -153,6 +161,7 @@ class Places(Worktrees):
         repository, folder = self._repository, await self._ground_of(branch)
         await anyio.to_thread.run_sync(self._room)
         begun, head = await self._begin(branch, base)
+        await missing_objects.fill(repository.git, head)
         mine = self._base_branch is None and await repository.main_ref() == f"refs/heads/{branch}"
         onto = begun if mine else await self._base_commit(None) or begun  # a person who looks at it is on no base
         shared = await repository.shared("merge-base", head, onto, absent=NOTHING) or begun

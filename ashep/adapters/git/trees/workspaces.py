@@ -14,13 +14,13 @@ class GitWorkspaces:
     """What stands for a branch goes on where it is, whatever is made for new ones, which is what `anew` makes."""
 
     def __init__(self, linked: Worktrees, places: Places, *, anew: Worktrees) -> None:
-        self._linked, self._places, self._anew = linked, places, anew
+        self._linked, self._places, self.anew = linked, places, anew
 
     async def _of(self, branch: str) -> Worktrees:
         for one in (self._linked, self._places):
             if await one.stands(branch):
                 return one
-        return self._anew
+        return self.anew
 
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
         """See to it that the branch and its tree stand, and that it is set up."""

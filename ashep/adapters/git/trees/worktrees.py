@@ -13,7 +13,7 @@ import anyio.to_thread
 from ashep.adapters.git import program
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
-from ashep.adapters.git.trees import amending, removing, sealing
+from ashep.adapters.git.trees import amending, missing_objects, removing, sealing
 from ashep.adapters.git.trees.filling import is_filled_by
 from ashep.adapters.git.trees.saving import save, save_commits
 from ashep.adapters.git.trees.set_up import Inside, made_by_set_up, refuse_links, set_up
@@ -51,7 +51,8 @@ class Worktrees:
         `enter`: gives where the agents of a tree run; None: as we do.
         """
         self._repository = Repository(project, redaction=redaction)
-        self._place, self._setup = place, tuple(setup)
+        self.root = self._place = place
+        self._setup = tuple(setup)
         self._floor, self._base_branch, self._enter = disk_floor, base_branch, enter
         self._patience = PATIENCE + sum(step.timeout.total_seconds() for step in self._setup)
 
@@ -77,6 +78,16 @@ class Worktrees:
             await self._fill(place, branch, begun, head)
             await anyio.to_thread.run_sync(use, place, self._repository.project)
             return Prepared(str(folder), begun, head)
+
+    async def check(self, commit: str, *, writes: bool, reads: bool) -> None:
+        """Raise `AshepError` where no tree can begin at a commit. `writes`: what it needs may be fetched, and lent;
+        `reads`: each file is read.
+        """
+        git = self._repository.git
+        if writes:
+            await missing_objects.fill(git, commit)
+        if writes or await missing_objects.find_promisor(git) is None:
+            await missing_objects.check_tree(git, commit, reads=reads)
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
         """Commit what is uncommitted, and bring the branch to contain HEAD."""
