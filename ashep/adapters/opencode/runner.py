@@ -15,7 +15,7 @@ import httpx
 
 from ashep.adapters import programs
 from ashep.adapters.opencode import endpoints, narrowing, places, questions, refusals, rules, shapes, signs, turns
-from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
+from ashep.adapters.opencode.client import CALL, Client, Refused, probe, was_refused
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
@@ -133,10 +133,10 @@ class OpencodeRunner:
     async def catalog(self) -> Catalog:
         """Say what the server offers (see the port)."""
         client = self._connected()
-        version = await probe(client.address.url, client.address.password)
-        listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
-        providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
-        configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
+        version = await probe(client.address.url, client.address.password, CALL)
+        listed = shapes.parse(shapes.AGENTS, await self._list("/agent"))
+        providers = shapes.parse(shapes.PROVIDERS, await self._list("/config/providers")).providers
+        configured = shapes.parse(shapes.CONFIG, await self._list("/config")).model
         provider, _, model = (configured or "").partition("/")
         default = Model(provider, model) if model else None
         models = tuple(Model(entry.id, name) for entry in providers for name in entry.models)
@@ -146,7 +146,10 @@ class OpencodeRunner:
 
     async def agents(self) -> tuple[shapes.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
-        return shapes.parse(shapes.LISTED_AGENTS, await self._get("/agent"))
+        return shapes.parse(shapes.LISTED_AGENTS, await self._list("/agent"))
+
+    async def _list(self, path: str) -> bytes:
+        return (await self._call("GET", path, patient=True)).content
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -425,11 +428,13 @@ class OpencodeRunner:
         params: dict[str, Any] | None = None,
         accept: frozenset[int] = frozenset(),
         directory: str | None = None,
+        patient: bool = False,
     ) -> httpx.Response:
         if directory is not None:
             params = {**(params or {}), "directory": directory}
+        how: dict[str, Any] = {"json": json, "params": params, "accept": accept, "patient": patient}
         try:
-            return await self._connected().call(method, path, json=json, params=params, accept=accept)
+            return await self._connected().call(method, path, **how)
         except RunnerUnavailable as error:
             if isinstance(error, Refused):
                 self._refused()
