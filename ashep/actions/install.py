@@ -307,7 +307,7 @@ async def providers(project: Path, settings: Settings, say: Say = silent) -> lis
 def judged(registry: Agents, found: Offer) -> list[Line]:
     """Say what the server can use, and what agents name that it cannot."""
     if not found.models:
-        why = "OpenCode lists no model of any provider: it has no login"
+        why = "OpenCode lists no model: it has no login, or its configuration disables providers"
         return [Line("error", "providers", why, _LOG_IN)]
     counted = Counter(model.provider for model in found.models)
     some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))

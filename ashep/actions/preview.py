@@ -92,7 +92,7 @@ def _begun(
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
         *(
-            resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
+            resources.RunnerSeen("up", "not asked", agents=slugs, models=models, exhaustive=False, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),
     ]

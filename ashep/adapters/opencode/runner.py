@@ -4,6 +4,7 @@ import base64
 import os
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -233,6 +234,8 @@ class OpencodeRunner:
         messages = await self._messages(session, until=message_id)
         status = (await self._statuses(await self._places.of(session))).get(session, _IDLE)
         turn = turns.read_turn(messages, message_id, ours, status, instance)
+        if turn.state in ("missing", "stored") and session in self._watch.errors:
+            turn = replace(turn, error=self._redaction.text(self._watch.errors[session]))
         return turn, turns.is_being_written(messages, message_id, ours)
 
     async def life(self, session: str) -> Life:
