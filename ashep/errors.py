@@ -26,7 +26,8 @@
     └── RunnerError                 1
         ├── RunnerUnavailable       1   infrastructure: no answer, connection refused, 5xx
         │   ├── ServerNotStarted    1   the managed server ended at its start, or did not answer in time
-        │   └── ServerStarting      1   the managed server is alive, and has not answered yet
+        │   ├── ServerStarting      1   the managed server is alive, and has not answered yet
+        │   └── ServerSlow          1   the server was reached, and did not answer in time
         ├── SessionUnavailable      1   infrastructure of one session alone: its own server or process does not answer
         ├── RunnerUnauthorized      1   the server wants another password
         └── RunnerRefused           1   the server said no for good (unknown session, 4xx)
@@ -208,6 +209,10 @@ class ServerNotStarted(RunnerUnavailable):
 
 class ServerStarting(RunnerUnavailable):
     """The managed agent server is alive, and has not answered yet: it is waited for."""
+
+
+class ServerSlow(RunnerUnavailable):
+    """The agent server was reached, and did not answer in time."""
 
 
 class SessionUnavailable(RunnerError):

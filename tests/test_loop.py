@@ -721,6 +721,21 @@ async def test_until_idle_says_so_where_the_server_stays_away(folder: Path) -> N
     assert world.stands(issue) == "time"
 
 
+@pytest.mark.promise("L2")
+async def test_until_idle_ends_at_once_where_only_a_person_can_put_it_right(folder: Path) -> None:
+    world, lines = World(folder, issues=2), list[str]()
+    world.tree.write("calc.py", "2")
+    assert await until(world, WorkOptions(until_idle=True), lines) == 1
+    gave_up = "gave up waiting: t-1 and 1 more wait: the work tree has changes that are not ashep's: calc.py"
+    assert lines[-2:] == [
+        f"{gave_up} (commit or stash them, or set `worker.allow_dirty`)", "idle: 2 waiting for a time or a slot",
+    ]  # fmt: skip
+    assert world.clock.monotonic() < 60
+    world.tree.commit("mended")
+    assert await until(world, WorkOptions(until_idle=True), lines) == 0
+    assert [world.stands(issue) for issue in ("t-1", "t-2")] == ["person"] * 2
+
+
 async def test_until_idle_fails_where_nothing_like_what_was_asked_for_is_there(folder: Path) -> None:
     world = World(folder)
     issue, lines = world.tracker.add("first"), list[str]()

@@ -18,7 +18,6 @@ from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
 from ashep.ports.tracker import Seen, Tracker
 
-_GIT = 10.0  # seconds for `git config`
 _ACTORS = ("BEADS_ACTOR", "BD_ACTOR")
 """Variables by which bd's actor is set (facts/beads.md 2): an agent's environment holds ashep's name for agents."""
 
@@ -57,7 +56,7 @@ async def answering(project: Path, settings: Settings, environ: Mapping[str, str
 async def _git_name(project: Path) -> str:
     try:
         # it is the person's own shell that we are called from, and bd goes by all of it, too
-        done = await Git(project, timeout=_GIT).run("config", "user.name", env=os.environ)
+        done = await Git(project).run("config", "user.name", env=os.environ)
     except ProgramMissing:
         return ""
     return clean(done.stdout.decode(errors="replace")).strip()

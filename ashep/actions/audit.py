@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
 from anyio import to_thread
 
+from ashep.actions.patience import Say, call_runner, silent
 from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner
@@ -185,8 +187,8 @@ async def _look(
 class Found:
     """The runners as they are, asked only where there is something to ask; no agent server is started."""
 
-    def __init__(self, runners: Runners, settings: Settings) -> None:
-        self._runners, self._settings, self._reached = runners, settings, set[str]()
+    def __init__(self, runners: Runners, settings: Settings, say: Say = silent) -> None:
+        self._runners, self._settings, self._say, self._reached = runners, settings, say, set[str]()
 
     async def has_session(self, session: str) -> bool:
         """Whether its runner still has this session; raises what the runner raises."""
@@ -194,23 +196,26 @@ class Found:
         if name in self._settings.runners.own:
             raise RunnerUnavailable("only a daemon asks a runner of your own, which may have to be started for that")
         runner = self._runners.of(session)
-        if name not in self._reached:
-            await (runner.attach() if isinstance(runner, OpencodeRunner | IsolatedRunner) else runner.start())
-            self._reached.add(name)
-        return await runner.has_session(session)
+
+        async def start() -> None:
+            if name not in self._reached:
+                await (runner.attach() if isinstance(runner, OpencodeRunner | IsolatedRunner) else runner.start())
+                self._reached.add(name)
+
+        return await call_runner(start, partial(runner.has_session, session), self._say)
 
 
-def audit(project: Path, state: Path, settings: Settings, told: Told = nobody) -> Account:
+def audit(project: Path, state: Path, settings: Settings, told: Told = nobody, say: Say = silent) -> Account:
     """Audit a project. Raises `JournalDamaged`, and `TrackerMissing` where there is none to be asked at all."""
-    return anyio.run(_audit, project, state, settings, told)
+    return anyio.run(_audit, project, state, settings, told, say)
 
 
-async def _audit(project: Path, state: Path, settings: Settings, told: Told) -> Account:
+async def _audit(project: Path, state: Path, settings: Settings, told: Told, say: Say) -> Account:
     clock = RealClock()
     tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
     runners = runners_of(project, settings, clock=clock)
     try:
-        return await examine(state, tracker, Found(runners, settings), clock, told)
+        return await examine(state, tracker, Found(runners, settings, say), clock, told)
     finally:
         await tracker.aclose()
         await runners.aclose()

@@ -148,10 +148,10 @@ async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[s
     """Give what a hook says that fails; empty: it does not."""
     try:
         finished = await inside.run(
-            ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK
+            ("git", "hook", "run", "--ignore-missing", hook, "--", *arguments), place, {}, _HOOK, _ALL
         )
     except ProgramTimedOut:
-        return f"it had not ended after {_HOOK:g} s"
+        return f"it had not ended after {_HOOK:g} s or more, and does nothing"
     words = " ".join(clean((finished.stderr or finished.stdout).decode(errors="replace")).split())
     return (words[-_SHOWN:] or f"exit code {finished.returncode}") if finished.returncode else ""
 

@@ -20,6 +20,7 @@ from ashep import __version__
 from ashep.actions import doctor_git, kinds
 from ashep.actions.base_checks import base_checks
 from ashep.actions.opencode_files import describe_files
+from ashep.actions.patience import Say, call_runner, silent
 from ashep.actions.security import Level, Line, agents, people
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
@@ -27,6 +28,7 @@ from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
 from ashep.adapters.opencode.server import folder_of, record_in
+from ashep.adapters.opencode.shapes import ListedAgent
 from ashep.adapters.verifier import probe as probe_sandbox
 from ashep.config import ConfigErrors, check_files, read, settled
 from ashep.config.sync import ServerAgent, vanished
@@ -38,17 +40,16 @@ from ashep.core.policy.language import Document
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.core.text import clean
-from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, RunnerUnavailable, TrackerMissing, UsageError
+from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing, UsageError
+from ashep.ports.runner import Catalog
 
 _MB = 1024 * 1024
 _STORE_IS_LARGE = 100 * _MB
 _DISK_IS_FULL = 100 * _MB
 _DISK_IS_LOW = 1024 * _MB
 _TRACKER = 30.0  # seconds for each call of bd
-_ALL_OF_BD = 60.0
-_OPENCODE = 30.0
+_ALL_OF_BD = programs.LONGEST
 _PROBE = 5.0
-_OFFER = 90.0  # seconds for a server to start and to answer
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000  # the most files that are counted for the store's size
 
@@ -56,11 +57,12 @@ _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.op
 _Kind = TypeVar("_Kind", bound=Document)
 
 
-async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False) -> list[Line]:
-    """Check everything, in the order in which it is shown; no check takes longer than two minutes.
+async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False, say: Say = silent) -> list[Line]:
+    """Check everything, in the order in which it is shown; no check takes longer than two minutes, but for programs and
+    servers that are alive and slow.
 
     With `server` the agent server is asked for its models, and an agent that speaks ACP what it can do; and of each
-    kind of call that a night makes to the repository one is tried.
+    kind of call that a night makes to the repository one is tried. `say` gets why that takes long.
     """
     settings = await to_thread.run_sync(settings_of, project)
     lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
@@ -82,7 +84,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         del tried["opencode"]
     others = sorted(used & settings.runners.others.keys())
     for name in others:
-        tried[f"runner {name}"] = partial(kinds.runner, project, settings, name, ask=server)
+        tried[f"runner {name}"] = partial(kinds.runner, project, settings, name, ask=server, say=say)
 
     async def keep(name: str) -> None:
         found[name] = await tried[name]()
@@ -92,7 +94,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
             group.start_soon(keep, name)
     of_server = found.get("opencode", [])
     if server and of_server and all(line.level != "error" for line in of_server):
-        of_server += await providers(project, settings)
+        of_server += await providers(project, settings, say)
     if of_server:
         of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
         of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
@@ -254,7 +256,7 @@ class Offer:
     """Models of runners beside it, by the runner's name; they have more."""
 
 
-async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
+async def all_offers(project: Path, state: Path, settings: Settings, say: Say = silent) -> Offer:
     """Ask the server, unless no agent is of it, and say what each Claude Code has."""
     runners, used = settings.runners, await to_thread.run_sync(_used, project)
     claudes = [name for name in runners.others if runners.kind(name) == CLAUDE]
@@ -262,26 +264,25 @@ async def all_offers(project: Path, state: Path, settings: Settings) -> Offer:
     if not asked and not claudes:
         names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
         raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
-    found = await offer(project, state, settings) if asked else Offer((), (), None)
+    found = await offer(project, state, settings, say) if asked else Offer((), (), None)
     for name in claudes:
         agents, models = await kinds.of_claude(project, settings, name)
         found = replace(found, agents=(*found.agents, *agents), beside={**found.beside, name: models})
     return found
 
 
-async def offer(project: Path, state: Path, settings: Settings) -> Offer:
+async def offer(project: Path, state: Path, settings: Settings, say: Say = silent) -> Offer:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
+
+    async def ask() -> tuple[Catalog, tuple[ListedAgent, ...]]:
+        return await runner.catalog(), await runner.agents()
+
     check_path(project)
     server = settings.runners.opencode
     runner = opencode_of(project, settings)
     as_found = server.url is not None or await to_thread.run_sync(runs, state)
     try:
-        with anyio.fail_after(_OFFER):
-            await runner.start()
-            catalog = await runner.catalog()
-            listed = await runner.agents()
-    except TimeoutError as error:
-        raise RunnerUnavailable(f"the agent server did not answer in {_OFFER:g} s") from error
+        catalog, listed = await call_runner(runner.start, ask, say)
     finally:
         with anyio.CancelScope(shield=True):
             await (runner.aclose() if as_found else runner.stop_server())
@@ -298,7 +299,7 @@ def runs(state: Path) -> bool:
     return record is not None and bool(processes.holders_of(record.mark))
 
 
-async def providers(project: Path, settings: Settings) -> list[Line]:
+async def providers(project: Path, settings: Settings, say: Say = silent) -> list[Line]:
     """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
 
     No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
@@ -308,7 +309,7 @@ async def providers(project: Path, settings: Settings) -> list[Line]:
     if registry is None:
         return []  # that is told already
     try:
-        found = await offer(project, project / FOLDER / "state", settings)
+        found = await offer(project, project / FOLDER / "state", settings, say)
     except AshepError as error:
         return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
     return judged(registry, found)
@@ -317,7 +318,7 @@ async def providers(project: Path, settings: Settings) -> list[Line]:
 def judged(registry: Agents, found: Offer) -> list[Line]:
     """Say what the server can use, and what agents name that it cannot."""
     if not found.models:
-        why = "OpenCode lists no model of any provider: it has no login"
+        why = "OpenCode lists no model: it has no login, or its configuration disables providers"
         return [Line("error", "providers", why, _LOG_IN)]
     counted = Counter(model.provider for model in found.models)
     some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))
@@ -356,7 +357,7 @@ async def _managed(settings: OpencodeSettings) -> list[Line]:
         remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
         return [Line("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
     try:
-        done = await programs.run([program, *settings.command[1:], "--version"], cwd=None, env=None, timeout=_OPENCODE)
+        done = await programs.ask_version([program, *settings.command[1:]])
     except AshepError as error:
         return [Line("error", "opencode", f"{program}: {error}", f"run `{name} --version` by hand")]
     found = _VERSION.search(done.stdout.decode(errors="replace"))
@@ -420,7 +421,7 @@ async def git(project: Path, settings: Settings) -> list[Line]:
     if await to_thread.run_sync(programs.find, "git") is None:
         return [Line("warning", "git", "git is not on PATH", remedy)]
     try:
-        tree = await GitTree(project, 10.0).read()
+        tree = await GitTree(project).read()
     except AshepError as error:
         return [doctor_git.git_error(error) or Line("warning", "git", str(error), remedy)]
     if not tree.present:

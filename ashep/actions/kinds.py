@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from ashep.actions.patience import Say, call_runner, silent
 from ashep.actions.security import Line
 from ashep.adapters import programs
 from ashep.config.sync import ServerAgent
@@ -27,17 +28,16 @@ AS_YOU = "its agents run as you, outside any sandbox"
 _EXTRA = "pip install 'ashep[acp]'"
 _TWICE = "it cannot load a session (`loadSession`): give it work that may be done twice, or take an agent that can"
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-_SAYS = 30.0  # seconds for a program to say its version
-_ASKED = 150.0  # seconds for an agent to start and to say what it can do
+_SAYS = 30.0  # seconds for a program to say its version in a sandbox
 
 
-async def runner(project: Path, settings: Settings, name: str, *, ask: bool) -> list[Line]:
+async def runner(project: Path, settings: Settings, name: str, *, ask: bool, say: Say = silent) -> list[Line]:
     """Look at a runner beside OpenCode. `ask`: an agent that speaks ACP is started, to be asked what it can do."""
     match settings.runners.kind(name):
         case "claude":
             return await _claude(project, settings, name)
         case "acp":
-            return await _acp(project, settings, name, ask=ask)
+            return await _acp(project, settings, name, ask=ask, say=say)
         case kind:
             return [await to_thread.run_sync(_own, project, settings, name, kind)]
 
@@ -87,7 +87,11 @@ async def _inside(project: Path, settings: Settings, name: str, command: Sequenc
         await anyio.Path(place).mkdir()
         try:
             inside = await inside_of(project, settings, place, scratch / "server")
-            done = await inside.run([*command, "--version"], place, {}, _SAYS) if inside is not None else None
+            done = (
+                await inside.run([*command, "--version"], place, {}, _SAYS, programs.LONGEST)
+                if inside is not None
+                else None
+            )
         except AshepError as error:
             return [Line("error", name, f"nothing can be started in its sandbox: {error}")]
     if done is None or not done.returncode:
@@ -119,7 +123,7 @@ async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple
     return (*everybodys, *listed), tuple(Model(PROVIDER, one) for one in ALIASES)
 
 
-async def _acp(project: Path, settings: Settings, name: str, *, ask: bool) -> list[Line]:
+async def _acp(project: Path, settings: Settings, name: str, *, ask: bool, say: Say) -> list[Line]:
     """Look at an agent that speaks ACP: its program, the library, and what it says that it can do."""
     from ashep.adapters.acp import AcpRunner  # as above
 
@@ -135,14 +139,11 @@ async def _acp(project: Path, settings: Settings, name: str, *, ask: bool) -> li
     made = await to_thread.run_sync(_made, project, settings, name)
     assert isinstance(made, AcpRunner)
     try:
-        with anyio.fail_after(_ASKED):
-            await made.start()
-            version = (await made.catalog()).version
+        version = (await call_runner(made.start, made.catalog, say)).version
     except RunnerUnauthorized as error:
         return [*lines, Line("error", name, str(error), f"log in: run `{command[0]}` by hand")]
-    except (AshepError, TimeoutError) as error:
-        why = str(error) or f"{name} did not answer in {_ASKED:g} s"
-        return [*lines, Line("error", name, why, f"run `{' '.join(command)}` by hand")]
+    except AshepError as error:
+        return [*lines, Line("error", name, str(error), f"run `{' '.join(command)}` by hand")]
     finally:
         with anyio.CancelScope(shield=True):
             await made.aclose()
@@ -170,7 +171,7 @@ async def _version(name: str, command: Sequence[str], remedy: str) -> str | Line
         )
         return Line("error", name, f"{command[0]} is {where}", remedy)
     try:
-        done = await programs.run([*command, "--version"], cwd=None, env=None, timeout=_SAYS)
+        done = await programs.ask_version(command)
     except AshepError as error:
         return Line("error", name, f"{command[0]}: {error}", by_hand)
     found = _VERSION.search(done.stdout.decode(errors="replace"))

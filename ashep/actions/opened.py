@@ -9,6 +9,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from ashep.actions.patience import call_runner
 from ashep.adapters.git.trees.places import place_at
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import folder_for
@@ -69,4 +70,4 @@ async def _begun(runner: OpencodeRunner) -> None:
         try:
             await runner.attach()
         except RunnerUnavailable:
-            await runner.start()
+            await call_runner(runner.start, runner.agents)

@@ -110,7 +110,7 @@ def _begun(
         *(
             resources.RunnerSeen("away", lacks, runner=name)
             if (lacks := missing_program(configuration.settings, name))
-            else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, runner=name)
+            else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, exhaustive=False, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),
     ]

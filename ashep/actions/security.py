@@ -73,7 +73,7 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
             what = "no agent that changes files runs" if required else NO_SANDBOX
             remedy = "install bubblewrap (`apt install bubblewrap`), or make it usable"
             return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy), *otherwise]
-        done = await programs.run([found.program, "--version"], cwd=None, env=None, timeout=_LOOK)
+        done = await programs.ask_version([found.program])
         version = clean(done.stdout.decode(errors="replace")).strip()[:50] or "bubblewrap"
         what = f"agents that change files run in {version}, each issue's in a place of its own"
         lines = [Line("ok", "agents", what), *otherwise, *_openings(settings)]
@@ -114,7 +114,7 @@ async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Li
         wanted += _of_checks((await to_thread.run_sync(load, project / FOLDER)).policies)
     here = {name: found for name in wanted if (found := await to_thread.run_sync(shutil.which, name))}
     script = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
-    done = await inside.run(["sh", "-c", script, "sh", *here], inside.view.at, {}, _LOOK)
+    done = await inside.run(["sh", "-c", script, "sh", *here], inside.view.at, {}, _LOOK, programs.LONGEST)
     if done.returncode:
         raise AshepError(clean(done.stderr.decode(errors="replace")).strip()[:200])
     lacking = [name for name in done.stdout.decode(errors="surrogateescape").splitlines() if name in here]

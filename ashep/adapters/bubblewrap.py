@@ -26,7 +26,7 @@ from ashep.errors import AshepError
 PROGRAM = "bwrap"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where programs are looked for if nobody says so."""
-_TRIAL = 20.0  # seconds for the sandbox to start a shell
+_TRIAL = 120.0  # seconds for the sandbox to start a shell: agents run without it where it is too slow
 
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _NO_MORE_OF_THEM = "--disable-userns"
@@ -353,10 +353,12 @@ async def run(
     stdin: bytes | None = None,
     take: Callable[[bytes], None] | None = None,
     patience: float = 0.0,
+    longest: float = 0.0,
 ) -> programs.Finished:
     """Run a program in the sandbox to its end, as `programs.run` does; what it started ends with it."""
     with filter_file() as passed:
         wrapped = await to_thread.run_sync(bubblewrap.wrap, view, argv, passed)
         return await programs.run(
-            wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, take=take, patience=patience, pass_fds=passed
-        )
+            wrapped, cwd=None, env=env, timeout=timeout, stdin=stdin, take=take, patience=patience, pass_fds=passed,
+            longest=longest,
+        )  # fmt: skip

@@ -179,7 +179,8 @@ def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, 
         told: dict[str, Any] = json.loads(said)
     except (OSError, ValueError) as error:
         who = "the daemon" if link == LINK else "the page's server"
-        raise AshepError(f"{who} does not answer at {path}: {error}") from error
+        busy = "; it may be busy: `ashep status` shows what it does" if isinstance(error, TimeoutError) else ""
+        raise AshepError(f"{who} does not answer at {path}: {error}{busy}") from error
     if "error" in told:
         raise AshepError(str(told["error"]))
     return told

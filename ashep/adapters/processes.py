@@ -31,6 +31,9 @@ class Mark(NamedTuple):
     """Only those with this argument count: what they started themselves is left alone."""
 
 
+IDLE = 0.1
+"""Seconds of processor time: who used no more since the last look shows no life."""
+
 _TERM = 3.0  # seconds between SIGTERM and SIGKILL
 _KILL = 10.0  # seconds until a killed process is gone
 
@@ -218,6 +221,13 @@ def processor_time(leader: int) -> float:
             text = Path(f"/proc/{pid}/stat").read_text()
             ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def is_working(leader: int, before: float) -> bool:
+    """Whether a process or a descendant has used processor time since it was `before`, or waits for a processor or a
+    disk: what is merely slow does. False without /proc.
+    """
+    return processor_time(leader) > before + IDLE or any(stat(pid)[0] in "RD" for pid in (leader, *below(leader)))
 
 
 def age(pid: int) -> float:

@@ -12,15 +12,18 @@ import shutil
 import signal
 import sys
 from asyncio import StreamReader, create_subprocess_exec, subprocess
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from ashep.adapters import processes
 from ashep.core.policy.disk import LOW_DISK, room
 from ashep.errors import AshepError, PrintedTooMuch, ProgramMissing, ProgramTimedOut
 
@@ -32,6 +35,8 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 """The most that a program may print on one stream, in bytes."""
 TAKEN_LIMIT = 16 * OUTPUT_LIMIT
 """The same where its output is taken while it prints, and not kept."""
+LONGEST = 600.0
+"""Seconds after which a program is ended that was given more time because it works (`longest` of `run`)."""
 
 _IN_CACHE = {
     "bd": Path(f"bd-{BD_VERSION}", "bd"),
@@ -46,6 +51,7 @@ _WATCH = 0.1  # seconds between looks whether a program with open pipes has ende
 _SOON = 0.01  # seconds between looks whether a program that was asked to end has done so
 TO_CLEAN_UP = 2.0
 """Seconds that git gets to take its locks away: one that is killed leaves them, and each later git stops at them."""
+_VERSION = 30.0  # seconds for a program to print its version
 _REAP = 10.0  # seconds for a killed process to be gone; one that hangs in the kernel must not hang us
 
 
@@ -111,17 +117,19 @@ async def run(
     patience: float = 0.0,
     take: Callable[[bytes], None] | None = None,
     pass_fds: Sequence[int] = (),
+    longest: float = 0.0,
 ) -> Finished:
     """Run a program to its end and give its exit code and output.
 
     `env` is the whole environment (None: ours). Whatever ends the call, the program's process group is dead then; one
     that ends what it has started itself gets SIGTERM first, and `patience` seconds for that. `take` gets what stands on
     standard output in pieces of at most 64 KiB, as they come and with others let run between; none of it is kept then.
-    `pass_fds`: open files that it inherits.
+    `pass_fds`: open files that it inherits. `longest`: a program that works at its bound is slow, and gets twice that,
+    up to so many seconds.
 
     Raises:
         ProgramMissing: there is no such program, or it may not be started.
-        ProgramTimedOut: it had not ended after `timeout` seconds.
+        ProgramTimedOut: it had not ended after `timeout` seconds, or at the bound that it had then.
         PrintedTooMuch: it printed more than OUTPUT_LIMIT bytes, or TAKEN_LIMIT where they are taken.
         AshepError: it could not be started for a reason of the system's.
 
@@ -130,20 +138,45 @@ async def run(
     feed = subprocess.DEVNULL if stdin is None else subprocess.PIPE
     process = await _start(argv, cwd=cwd, env=env, stdin=feed, pass_fds=pass_fds)
     outputs = _Output(OUTPUT_LIMIT if take is None else TAKEN_LIMIT, take), _Output(OUTPUT_LIMIT)
-    finished = False
+    finished, bound = False, _Bound(timeout, longest)
     try:
-        with anyio.move_on_after(timeout) as limit:
-            await _converse(process, stdin, outputs)
+        with anyio.move_on_after(max(timeout, longest)) as limit:
+            await _converse(process, stdin, outputs, partial(bound.watch, process, limit))
             finished = True
     finally:
         await _end(process, patience)
     if not finished and limit.cancelled_caught:
-        raise ProgramTimedOut(f"{name} had not ended after {timeout:g} s; it was killed with its process group")
+        raise ProgramTimedOut(f"{name} had not ended after {bound.seconds:g} s; it was killed with its process group")
     for output in outputs:
         if output.size > output.limit:
             raise PrintedTooMuch(f"{name} printed more than {output.limit // 1024**2} MiB; it was killed")
     assert process.returncode is not None  # _converse waited for it
     return Finished(process.returncode, bytes(outputs[0].kept), bytes(outputs[1].kept))
+
+
+async def ask_version(command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Finished:
+    """Run a program that is to print its version; on a slow machine it gets longer. Raises as `run` does."""
+    return await run([*command, "--version"], cwd=None, env=env, timeout=_VERSION, longest=LONGEST)
+
+
+@dataclass(slots=True)
+class _Bound:
+    """The seconds that a program has; one that works gets twice as many, up to the longest."""
+
+    seconds: float
+    longest: float
+
+    async def watch(self, process: subprocess.Process, limit: anyio.CancelScope) -> None:
+        """End the conversation at a bound at which the program does not work."""
+        began = anyio.current_time()
+        while self.seconds < self.longest:
+            await anyio.sleep_until(began + self.seconds / 2)  # to start takes processor time, whatever follows
+            before = await anyio.to_thread.run_sync(processes.processor_time, process.pid)
+            await anyio.sleep_until(began + self.seconds)
+            if not await anyio.to_thread.run_sync(processes.is_working, process.pid, before):
+                limit.cancel()
+                return
+            self.seconds = min(self.seconds * 2, self.longest)
 
 
 class _Output:
@@ -191,11 +224,17 @@ async def _start(
     return process
 
 
-async def _converse(process: subprocess.Process, stdin: bytes | None, outputs: tuple[_Output, _Output]) -> None:
+async def _converse(
+    process: subprocess.Process,
+    stdin: bytes | None,
+    outputs: tuple[_Output, _Output],
+    watch: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
     """Feed and read the program until it has ended and its pipes are empty."""
     assert process.stdout is not None and process.stderr is not None
     async with anyio.create_task_group() as others:
         others.start_soon(_watch, process, others.cancel_scope)
+        others.start_soon(watch)
         if stdin is not None:
             others.start_soon(_feed, process, stdin)
         async with anyio.create_task_group() as readers:

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.config import Configuration
-from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, obstacle
+from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, needs_person, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
@@ -136,6 +136,8 @@ def _told(body: Fact | commands.Command, world: World) -> str | None:
             return f"{body.run} goes to {body.agent}: {body.why}"
         case runs.RunEnded():
             return f"{body.run} {body.state}: {body.why}"
+        case runs.PromptAbandoned():
+            return f"{body.run}: its prompt was never begun and is sent again: {body.why}"
         case issues.PersonAsked() | runs.InputWanted():
             return f"{body.issue} waits for a person: {body.question}"
         case (
@@ -247,7 +249,7 @@ class Running:
             return
 
     async def until_idle(self, grace: timedelta, say: Say = lambda _: None) -> int:
-        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away.
+        """Return 0 once nothing is left to do, or 1 where something waits for a server that stays away, or a person.
 
         A server that is alive, or has not failed too often, is waited for longer than `grace`.
         """
@@ -257,10 +259,13 @@ class Running:
             if is_held_up(self.shepherd.world):
                 while not {*self.shepherd.world.runners} <= {*self.shepherd.world.seen}:  # its start is no absence
                     await self.shepherd.changed()
-                with anyio.move_on_after(grace.total_seconds()) as waited:
+                await self.worker.fresh_look()  # a person may have just put it right
+                patience = 0.0 if needs_person(self.shepherd.world) else grace.total_seconds()
+                with anyio.move_on_after(patience) as waited:
                     while is_held_up(self.shepherd.world):
                         await self.shepherd.changed()
-                if waited.cancelled_caught and not has_patience(self.shepherd.world):
+                over = waited.cancelled_caught and is_idle(self.shepherd.world, grace)
+                if over and not has_patience(self.shepherd.world):
                     say(f"gave up waiting: {obstacle(self.shepherd.world)}")
                     return 1
                 continue

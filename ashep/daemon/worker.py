@@ -20,7 +20,7 @@ from ashep.daemon.failures import tracker_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.clock import Clock
-from ashep.ports.tracker import HalfLook, Tracker, TrackerInfo
+from ashep.ports.tracker import LONGEST_CALL, HalfLook, Tracker, TrackerInfo
 from ashep.ports.trees import WorkTree
 
 SETTLE = 0.15
@@ -46,7 +46,8 @@ def longest_gap(settings: TrackerSettings) -> float:
     """Seconds between the ends of two looks, at most, whatever bd does: a look is two reads, each of at most one and a
     half times the limit of a call, and a call of git.
     """
-    return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 6 * settings.timeout.total_seconds()
+    limit = max(settings.timeout.total_seconds(), LONGEST_CALL)
+    return max(settings.poll_every.total_seconds() * IDLE_FACTOR, BACKOFF[1]) + 6 * limit
 
 
 class Worker:

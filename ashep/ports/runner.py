@@ -87,7 +87,7 @@ class Turn:
     text: str = ""
     """The text of the last assistant message that is no summary; of a longer one its last `MOST_TEXT` characters."""
     error: str | None = None
-    """Its error, as `Name: message`."""
+    """Its error, as `Name: message`; of one that is missing or stored, what the server said why, where it did."""
     provider: str | None = None
     model: str | None = None
     tokens: int = 0

@@ -15,6 +15,9 @@ from pydantic import JsonValue
 from ashep.core.facts.tracker import Change, Comment, Issue, NewIssue, Stamp, Status
 from ashep.errors import TrackerUnavailable
 
+LONGEST_CALL = 600.0
+"""Seconds after which a call ends that was given more than its bound, because it works and is slow."""
+
 # --- the tracker -------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from ashep.core.policy.policies import Match, Phase, Policies, Policy
 from ashep.core.reconcile.dispatch import dispatch
 from ashep.core.reconcile.intake import policy_for
 from ashep.core.reconcile.observe import machine_read, ready_read
-from tests.core.given import POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
+from tests.core.given import JUDGE, POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like
 from tests.core.world_of import MadeUp
 
@@ -353,6 +353,17 @@ def test_a_server_that_lists_no_such_agent_holds_with_the_reason_against_each() 
     book.made.turn(up(agents=("build",)))
     assert hold(book) == "no_agent"
     assert "critic: the agent server lists no agent plan" in book.flow().why
+
+
+def test_a_server_that_lists_no_model_at_all_begins_nothing() -> None:
+    """All providers are disabled, or none has a login: an agent without a model of its own would begin no turn."""
+    team = TEAM.model_copy(update={"agents": (JUDGE,)})
+    book = Playbook(READ, team)
+    book.made.turn(up(models=(), default=None))
+    assert hold(book) == "no_agent"
+    assert "judge: the agent server lists no model at all" in book.flow().why
+    book.made.turn(up())
+    assert hold(book) == ""
 
 
 def test_no_agent_that_fits_holds_until_the_files_change() -> None:

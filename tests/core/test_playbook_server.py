@@ -16,8 +16,9 @@ from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
 from ashep.core.reconcile.observe import replaced_by, runner_read
 from ashep.core.resources.dues import next_due
 from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
-from ashep.core.state.flow import wall_time
+from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.server import of as server_of
+from ashep.core.state.world import World, put
 from tests.core import given
 from tests.core.given import policy_of, up
 from tests.core.playbook import Playbook, like
@@ -88,6 +89,16 @@ def test_what_waits_for_a_server_with_patience_left_is_waited_for() -> None:
     book.left = []
     book >> seen(book, resources.RunnerSeen("unauthorized", "it wants another password"))
     assert not has_patience(book.world)
+
+
+def test_why_it_is_away_is_told_as_it_is_by_now() -> None:
+    """The hold is written once, often before the server was looked at; a refused configuration is known only then."""
+    why = "the agent server does not answer"
+    held = Flow(given.issue("t-1"), code="runner_away", why=f"{why}: what it was at first")
+    world = put(World(seen=given.seen(resources.RunnerSeen("away", "opencode.json: 400"))), "t-1", held)
+    assert account(world, "t-1").reason == f"{why}: opencode.json: 400"
+    assert obstacle(world) == f"t-1 waits: {why}: opencode.json: 400"
+    assert account(replace(world, seen=given.seen()), "t-1").reason == held.why
 
 
 def test_a_machine_that_sleeps_while_the_server_is_away_moves_a_deadline_once() -> None:

@@ -140,6 +140,15 @@ def test_a_prompt_that_is_never_begun_is_stopped_looked_at_and_sent_once_under_a
     assert book >> book.turn("missing") << like(runs.PromptAbandoned, n=1, sign_after=timedelta(minutes=2)) << ...
 
 
+def test_what_the_server_said_of_a_prompt_that_it_dropped_is_the_cause() -> None:
+    book = working()
+    never_begun(book)
+    book >> book.turn("missing", error="UnknownError: the plugin threw")
+    why = "30s without a sign of a turn, and none after an abort: UnknownError: the plugin threw"
+    book << like(runs.PromptAbandoned, why=why) << ...
+    assert account(book.world, "t-1").reason.endswith("; prompts that came to no turn, in a row: 1")
+
+
 @pytest.mark.promise("T2", "E5")
 def test_a_server_that_never_begins_a_turn_parks_the_issue_and_burns_no_attempt() -> None:
     book = working()

@@ -25,8 +25,6 @@ ANSWER = 90.0
 LONGEST_START = 600.0
 """Seconds after which an agent that has no session yet is ended, whatever it uses."""
 
-_IDLE = 0.1  # seconds of processor time: who used no more since the last look shows no life
-
 _TAIL = 4000  # characters of what it printed on standard error
 _PATIENCE = 2.0  # seconds for it to end by itself, once its line is closed
 _ABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -149,7 +147,7 @@ class Agent:
             while True:
                 await anyio.sleep(began + bound - anyio.current_time())
                 used = await anyio.to_thread.run_sync(processes.processor_time, self.process.pid)
-                if bound >= LONGEST_START or used <= before + _IDLE:
+                if bound >= LONGEST_START or used <= before + processes.IDLE:
                     life = f"it had used {used:.0f} s of CPU, and was ended"
                     failed.append(AgentFailed("AgentSilent", f"no answer to {method} within {bound:g} s; {life}"))
                     group.cancel_scope.cancel()

@@ -32,6 +32,7 @@ from ashep.errors import (
     TrackerRefused,
     TrackerUnavailable,
 )
+from ashep.ports.tracker import LONGEST_CALL
 from ashep.redaction import Redaction
 
 _OLDEST = (1, 3, 0)
@@ -267,7 +268,9 @@ class Bd:
     ) -> programs.Finished:
         bound = self._timeout
         try:
-            done = await programs.run(argv, cwd=self.project, env=self.env, timeout=bound, stdin=stdin, take=take)
+            done = await programs.run(
+                argv, cwd=self.project, env=self.env, timeout=bound, stdin=stdin, take=take, longest=LONGEST_CALL
+            )
         except ProgramMissing as error:
             raise self._absent(str(error)) from error
         except ProgramTimedOut as error:

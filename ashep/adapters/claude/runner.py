@@ -52,7 +52,6 @@ _HEADLESS = (
 )  # fmt: skip
 _Answer = TypeVar("_Answer")
 _Given = TypeVarTuple("_Given")
-_VERSION = 30.0  # seconds for the program to say its version
 
 
 class ClaudeRunner:
@@ -160,7 +159,7 @@ class ClaudeRunner:
         if not known or of != written:
             environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
             try:
-                done = await programs.run([*self._command, "--version"], cwd=None, env=environ, timeout=_VERSION)
+                done = await programs.ask_version(self._command, environ)
             except (ProgramMissing, ProgramTimedOut) as error:
                 raise RunnerUnavailable(str(error)) from error
             known = done.stdout.decode(errors="replace").split(" ")[0].strip()

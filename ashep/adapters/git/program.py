@@ -241,7 +241,7 @@ class Git:
             call = partial(self._call, argv, how_started)
         else:
             ours = environment(how_started["env"])
-            call = partial(programs.run, argv, cwd=where, **{**how_started, "env": ours})
+            call = partial(programs.run, argv, cwd=where, longest=LONG, **{**how_started, "env": ours})
         done = await locks.past_locks(call, where, self.told)
         if accepted is None or done.returncode in accepted:
             return done

@@ -9,11 +9,13 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from ashep.core.text import clean
-from ashep.errors import RunnerMisconfigured, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.errors import RunnerMisconfigured, RunnerRefused, RunnerUnauthorized, RunnerUnavailable, ServerSlow
 from ashep.redaction import Redaction
 
-_CALL = 15.0  # seconds for any call to say something
+CALL = 15.0
+"""Seconds for any call to say something."""
 _WHOLE = 30.0  # seconds for an answer to be whole
+_MOST_TIMES = 8  # so many times as long waits at most a patient call that was not answered in time
 MOST = 64 * 1024**2
 """Bytes of an answer that are taken: a page of a session's messages holds a few at most."""
 PROBE = 1.0
@@ -40,6 +42,8 @@ async def probe(url: str, password: str | None, timeout: float = PROBE) -> str:
         if answer.status_code in {401, 403}:
             raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
         return _Health.model_validate_json(answer.raise_for_status().content).version
+    except httpx.ReadTimeout as error:
+        raise ServerSlow(f"the agent server at {url} did not answer within {timeout:g} s") from error
     except (httpx.HTTPError, ValidationError) as error:
         raise RunnerUnavailable(f"the agent server at {url} does not answer: {type(error).__name__}") from error
 
@@ -69,10 +73,10 @@ def was_refused(error: BaseException | None) -> bool:
 class Client:
     """Calls to one life of a server, about one directory."""
 
-    def __init__(
-        self, address: Address, directory: str, timeout: float = _CALL, redaction: Redaction | None = None
-    ) -> None:
+    def __init__(self, address: Address, directory: str, redaction: Redaction | None = None) -> None:
         self.address, self._redaction = address, redaction or Redaction()
+        self._times = dict[str, int]()
+        """So many times as long waits the next patient call to a path that did not answer in time."""
         auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
         self._http = httpx.AsyncClient(
             transport=_Bounded(verify=verify(address.url)),
@@ -80,7 +84,7 @@ class Client:
             base_url=address.url,
             auth=auth,
             params={"directory": directory},
-            timeout=timeout,
+            timeout=CALL,
             trust_env=False,
         )
 
@@ -92,25 +96,35 @@ class Client:
         json: object = None,
         params: dict[str, Any] | None = None,
         accept: frozenset[int] = frozenset(),
+        patient: bool = False,
     ) -> httpx.Response:
-        """Make a call. Statuses in `accept` are answers, beyond those below 400.
+        """Make a call. Statuses in `accept` are answers, beyond those below 400. `patient`: where there is no answer in
+        time, the next such call waits twice as long.
 
         Raises:
             Refused: nobody listens at the address.
-            RunnerUnavailable: no answer in time, a broken connection, or a 5xx.
+            ServerSlow: no answer in time.
+            RunnerUnavailable: a broken connection, or a 5xx.
             RunnerUnauthorized: 401 or 403.
             RunnerRefused: another 4xx.
 
         """
+        times = self._times.get(path, 1) if patient else 1
+        patience, whole = CALL * times, _WHOLE * times
         try:
-            with anyio.fail_after(_WHOLE):
-                answer = await self._http.request(method, path, json=json, params=params)
-        except TimeoutError as error:
-            raise RunnerUnavailable(f"{method} {path}: no whole answer in {_WHOLE:g} s") from error
+            with anyio.fail_after(whole):
+                answer = await self._http.request(method, path, json=json, params=params, timeout=patience)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            if patient:
+                self._times[path] = min(times * 2, _MOST_TIMES)
+            is_begun = isinstance(error, TimeoutError)
+            late = f"no whole answer in {whole:g} s" if is_begun else f"no answer in {patience:g} s"
+            raise ServerSlow(f"{method} {path}: {late}") from error
         except httpx.HTTPError as error:
             if isinstance(error, httpx.ConnectError) and was_refused(error):
                 raise Refused(f"nothing listens at {self.address.url}") from error
             raise RunnerUnavailable(f"{method} {path}: {type(error).__name__} {error}".rstrip()) from error
+        self._times.pop(path, None)
         answer = self._redacted(answer)
         check(answer, accept)
         return answer

@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
-from ashep.adapters.opencode.client import Address, probe, was_refused
+from ashep.adapters.opencode.client import PROBE, Address, probe, was_refused
 from ashep.adapters.opencode.server import ManagedServer, folder_of
 from ashep.core.policy.settings import OpencodeSettings
-from ashep.errors import ConfigError, RunnerUnavailable
+from ashep.errors import ConfigError, RunnerUnavailable, ServerSlow
 from ashep.journal import paths
+
+_LONGEST_PROBE = 60.0  # seconds that a server which others run gets for its health, where it is slow
 
 
 class Endpoint(Protocol):
@@ -100,12 +102,12 @@ class AttachedServer:
         self._url = url.rstrip("/")
         self._password = password
         self._state, self._environ = state, environ
-        self._over = False
+        self._over, self._patience = False, PROBE
 
     async def reach(self) -> Address:
         """Probe the address: RunnerUnavailable or RunnerUnauthorized where it does not let us in."""
         try:
-            await probe(self._url, self._password)
+            await self._probe()
         except RunnerUnavailable as error:
             self._over = self._over or was_refused(error)
             raise
@@ -114,8 +116,17 @@ class AttachedServer:
 
     async def living(self) -> Address:
         """Probe the address as `reach` does, and leave its life without a name: nothing is written."""
-        await probe(self._url, self._password)
+        await self._probe()
         return Address(url=self._url, password=self._password, instance=f"attached:{self._url}")
+
+    async def _probe(self) -> None:
+        """Ask for its health. One that is slow gets twice as long the next time."""
+        try:
+            await probe(self._url, self._password, self._patience)
+        except ServerSlow:
+            self._patience = min(self._patience * 2, _LONGEST_PROBE)
+            raise
+        self._patience = PROBE
 
     async def memory(self) -> int | None:
         """Say nothing: it is not on this machine, or not ours."""

@@ -4,6 +4,7 @@ import base64
 import os
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ import httpx
 
 from ashep.adapters import programs
 from ashep.adapters.opencode import endpoints, narrowing, places, questions, refusals, rules, shapes, signs, turns
-from ashep.adapters.opencode.client import Client, Refused, probe, was_refused
+from ashep.adapters.opencode.client import CALL, Client, Refused, probe, was_refused
 from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
@@ -135,17 +136,17 @@ class OpencodeRunner:
     async def catalog(self) -> Catalog:
         """Say what the server offers (see the port)."""
         client = self._connected()
-        version = await probe(client.address.url, client.address.password)
+        version = await probe(client.address.url, client.address.password, CALL)
         try:
-            listed = shapes.parse(shapes.AGENTS, await self._get("/agent"))
+            listed = shapes.parse(shapes.AGENTS, await self._list("/agent"))
         except RunnerMisconfigured as error:
             await self._read_again(error.file)
             if self._judges and "/base/" in error.file:  # a copy of ours
                 where = f"{Path(error.file).name} of the base branch"
                 raise RunnerMisconfigured(where, f"{error.message} (commit what mends it)") from error
             raise
-        providers = shapes.parse(shapes.PROVIDERS, await self._get("/config/providers")).providers
-        configured = shapes.parse(shapes.CONFIG, await self._get("/config")).model
+        providers = shapes.parse(shapes.PROVIDERS, await self._list("/config/providers")).providers
+        configured = shapes.parse(shapes.CONFIG, await self._list("/config")).model
         provider, _, model = (configured or "").partition("/")
         default = Model(provider, model) if model else None
         models = tuple(Model(entry.id, name) for entry in providers for name in entry.models)
@@ -163,7 +164,10 @@ class OpencodeRunner:
 
     async def agents(self) -> tuple[shapes.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""
-        return shapes.parse(shapes.LISTED_AGENTS, await self._get("/agent"))
+        return shapes.parse(shapes.LISTED_AGENTS, await self._list("/agent"))
+
+    async def _list(self, path: str) -> bytes:
+        return (await self._call("GET", path, patient=True)).content
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
@@ -247,6 +251,8 @@ class OpencodeRunner:
         messages = await self._messages(session, until=message_id)
         status = (await self._statuses(await self._places.of(session))).get(session, _IDLE)
         turn = turns.read_turn(messages, message_id, ours, status, instance)
+        if turn.state in ("missing", "stored") and session in self._watch.errors:
+            turn = replace(turn, error=self._redaction.text(self._watch.errors[session]))
         return turn, turns.is_being_written(messages, message_id, ours)
 
     async def life(self, session: str) -> Life:
@@ -442,11 +448,13 @@ class OpencodeRunner:
         params: dict[str, Any] | None = None,
         accept: frozenset[int] = frozenset(),
         directory: str | None = None,
+        patient: bool = False,
     ) -> httpx.Response:
         if directory is not None:
             params = {**(params or {}), "directory": directory}
+        how: dict[str, Any] = {"json": json, "params": params, "accept": accept, "patient": patient}
         try:
-            return await self._connected().call(method, path, json=json, params=params, accept=accept)
+            return await self._connected().call(method, path, **how)
         except RunnerUnavailable as error:
             if isinstance(error, Refused):
                 self._refused()

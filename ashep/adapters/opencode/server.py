@@ -50,7 +50,6 @@ LONGEST_PATIENCE = 600.0
 """Seconds after which a server that has not answered is ended, whatever it uses."""
 
 _SLICE = 60.0  # the longest that one call waits, so that who waits is told how things are
-_IDLE = 0.1  # seconds of processor time: who used no more since the last look shows no life
 _PATIENCE = 8.0  # the longest of those probes: on a busy machine a healthy server is slow
 _LOCK = 120.0  # for another starter to be done
 _PORTS = 3  # that are tried where somebody else takes them
@@ -323,7 +322,7 @@ class ManagedServer:
             return answered
         used, late = await _in_thread(processes.processor_time, record.pid or 0), anyio.current_time() >= over
         waited = anyio.current_time() - silence.since
-        alive = used > silence.used + _IDLE or (listens and not silence.answered)
+        alive = used > silence.used + processes.IDLE or (listens and not silence.answered)
         if late and (silence.bound >= LONGEST_PATIENCE or not alive):
             return False
         if late:

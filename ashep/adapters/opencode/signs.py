@@ -9,6 +9,7 @@ gap that has been heard to tell of sessions at all. One that tells nothing any m
 by a read that shows something newer than what it told; it is given up for another one.
 """
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -46,6 +47,8 @@ class Watch:
         """Our last prompt in each session, by its message's id."""
         self.deaf = False
         """Whether the stream was found not to tell what happens."""
+        self.errors: dict[str, str] = {}
+        """What the server said of our last prompt in a session that failed: a plugin that threw, say."""
         self._since: float | None = None
         self._heard = False
         self._signs: dict[str, float] = {}
@@ -67,7 +70,17 @@ class Watch:
     def sent(self, session: str, message: str) -> None:
         """A prompt was given to it: from then on it may be quiet."""
         self.prompts[session] = message
+        self.errors.pop(session, None)
         self._signs[session] = anyio.current_time()
+
+    def fail(self, session: str, event: str) -> None:
+        """The stream told of an error in a session: the first says most, and a stack follows its first line."""
+        try:
+            error = refusals.Failure.model_validate(json.loads(event)["payload"]["properties"]["error"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        if session in self.prompts and error.name != "MessageAbortedError":
+            self.errors.setdefault(session, str(error).partition("\n")[0][:500])
 
     def quiet(self, sessions: Sequence[str], shown: float | None) -> float:
         """Seconds for which none of these sessions showed a sign; `shown`: how long ago the newest one was that a read
@@ -181,6 +194,8 @@ async def _listen(client: Client, watch: Watch, told: questions.Told) -> AsyncIt
             watch.sign(session)
             if kind[1].startswith(_ASKING):
                 told.hear(kind[1], event.data)
+            if kind[1] == "session.error":
+                watch.fail(session, event.data)
             urgent = kind[1] in _URGENT
             urgent = _may_be_a_persons(kind[1], event.data, users, watch.prompts.get(session)) or urgent
             if not urgent and now - last.get(session, -_SPACING) < _SPACING:

@@ -19,7 +19,7 @@ from ashep.adapters.programs import Finished
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.errors import ProgramMissing
 
-_FIRST = 5.0  # seconds until a sandbox says which its first process is
+_FIRST = 60.0  # seconds until a sandbox says which its first process is
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,15 @@ class Inside:
     environment: Mapping[str, str]
     """What its agents have."""
 
-    async def run(self, argv: Sequence[str], at: Path, env: Mapping[str, str], timeout: float) -> Finished:
-        """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have."""
-        view = replace(self.view, at=at)
-        return await bubblewrap.run(self.sandbox, view, argv, env={**self.environment, **env}, timeout=timeout)
+    async def run(
+        self, argv: Sequence[str], at: Path, env: Mapping[str, str], timeout: float, longest: float = 0.0
+    ) -> Finished:
+        """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have.
+
+        `longest` as `programs.run` has it.
+        """
+        view, both = replace(self.view, at=at), {**self.environment, **env}
+        return await bubblewrap.run(self.sandbox, view, argv, env=both, timeout=timeout, longest=longest)
 
     def foreground(self, argv: Sequence[str], at: Path) -> int:
         """Run a program at our terminal and give its exit code, as a shell does. Blocks; what it started ends, too."""

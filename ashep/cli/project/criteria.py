@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from ashep.actions.answers import person
 from ashep.actions.install import runs
+from ashep.actions.patience import call_runner
 from ashep.actions.suggest import Proposal, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
 from ashep.adapters.clock import RealClock
@@ -44,7 +45,7 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
         as_found = await to_thread.run_sync(runs, configured(project) / "state")
         screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
         try:
-            await runner.start()
+            await call_runner(runner.start, runner.catalog, screen.note)
             return await suggest(runner, clock, found, agent, known)
         finally:
             with anyio.CancelScope(shield=True):

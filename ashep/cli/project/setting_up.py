@@ -52,7 +52,7 @@ def init(
 
 
 def _checked(project: Path, *, server: bool = False) -> list[Line]:
-    return anyio.run(partial(checks, project, os.environ, server=server))
+    return anyio.run(partial(checks, project, os.environ, server=server, say=screen.note))
 
 
 @app.command(epilog=example("ashep install", "ashep install --security", "ashep install --json"))
@@ -118,7 +118,7 @@ def sync_agents(
         before = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
-    found = anyio.run(all_offers, project, file.parent / "state", settings)
+    found = anyio.run(all_offers, project, file.parent / "state", settings, screen.note)
     result = sync(before, found.agents, found.models, found.default, file=file, beside=found.beside)
     screen.say(result.diff.rstrip("\n") or "agents.yaml names everything that the server has")
     for line in opencode_notes(project, settings, os.environ):

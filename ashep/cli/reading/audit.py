@@ -27,7 +27,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     project = project_of(context)
     folder = configured(project)
     with Progress("audited") as progress:
-        account = actions.audit(project, folder / "state", settings_in(folder), progress)
+        account = actions.audit(project, folder / "state", settings_in(folder), progress, screen.note)
     not_asked = {"tracker": account.no_tracker, "server": account.no_server}
     found = [
         {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}

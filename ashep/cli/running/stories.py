@@ -32,8 +32,8 @@ EVERY = 1.0
 PATIENCE = 60.0
 """Seconds after which an issue that nobody takes is one that nobody will take."""
 
-_WAITED_FOR = ("not_asked", "dependencies", "not_ready")
-"""Reasons of another kind: whoever works has been asked for other issues, or has some to do before."""
+_WAITED_FOR = ("not_asked", "dependencies", "not_ready", "unseen")
+"""Reasons of another kind: who works has been asked for other issues, has some to do before, or is slow to look."""
 
 Named = Annotated[list[str] | None, typer.Argument(metavar="[STORY]...", help="1-3, 1.3, or the path of its file.")]
 

@@ -20,8 +20,11 @@ from ashep.views.standing import WORKPLACE
 if TYPE_CHECKING:  # importing it takes a second, which `stop` does not need, and `work` only where it may begin
     from ashep.app import DryRun
 
-_STOP = 10.0
-"""Seconds that `stop` waits for the daemon to end."""
+_STOP = 60.0
+"""Seconds that `stop` waits for the daemon to end: on a slow machine that takes longer."""
+
+_NOTE = 10.0
+"""Seconds after which it says so."""
 
 
 @app.command(
@@ -98,9 +101,12 @@ def stop(
     project = project_of(context)
     state = configured(project) / "state"
     daemon = holder(state)
-    until = time.monotonic() + _STOP  # noqa: TID251 - a command for people, outside of everything that is replayed
-    asked = 0
-    while daemon is not None and time.monotonic() < until:  # noqa: TID251 - as above
+    began = time.monotonic()  # noqa: TID251 - a command for people, outside of everything that is replayed
+    asked, is_noted = 0, False
+    while daemon is not None and (waited := time.monotonic() - began) < _STOP:  # noqa: TID251 - as above
+        if waited > _NOTE and not is_noted:
+            is_noted = True
+            screen.note(f"process {daemon.pid} has not ended after {_NOTE:g} s; waiting up to {_STOP:g} s")
         if daemon.pid and daemon.pid != asked:
             asked = daemon.pid
             with suppress(ProcessLookupError):

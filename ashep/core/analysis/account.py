@@ -19,13 +19,10 @@ from ashep.core.state.world import World
 
 State = Literal["running", "person", "time", "parked", "not_eligible", "closed"]
 
-AWAY = ("runner_away", "runner_unauthorized", "runner_misconfigured", "tracker_away")
-"""Holds because something does not answer."""
-
 TIMED = (
-    "slot", "work_tree", "cooldown", *AWAY, "retry", "tree_dirty", "branch", "no_base", "base_fails", "base_unchecked",
-    "base_behind", "no_repository", "repository", "tree_unseen", "no_agent",
-    "disk_low", *holds.CAPS, *holds.WITHHELD,
+    "slot", "work_tree", "cooldown", "runner_away", "runner_unauthorized", "runner_misconfigured", "tracker_away",
+    "retry", "tree_dirty", "branch", "no_base", "base_fails", "base_unchecked", "base_behind", "no_repository",
+    "repository", "tree_unseen", "no_agent", "disk_low", *holds.CAPS, *holds.WITHHELD,
 )  # fmt: skip
 """Holds that end by themselves or once the machine is put right; the others are about the issue."""
 
@@ -54,6 +51,8 @@ def account(world: World, issue: str) -> Account:
     if state == "running" and flow.run and seen and seen.state != "up":
         state, code = "time", f"runner_{seen.state}"
         reason = f"{flow.run.id} waits for {spoken(seen.runner)}: {seen.detail or 'it does not answer'}"
+    elif code in ("runner_away", "runner_unauthorized") and (seen := world.seen.get(flow.held_by or OPENCODE)):
+        reason = f"{reason.partition(': ')[0]}: {seen.detail[:300]}" if seen.detail else reason  # as it is by now
     run = flow.run.id if flow.run and (state == "running" or code == "input") else None
     phase = flow.phase if flow.active else None
     due = (_shared_due(world, flow, code) if state == "time" else None) or world.indexes.dues.get(issue)
@@ -95,7 +94,9 @@ def _state(world: World, flow: Flow) -> tuple[State, str, str]:
         case "work" if flow.effect_after is not None:
             return "time", "effect", _tried(world, flow)
         case "work" if flow.run is not None and not flow.run.ended:
-            return "running", flow.run.state, f"{flow.run.id} by {flow.run.agent}: {flow.why}{_unseen(flow.run.asks)}"
+            doubts = f"; prompts that came to no turn, in a row: {flow.doubts}" if flow.doubts else ""
+            why = f"{flow.run.id} by {flow.run.agent}: {flow.why}{doubts}{_unseen(flow.run.asks)}"
+            return "running", flow.run.state, why
         case "work" if flow.work.verifying:
             return "running", "verify", f"what {flow.work.verifying} made is being verified: {flow.why}"
         case "work":
@@ -191,8 +192,7 @@ def _tries(world: World, soon: datetime) -> bool:
 
 
 def is_held_up(world: World) -> bool:
-    """Whether something could start if only agent server, tracker or provider answered, there were room, or the checks
-    passed on the base.
+    """Whether something could go on if only something outside answered or had room, or a person put it right.
 
     What a tracker has to show that does not answer nobody knows.
     """
@@ -200,13 +200,29 @@ def is_held_up(world: World) -> bool:
 
 
 def obstacle(world: World) -> str:
-    """Returns what keeps issues from starting that neither time nor another issue ends; empty: nothing does."""
+    """Returns what keeps issues from going on that neither time nor another issue ends, and what a person can do."""
     if world.tracker_error:
         return f"the tracker does not answer: {world.tracker_error[:300]}"
-    away = (*AWAY, "disk_low", "base_fails", "repository", "base_behind", *holds.NO_PROVIDER)
-    flows = [world.flows[issue] for issue in sorted(world.indexes.unclosed)]
-    held = [flow for flow in flows if flow.code in away and flow.stage in ("idle", "left", "work")]
-    return f"{held[0].issue.id} and {len(held) - 1} more wait: {held[0].why}" if held else ""
+    held = dict[str, list[Flow]]()
+    for flow in _held_up(world):
+        held.setdefault(flow.code, []).append(flow)
+    words = list[str]()
+    for code, flows in held.items():
+        others = f" and {len(flows) - 1} more wait" if flows[1:] else " waits"
+        remedy = f" ({holds.FREED_BY[code]})" if code in holds.FREED_BY else ""
+        words.append(f"{flows[0].issue.id}{others}: {account(world, flows[0].issue.id).reason}{remedy}")
+    return "; ".join(words)
+
+
+def needs_person(world: World) -> bool:
+    """Whether nothing that is held up can go on before a person has put something right."""
+    return not world.tracker_error and all(flow.code in holds.FREED_BY for flow in _held_up(world))
+
+
+def _held_up(world: World) -> list[Flow]:
+    flows = (world.flows[issue] for issue in sorted(world.indexes.unclosed))
+    codes, stages = (*holds.FREED_BY, *holds.AWAY), ("idle", "left", "work", "finishing")
+    return [flow for flow in flows if flow.code in codes and flow.stage in stages]
 
 
 def has_patience(world: World) -> bool:

@@ -282,7 +282,7 @@ def _begun(policies: Policies, agents: Agents, settings: Settings) -> World:
     runners = [agent.runner for agent in agents.agents if not agent.is_human]
     models = tuple(runs.Model(one.provider, one.model) for one in runners if one.provider and one.model)
     slugs = tuple(one.agent_slug for one in runners if one.agent_slug)
-    up = RunnerSeen("up", instance="server", agents=slugs, models=models)
+    up = RunnerSeen("up", instance="server", agents=slugs, models=models, exhaustive=False)
     seen = NOT_SEEN.update({one.type: dataclasses.replace(up, runner=one.type) for one in runners})
     # where a run works, and on which branch its work lands, leads an issue nowhere else
     worker = settings.worker.model_copy(update={"workspace": "shared"})

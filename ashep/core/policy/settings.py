@@ -48,7 +48,8 @@ class TrackerSettings(Document):
     poll_every: Span = timedelta(seconds=10)
     """The longest gap between looks while something is under way; three times that when idle with a working hint."""
     timeout: Span = timedelta(seconds=30)
-    """The bound of one call; then its process group is killed."""
+    """The bound of one call; then its process group is killed. A call that works then is slow, and is given twice as
+    long, up to 10 minutes."""
     actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """The name under which ashep claims; `null`: `ashep-<host>-<hash of the state folder's real path>`."""
     options: Options = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
-from ashep.core.policy.kinds import spoken
+from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.policy.policies import Phase
 from ashep.core.resources import budgets
 from ashep.core.resources.providers import hold_of
@@ -89,6 +89,8 @@ def _unlisted(agent: Agent, runner: RunnerSeen | None) -> str | None:
     wanted = model_of(agent, NOT_SEEN)
     if wanted is not None and wanted not in runner.models:
         return f"{spoken(runner.runner)} lists no model {wanted.provider}/{wanted.model}"
+    if wanted is None and runner.runner == OPENCODE and not runner.models:
+        return f"{spoken(runner.runner)} lists no model at all"
     return None
 
 

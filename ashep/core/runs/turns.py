@@ -105,7 +105,8 @@ def _quiet(world: World, flow: Flow, run: Run, fact: runs.TurnSeen, suspicion: s
         return [runs.TurnDied(issue, run.id, fact.n, f"the turn died: {proof}")]
     if fact.state in UNBEGUN and suspicion == "second_look":
         patience = format_duration(run.watch.sign_after)
-        return _not_begun(world, flow, run, f"{patience} without a sign of a turn, and none after an abort")
+        cause = f": {fact.error[:300]}" if fact.error else ""
+        return _not_begun(world, flow, run, f"{patience} without a sign of a turn, and none after an abort{cause}")
     return []
 
 

@@ -16,20 +16,27 @@ class Hold(NamedTuple):
 PAUSED = ("paused_by_hand", "quiet_hours")
 """The codes of holds that a pause is the reason for."""
 
-WAITS_FOR_PEOPLE = (
-    "not_asked",
-    "no_agent",
-    "paused",
-    "tree_dirty",
-    "no_base",
-    "no_repository",
-    "repository",
-    "tree_unseen",
-    "runner_away",
-    "runner_unauthorized",
-    "runner_misconfigured",
-    "tracker_away",
-)
+FREED_BY = {
+    "no_agent": "give an agent what it lacks in agents.yaml, or see to the server that should list it",
+    "no_base": "check a branch out, or set `landing.base`",
+    "no_repository": "make a first commit, or set `worker.workspace: shared`",
+    "base_fails": "mend the base, or set `on_base_failure`",
+    "tree_dirty": "commit or stash them, or set `worker.allow_dirty`",
+    "landing_dirty": "commit it, or move it away",
+    "runner_unauthorized": "log in there, or give the right password",
+    "runner_misconfigured": "mend that file",
+    "provider_unauthorized": "log in there, then `ashep resume`",
+    "budget_total": "raise `budgets.total`",
+}
+"""Holds that only a person ends, by putting machine, repository or settings right: what there is to do."""
+
+AWAY = (
+    "runner_away", "tracker_away", "tree_unseen", "repository", "base_behind", "disk_low", "provider_limited", "provider_down",
+    "landing_away",
+)  # fmt: skip
+"""Holds that end by themselves once something answers again or has room, and which a person may have to see to."""
+
+WAITS_FOR_PEOPLE = ("not_asked", "paused", *FREED_BY, *AWAY)
 """Holds of a wanted phase that only somebody outside can end."""
 
 NO_BUDGET = ("budget", "budget_provider", "budget_total", "runs_per_hour")
