@@ -26,7 +26,8 @@ claude: ## get Claude Code, which tests alone need (Linux on x64; 190 MB to fetc
 page: ## build the page of `ashep ui` from web/
 	@$(SETUP) page
 
-demo: setup ## watch Agent Shepherd walk issues through a policy, offline
+demo: ## watch Agent Shepherd walk issues through a policy, offline; while bd is being built, in memory
+	@$(SETUP) demo
 	@$(BIN)/ashep demo
 
 test: setup claude ## run all tests, the ones with the real bd, OpenCode and Claude Code included

@@ -6,6 +6,7 @@
     python3 requirements/setup.py bwrap      bubblewrap, from the system's package where it is not installed
     python3 requirements/setup.py page       the page of `ashep ui`, built from web/ with Node 20+ and npm
     python3 requirements/setup.py all        the five of them
+    python3 requirements/setup.py demo       the same; while bd is being built it shows the simulated demonstration
     python3 requirements/setup.py claude     Claude Code, for tests alone: from npm, on Linux on x64 (380 MB)
     python3 requirements/setup.py claude-acp the adapter by which it speaks ACP, for tests alone: from npm (80 MB)
     python3 requirements/setup.py lock       write the pinned requirements anew ("--upgrade" for the newest versions)
@@ -422,22 +423,43 @@ def _must(step: str, argv: Sequence[str], folder: Path, env: Mapping[str, str] |
 def bd() -> None:
     """Have a `bd` that is new enough: on PATH, in the cache, or built."""
     target = tools_cache() / f"bd-{BD_VERSION}"
-    if (target / "bd").is_file():
-        return
-    on_path = shutil.which("bd")
-    found = version_of(on_path, "version", "--json") if on_path else None
-    if found and found >= numbers(BD_VERSION):
+    if _has_bd():
         return
     with locked("bd"), workshop("bd") as folder:
         if (target / "bd").is_file():
             return
-        if on_path:
-            say(f"bd: {on_path} is version {'.'.join(map(str, found or ['unknown']))}; {BD_VERSION} or later is needed")
+        if on_path := shutil.which("bd"):
+            version = version_of(on_path, "version", "--json") or ("unknown",)
+            say(f"bd: {on_path} is version {'.'.join(map(str, version))}; {BD_VERSION} or later is needed")
         made = folder / "made"
         made.mkdir()
         _build_bd(folder / "go", made / "bd")
         place(made, target)
         say(f"bd: {target / 'bd'} is ready")
+
+
+def _has_bd() -> bool:
+    if (tools_cache() / f"bd-{BD_VERSION}" / "bd").is_file():
+        return True
+    on_path = shutil.which("bd")
+    version = version_of(on_path, "version", "--json") if on_path else None
+    return bool(version and version >= numbers(BD_VERSION))
+
+
+def preview() -> None:
+    """Show the demonstration that needs no bd while bd is being built, if it is: a person waits for it."""
+    if _has_bd():
+        return
+    building = subprocess.Popen([sys.executable, __file__, "bd"])
+    try:
+        say("bd: while it is being built, the demonstration in memory; the one on the real tools follows")
+        subprocess.run([VENV / "bin" / "ashep", "demo", "--simulated"], stdin=subprocess.DEVNULL, check=False)
+        code = building.wait()
+    finally:
+        building.terminate()  # it ends what it started
+        building.wait()
+    if code:
+        raise SystemExit(code)  # it has said why
 
 
 def _build_bd(folder: Path, program: Path) -> None:
@@ -607,6 +629,7 @@ STEPS: Mapping[str, Sequence[Callable[..., None]]] = {
     "bwrap": [bwrap],
     "page": [page],
     "all": [python, opencode, bd, bwrap, page_where_possible],
+    "demo": [python, preview, opencode, bd, bwrap, page_where_possible],
     "claude": [claude],
     "claude-acp": [claude_acp],
     "lock": [lock],

@@ -123,6 +123,11 @@ PARTS: dict[str, Part] = {
         "the foreman, Claude Code, or both killed at 50 moments of a sitting", (("tests.foreman.killed",),),
         r"\d+ moments; .*",
     ),
+    "slow": Part(
+        "nights with both cores taken and agents that start late; a piece each: mishaps, demo, stories, mixed",
+        tuple(("tests.slow", night) for night in ("mishaps", "demo", "stories", "mixed")),
+        r"\w+: \d+ things wrong.*",
+    ),
     "race": Part(
         "four daemons on one database, and one that sleeps until its lease is gone",
         (

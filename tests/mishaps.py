@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,9 +20,10 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 
 from ashep.demo.model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
+from ashep.demo.progress import STILL, Progress
 from ashep.demo.stage import run_of
 from tests.e2e.site import BEHAVES, Site, Working, play
-from tests.places import sweep
+from tests.places import living_in, sweep
 
 THINKS = 6.0
 """Seconds that a model takes to answer: without them the machine's speed is all that is measured."""
@@ -32,9 +33,6 @@ SOUND = 6
 
 LOOKS = 3.0
 """Seconds between two looks at how it stands: each is a process, which takes half a second of a processor."""
-
-BOUND = 600.0
-"""Seconds after which a night counts as one that does not end."""
 
 POLICIES = """
 version: 1
@@ -59,7 +57,7 @@ policies:
 """
 
 CONFIG = """
-worker: {workspace: worktree, max_concurrent_runs: 3}
+worker: {workspace: worktree, max_concurrent_runs: 3, hold_when_busy: HOLDS}
 permissions: [{tool: webfetch, action: ask}]
 """
 
@@ -132,28 +130,46 @@ class Night:
     since: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds after which it came to that."""
     wrong: list[str] = field(default_factory=list[str])
+    records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The journal."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A slow machine, on which ashep starts its agent server itself, and has its own ways to wait."""
+
+    path: str
+    """Where programs are found by ashep."""
+    look: Callable[[Path], None]
+    """Called with the folder of the night in its end."""
+    timeout: str = "3m"
+    """What a person gives a run there who gives it 20 s on an idle machine."""
 
 
 @contextmanager
-def place() -> Iterator[Site]:
+def place(slow: Slow | None = None) -> Iterator[Site]:
     """A project with a scripted model, and nothing of it left afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="ashep-mishaps-"))
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(ModelServer(play)) as model:
         try:
             site = Site(folder, model)
-            (site.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
-            site.config(CONFIG)
-            yield site
-            site.ashep("stop", "--server")
+            policies = POLICIES.replace("20s", slow.timeout) if slow else POLICIES
+            (site.project / ".agent-shepherd" / "policies.yaml").write_text(policies)
+            site.environ["PATH"] = slow.path if slow else site.environ["PATH"]
+            with site.managing() if slow else nullcontext():
+                site.config(CONFIG.replace("HOLDS", str(slow is not None).lower()))
+                yield site
+            if slow:
+                slow.look(folder)
         finally:
             sweep(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def night(mishaps: Mapping[str, tuple[Behaviour, tuple[str, ...]]]) -> Night:
-    """Live one, with these mishaps beside the sound issues."""
+def night(mishaps: Mapping[str, tuple[Behaviour, tuple[str, ...]]], slow: Slow | None = None) -> Night:
+    """Live one, with these mishaps next to the sound issues."""
     made = Night()
-    with place() as site:
+    with place(slow) as site:
         base = site.run("git", "symbolic-ref", "--short", "HEAD").strip()
         wanted = dict[str, tuple[str, ...]]()
 
@@ -171,11 +187,16 @@ def night(mishaps: Mapping[str, tuple[Behaviour, tuple[str, ...]]]) -> Night:
         for number in sound:
             add_sound(number)
         visited = next((issue for issue, title in made.issues.items() if title.startswith("has a person")), None)
+        before = living_in(site.project.parent)
         with site.working() as daemon:
             began = time.monotonic()
             _watch(site, daemon, made, wanted, began, visited)
             made.seconds = time.monotonic() - began
             made.wrong += _landed(site, made, base)
+        made.records = site.journal_all()
+        site.ashep("stop", "--server")
+        left = set(living_in(site.project.parent)).difference(before)
+        made.wrong += [f"process {pid} lives on" for pid in sorted(left)]
         for issue in made.issues:
             BEHAVES.pop(issue, None)
         for word in ("replay", "audit"):
@@ -190,7 +211,8 @@ def _watch(
 ) -> None:
     """Wait until every issue stands as it should; the person writes as soon as there is a session."""
     wrote = visited is None
-    while time.monotonic() - began < BOUND:
+    progress = Progress(site.project, site.environ, lambda: len(site.model.asks))
+    while not progress.is_over():
         if visited is not None and not wrote and site.prompts(f"{visited}/implement.1.1"):
             opened = [one for one in site.journal(visited) if one["type"] == "SessionOpened"]
             site.person_in(opened[-1]["session"], "prompt_async", parts=[{"type": "text", "text": MINE}])
@@ -214,7 +236,7 @@ def _watch(
         for issue, ends in wanted.items()
         if made.stands.get(issue, ("", ""))[0] not in ends
     ]
-    made.wrong.append(f"not over after {BOUND:.0f} s:\n{daemon.text[-3000:]}")
+    made.wrong.append(f"nothing new for {STILL:.0f} s:\n{daemon.text[-3000:]}")
 
 
 def _landed(site: Site, made: Night, base: str) -> list[str]:
@@ -223,15 +245,20 @@ def _landed(site: Site, made: Night, base: str) -> list[str]:
     return [f"part-{n}.txt is not on {base}" for n in range(1, SOUND + 1) if f"part-{n}.txt" not in files]
 
 
+def ends(night: Night) -> Iterator[str]:
+    """How each issue stands in the end, and since when."""
+    for issue, title in night.issues.items():
+        state, reason = night.stands.get(issue, ("", ""))
+        yield f"{night.since.get(issue, 0.0):5.0f} s  {state:<7} {title:<36} {reason[:200]}"
+
+
 def main() -> int:
     """Live both nights; 1 where something is wrong."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     alone = night({})
     print(f"{SOUND} issues alone: {alone.seconds:.0f} s", flush=True)
     both = night(MISHAPS)
-    for issue, title in both.issues.items():
-        state, reason = both.stands.get(issue, ("", ""))
-        print(f"{both.since.get(issue, 0.0):5.0f} s  {state:<7} {title:<36} {reason[:200]}")
+    print("\n".join(ends(both)))
     ratio = both.seconds / alone.seconds
     print(f"{len(both.issues)} issues, {len(MISHAPS)} of which go wrong: {both.seconds:.0f} s, {ratio:.2f} x")
     wrong = [*alone.wrong, *both.wrong, *([f"it took {ratio:.2f} x, 2 are allowed"] if ratio > 2 else [])]

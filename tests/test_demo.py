@@ -87,15 +87,7 @@ def test_two_kinds_of_agents_in_one_life_which_is_killed(
     except BaseException:
         sweep(tmp_path)
         raise
-    text = capsys.readouterr().out
-    assert "FAILED" not in text
-    (run,) = re.findall(r"\$ kill -9 \d+   \(`ashep work`, in the midst of (\S+) on Claude Code\)", text)
-    assert f"ok     killed with -9 in the midst of {run}, of which the model was told once" in text
-    assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
-    assert "ok     Claude Code was asked for 6 runs, all that implement; OpenCode for 10" in text
-    assert "ok     turns of Claude Code that were let begin: 6, for 6 prompts" in text
-    assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
-    assert "ok     ashep audit: 3 issues: nothing is left over" in text
+    mixed_as_shown(capsys.readouterr().out)
     assert not list(tmp_path.iterdir())
     assert not living_in(tmp_path), "a process was left behind"
 
@@ -131,6 +123,18 @@ def stories_as_shown(text: str, since: str = "") -> None:
     """It prints what the guide shows, and proves what there is to prove."""
     shown_by("docs/guides/stories.md", "ashep demo --stories", text, since)
     assert f"prompts that the model saw: {RUNS_OF_STORIES}, for {RUNS_OF_STORIES} runs" in text
+
+
+def mixed_as_shown(text: str) -> None:
+    """It proves what two kinds of agents did, and what a kill in their midst did not."""
+    assert "FAILED" not in text
+    (run,) = re.findall(r"\$ kill -9 \d+   \(`ashep work`, in the midst of (\S+) on Claude Code\)", text)
+    assert f"ok     killed with -9 in the midst of {run}, of which the model was told once" in text
+    assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
+    assert "ok     Claude Code was asked for 6 runs, all that implement; OpenCode for 10" in text
+    assert "ok     turns of Claude Code that were let begin: 6, for 6 prompts" in text
+    assert re.search(r"ok +ashep replay: \d+ decisions derived again: all as recorded", text)
+    assert "ok     ashep audit: 3 issues: nothing is left over" in text
 
 
 def as_shown(text: str) -> None:

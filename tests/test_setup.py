@@ -58,10 +58,10 @@ class Machine:
         (self.bin / name).write_text(text)
         (self.bin / name).chmod(0o755)
 
-    def setup(self, step: str) -> "subprocess.CompletedProcess[str]":
+    def setup(self, step: str, program: Path = SETUP) -> "subprocess.CompletedProcess[str]":
         environ = {**os.environ, "PATH": str(self.bin), "XDG_CACHE_HOME": str(self.cache)}
         environ |= {"FAKE_LOG": str(self.log), "FAKE_LOCK": str(self.lock)}
-        argv = [sys.executable, str(SETUP), step]
+        argv = [sys.executable, str(program), step]
         return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -134,3 +134,32 @@ def test_bd_is_built_from_sources_that_are_pinned_and_never_fetched(machine: Mac
     (called,) = machine.log.read_text().splitlines()
     assert called.startswith("GOWORK=off build -v -mod=readonly ")
     assert len((ROOT / "requirements/beads/go.sum").read_text().splitlines()) > 1000
+
+
+def test_while_bd_is_being_built_the_demonstration_in_memory_is_shown(machine: Machine, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    (clone / ".venv/bin").mkdir(parents=True)
+    shutil.copytree(ROOT / "requirements", clone / "requirements")
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    setup = clone / "requirements/setup.py"
+    (clone / ".venv/.ashep-setup").write_text(runpy.run_path(str(setup))["fingerprint"]())
+    (clone / ".venv/bin/python").touch()
+    (clone / ".venv/bin/ashep").write_text('#!/bin/sh\necho "ashep $@" >> "$FAKE_LOG"\n')
+    (clone / ".venv/bin/ashep").chmod(0o755)
+    machine.program("gcc", "#!/bin/sh\n")
+    waiting = 'until [ -s "$FAKE_LOG" ]; do :; done'  # it is not built before something was shown
+    machine.program("go", GO.replace("#!/bin/sh\n", f"#!/bin/sh\n{waiting}\n"))
+    for name in ("opencode", "bwrap"):
+        machine.program(name, "#!/bin/sh\necho 1.18.33\n")
+    done = machine.setup("demo", setup)
+    assert done.returncode == 0, done.stderr
+    first, second = machine.log.read_text().splitlines()
+    assert first == "ashep demo --simulated"
+    assert "build -v" in second
+    machine.log.write_text("")
+    assert machine.setup("demo", setup).returncode == 0
+    assert machine.log.read_text() == "", "with bd there is nothing to wait for"
+    machine.program("go", "#!/bin/sh\nexit 3\n")
+    shutil.rmtree(machine.cache)
+    done = machine.setup("demo", setup)
+    assert (done.returncode, done.stderr.count("setup failed at: build bd")) == (1, 1)

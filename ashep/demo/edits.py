@@ -11,15 +11,13 @@ from anyio import to_thread
 
 from ashep.config.presets import preset
 from ashep.demo.kept import journal
+from ashep.demo.progress import STILL
 from ashep.demo.stage import PERSON, Stage
 
 UNSOUND = ("pass: human_review", "pass: implement")
 """Nothing would lead on from the three agents any more."""
 
 SOUND = ("deadline: 7d", "reminder: 1d\n          deadline: 7d")
-
-PATIENCE = 30.0
-"""Seconds in which an edit must show."""
 
 
 @dataclass(slots=True)
@@ -65,9 +63,9 @@ async def _written(file: Path, text: str) -> None:
 
 
 async def _shown(stage: Stage, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
-    """Ask `ashep status` until it says so, or patience ends; give what it said last."""
+    """Ask `ashep status` until it says so, or nothing new comes for too long; give what it said last."""
     told: dict[str, Any] | None = None
-    with anyio.move_on_after(PATIENCE):
+    with anyio.move_on_after(STILL):
         while True:
             told = (await _daemon(stage))["edit"]
             if ended(told):

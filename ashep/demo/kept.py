@@ -1,21 +1,24 @@
-"""Remains of a demonstration that is killed: its place, and the scripted model, which is a process of its own."""
+"""Remains of a demonstration that is killed: its place, and its processes, of which the scripted model is one."""
 
 import json
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import httpx
+from anyio import to_thread
 
+from ashep.adapters import processes
+from ashep.demo.progress import STILL
 from ashep.demo.stage import Stage, run_of
 from ashep.demo.story import CALC
 from ashep.errors import AshepError
@@ -26,8 +29,13 @@ LOG = "model.jsonl"
 Agents = Literal["opencode", "mixed"]
 """Whose agents do the work: OpenCode's alone, or those who implement are Claude Code's."""
 
+PREFIX = "ashep-demo-"
+"""How the names of folders begin that no person chose."""
+
 _NAME = "demo.json"
-_START = 20.0  # seconds until the model listens
+
+_BEGUN = ("ashep", "serve", "--strict-mcp-config", "ashep.demo")
+"""An argument of each process that a demonstration begins: the daemon, servers, turns of Claude Code, the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +53,34 @@ class Kept:
     """What is played."""
     killed: str = ""
     """The run in whose midst the daemon was killed, of a demonstration in which it is."""
+    pid: int = 0
+    """The process that shows it, or did last."""
+    started: int = 0
+    """The start time of that process; 0: nobody can tell whether it lives."""
 
     @staticmethod
     def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "Kept":
         """Read what an earlier demonstration left there, or begin a new one of this piece with these agents.
 
-        Raises `AshepError` where the folder holds something else.
+        Raises `AshepError` where the folder holds something else, or a demonstration that is being shown.
         """
         try:
             kept = Kept(**json.loads((folder / _NAME).read_text()))
+            if kept.is_shown():
+                raise AshepError(f"process {kept.pid} shows the demonstration in {folder}: wait for it, or stop it")
         except FileNotFoundError:
             if folder.exists() and any(folder.iterdir()):
                 raise AshepError(f"{folder} is not empty, and holds no demonstration to go on with") from None
             folder.mkdir(parents=True, exist_ok=True)
             with socket.create_server(("127.0.0.1", 0)) as listener:
                 kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents, piece=piece)
-            kept.write(folder)
+        kept = replace(kept, pid=os.getpid(), started=processes.stat(os.getpid())[1])
+        kept.write(folder)
         return kept
+
+    def is_shown(self) -> bool:
+        """Whether the process that shows it lives."""
+        return processes.lives(self.pid, self.started)
 
     def write(self, folder: Path) -> None:
         """Write it, all or nothing."""
@@ -78,41 +97,55 @@ def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> 
     (folder / "env").write_text("".join(lines))
 
 
-@asynccontextmanager
-async def model(stage: Stage, url: str) -> AsyncGenerator[None]:
-    """The scripted model at this address: the one that listens there, or a new one; in the end it is gone."""
+async def start_model(stage: Stage, url: str) -> None:
+    """Have the scripted model at this address: the one that listens there, or a new one."""
+    if await _answers(url):
+        return
     folder = stage.folder
-    if await _pid(url) is None:
-        port = url.rpartition(":")[2]
-        python = (sys.executable, "-P", "-m", "ashep.demo")
-        words = (*python, "--port", port, "--log", str(folder / LOG), "--script", stage.piece.name)
-        with (folder / "model.err").open("wb") as errors:
-            await anyio.open_process(
-                words, env=stage.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True,
-            )  # fmt: skip
-        with anyio.move_on_after(_START):
-            while await _pid(url) is None:
-                await anyio.sleep(0.1)
-    if await _pid(url) is None:
-        raise AshepError(f"the scripted model does not listen at {url}: {(folder / 'model.err').read_text()[-500:]}")
-    try:
-        yield
-    finally:
-        with anyio.move_on_after(_START, shield=True):
-            while (pid := await _pid(url)) is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-                await anyio.sleep(0.1)
+    python = (sys.executable, "-P", "-m", "ashep.demo")
+    words = (*python, "--port", url.rpartition(":")[2], "--log", str(folder / LOG), "--script", stage.piece.name)
+    with (folder / "model.err").open("wb") as errors:
+        process = await anyio.open_process(
+            words, env=stage.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+            start_new_session=True,
+        )  # fmt: skip
+    with anyio.move_on_after(STILL):
+        while process.returncode is None:
+            if await _answers(url):
+                return
+            await anyio.sleep(0.1)
+    raise AshepError(f"the scripted model does not listen at {url}: {(folder / 'model.err').read_text()[-500:]}")
 
 
-async def _pid(url: str) -> int | None:
-    """Ask the model for its process; None where it does not answer."""
+async def _answers(url: str) -> bool:
+    """Whether the model is there. Where nobody listens that is known at once; else it may be slow."""
     try:
-        async with httpx.AsyncClient(timeout=2, trust_env=False) as client:
-            return int((await client.get(f"{url}/asks")).json()["pid"])
-    except (httpx.HTTPError, ValueError, KeyError):
-        return None
+        async with httpx.AsyncClient(timeout=STILL, trust_env=False) as client:
+            return "pid" in (await client.get(f"{url}/asks")).json()
+    except (httpx.HTTPError, ValueError):
+        return False
+
+
+async def end_processes(folder: Path) -> None:
+    """End what a demonstration began that was shown in this folder, and see it gone."""
+    for argument in _BEGUN:
+        await processes.end(processes.Mark("HOME", str(folder / "home"), argument), AshepError)
+
+
+async def end_abandoned() -> None:
+    """End what is left of demonstrations whose own process was killed."""
+    for folder in await to_thread.run_sync(_abandoned):
+        await end_processes(folder)
+
+
+def _abandoned() -> list[Path]:
+    found = list[Path]()
+    for file in Path(tempfile.gettempdir()).glob(f"{PREFIX}{'?' * 8}/{_NAME}"):
+        with suppress(OSError, ValueError, TypeError):  # another user's, or another program's
+            kept = Kept(**json.loads(file.read_text()))
+            if kept.started and not kept.is_shown():
+                found.append(file.parent)
+    return found
 
 
 @dataclass(slots=True)

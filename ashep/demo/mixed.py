@@ -8,7 +8,6 @@ import anyio
 from anyio import to_thread
 from anyio.abc import Process
 
-from ashep.adapters import processes
 from ashep.core.state.run import runner_of
 from ashep.demo.kept import Asked, asked, journal
 from ashep.demo.stage import Stage
@@ -17,14 +16,8 @@ from ashep.errors import AshepError
 CLAUDE = "claude"
 """The name of the second runner."""
 
-BEGIN = 60.0
-"""Seconds in which a turn of Claude Code must have begun."""
-
 _OPENCODE_S = "ses_"
 """How sessions of OpenCode's begin in the model's log."""
-
-_HEADLESS = "--strict-mcp-config"
-"""An argument of every process of Claude Code that a daemon starts."""
 
 _SERVERS = "runners:\n"
 _BUILDER = "    runner:\n      type: opencode\n      agent_slug: build "
@@ -49,22 +42,17 @@ async def _changed(file: Path, words: Mapping[str, str]) -> None:
 
 
 async def kill(stage: Stage, process: Process, say: Callable[[str], None]) -> str:
-    """Kill the daemon as soon as the model was asked in a turn of Claude Code; give the run of that turn."""
-    with anyio.move_on_after(BEGIN):
-        while not (runs := [run for run in await to_thread.run_sync(asked, stage.folder) if _writes(run)]):
-            if process.returncode is not None:
-                raise AshepError(f"`ashep work` has ended before Claude Code was asked: {await _said(process)}")
-            await anyio.sleep(0.02)
-        process.kill()
-        await process.wait()
-        say(f"$ kill -9 {process.pid}   (`ashep work`, in the midst of {runs[0]} on Claude Code)")
-        return runs[0]
-    raise AshepError(f"no turn of Claude Code has begun within {BEGIN:.0f} s")
-
-
-async def end_turns(stage: Stage) -> None:
-    """End what runs of Claude Code there: nobody takes those turns up any more, where a demonstration is stopped."""
-    await processes.end(processes.Mark("HOME", stage.environ["HOME"], _HEADLESS), AshepError)
+    """Kill the daemon as soon as the model was asked in a turn of Claude Code for each issue; return the last run."""
+    runs = list[str]()
+    while len({run.partition("/")[0] for run in runs}) < len(stage.piece.issues):
+        runs = [run for run in await to_thread.run_sync(asked, stage.folder) if _writes(run)]
+        if process.returncode is not None:
+            raise AshepError(f"`ashep work` has ended before Claude Code was asked: {await _said(process)}")
+        await anyio.sleep(0.02)
+    process.kill()
+    await process.wait()
+    say(f"$ kill -9 {process.pid}   (`ashep work`, in the midst of {runs[-1]} on Claude Code)")
+    return runs[-1]
 
 
 async def _said(process: Process) -> str:

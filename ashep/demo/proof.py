@@ -12,7 +12,8 @@ from ashep.core.text import clean
 from ashep.demo import mixed
 from ashep.demo.edits import Edits, in_force
 from ashep.demo.kept import Asked, Kept, asked, journal
-from ashep.demo.stage import CALL, Stage, ashep
+from ashep.demo.progress import STILL
+from ashep.demo.stage import Stage, ashep
 from ashep.demo.story import BASE, ISSUES, SHOWN, merge_asked
 from ashep.errors import AshepError
 
@@ -129,6 +130,6 @@ async def _evidence(stage: Stage, why: str) -> Proof:
 
 async def said(stage: Stage, *words: str) -> Proof:
     """The last line of one of ashep's own checks, and whether it ended well."""
-    done = await programs.run(ashep(*words), cwd=stage.project, env=stage.environ, timeout=CALL)
+    done = await programs.run(ashep(*words), cwd=stage.project, env=stage.environ, timeout=STILL)
     lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")
     return f"ashep {' '.join(words)}: {lines[-1]}", done.returncode == 0

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,8 +26,9 @@ from rich.text import Text
 
 from ashep.core.text import clean
 from ashep.demo.edits import Edits, edit, restore
-from ashep.demo.kept import Agents, Kept, model, write_environment
-from ashep.demo.mixed import configure, end_turns, kill
+from ashep.demo.kept import LOG, PREFIX, Agents, Kept, end_abandoned, end_processes, start_model, write_environment
+from ashep.demo.mixed import configure, kill
+from ashep.demo.progress import STILL, Progress
 from ashep.demo.proof import proofs, told
 from ashep.demo.simulated import simulate
 from ashep.demo.stage import PERSON, Stage, ashep
@@ -35,14 +36,11 @@ from ashep.demo.stories import STORIES, proofs_of_stories
 from ashep.demo.story import CALC, ISSUES, Piece
 from ashep.errors import AshepError, ours
 
-BOUND = 900.0
-"""Seconds after which the demonstration gives up and says what it has seen."""
-
 LOOK = 1.5
 """Seconds between looks at bd, for the picture and for the person."""
 
-END = 15.0
-"""Seconds that what was started has to end."""
+END = 60.0
+"""Seconds that the daemon has to stop in good order."""
 
 Say = Callable[[str], None]
 
@@ -68,16 +66,13 @@ def demo(
     `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
     """
     keep = keep or place is not None
-    folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix="ashep-demo-"))
+    folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         if enter is not None:
             from ashep.demo.page import look_in
 
             return look_in(folder, say, enter)
         return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, piece, say)
-    except TimeoutError:
-        say(f"the demonstration was not over after {BOUND:.0f} s and was ended")
-        return AshepError.exit_code
     except BaseExceptionGroup as group:
         raise AshepError("; ".join(map(str, ours(group)))) from None
     finally:
@@ -93,45 +88,62 @@ async def _real(folder: Path, agents: Agents, piece: Piece, say: Say) -> int:
     stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
         stage = Stage.at(folder, claude=True).asking(kept.url)
-    with anyio.fail_after(BOUND):
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as group:
-            group.start_soon(_ended_by_signal, group.cancel_scope, codes)
-            codes.append(await _show(stage, kept, say))
+            scope = anyio.CancelScope()
+            group.start_soon(_cancel_by_signal, signals, scope, codes)
+            try:
+                with scope:
+                    await end_abandoned()
+                    codes.append(await _show(stage, kept, say))
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await end_processes(folder)
             group.cancel_scope.cancel()
     return codes[0]
 
 
-async def _ended_by_signal(scope: anyio.CancelScope, codes: list[int]) -> None:
-    """Let Ctrl-C, SIGTERM and a closed terminal end everything in good order."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for received in signals:
-            codes.append(128 + received)
-            scope.cancel()
-            return
+async def _cancel_by_signal(signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, codes: list[int]) -> None:
+    """Let Ctrl-C, SIGTERM and a closed terminal end everything in good order; a second one does not hasten that."""
+    async for received in signals:
+        codes.append(128 + received)
+        scope.cancel()
 
 
 async def _show(stage: Stage, kept: Kept, say: Say) -> int:
-    async with model(stage, kept.url):
-        if kept.built:
-            say(f"a demonstration was begun in {stage.folder}; it goes on")
-            await stage.ashep("stop", check=False)
-            await restore(stage)
-        else:
-            kept = await _build(stage, kept, say)
-        edits = Edits()
-        async with _working(stage) as begin:
-            if kept.agents == "mixed" and not kept.killed:
-                kept = replace(kept, killed=await kill(stage, await begin(), say))
-                await to_thread.run_sync(kept.write, stage.folder)
-            await _watch(stage, await begin(), Console(), edits)
-        shown = ""
-        for words in stage.piece.shows:
-            say(f"\n$ ashep {' '.join(words)}")
-            shown = (await stage.ashep(*words, check=False)).rstrip()
-            say(shown)
-        if stage.piece is STORIES:
-            return told(await proofs_of_stories(stage, kept), say)
-        return told(await proofs(stage, kept, edits, shown), say)
+    await start_model(stage, kept.url)
+    if kept.built:
+        say(f"a demonstration was begun in {stage.folder}; it goes on")
+        await stage.ashep("stop", check=False)
+        await restore(stage)
+    else:
+        kept = await _build(stage, kept, say)
+    edits = Edits()
+    async with _working(stage) as begin, anyio.create_task_group() as group:
+        group.start_soon(_end_where_still, stage)
+        if kept.agents == "mixed" and not kept.killed:
+            kept = replace(kept, killed=await kill(stage, await begin(), say))
+            await to_thread.run_sync(kept.write, stage.folder)
+        await _watch(stage, await begin(), Console(), edits)
+        group.cancel_scope.cancel()
+    shown = ""
+    for words in stage.piece.shows:
+        say(f"\n$ ashep {' '.join(words)}")
+        shown = (await stage.ashep(*words, check=False)).rstrip()
+        say(shown)
+    if stage.piece is STORIES:
+        return told(await proofs_of_stories(stage, kept), say)
+    return told(await proofs(stage, kept, edits, shown), say)
+
+
+async def _end_where_still(stage: Stage) -> None:
+    """Raise `AshepError` once nothing new happens any more."""
+    log = stage.folder / LOG
+    progress = Progress(stage.project, stage.environ, lambda: log.stat().st_size if log.exists() else 0)
+    while not await to_thread.run_sync(progress.is_over):
+        await anyio.sleep(LOOK)
+    status = await stage.ashep("status", "--all", check=False)
+    raise AshepError(f"nothing new for {STILL:.0f} s, so it was ended. `ashep status --all`:\n{status.rstrip()}")
 
 
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
@@ -152,7 +164,7 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
 
 @asynccontextmanager
 async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
-    """Give what begins a daemon, as a user does; in the end nothing of any is left, nor of the agents they started."""
+    """Give what begins a daemon, as a user does; in the end it is stopped, and so are the servers."""
     argv, begun = ashep(*stage.piece.works), list[Process]()
     # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
     options: dict[str, Any] = {
@@ -169,17 +181,17 @@ async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Proces
     try:
         yield begin
     finally:
-        with anyio.move_on_after(END, shield=True):
-            with suppress(AshepError):
-                await stage.ashep("stop", "--server")
-            for process in begun:
-                await process.wait()
         with anyio.CancelScope(shield=True):
             for process in begun:
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                with anyio.move_on_after(END):
+                    await process.wait()
                 if process.returncode is None:
                     process.kill()
                 await process.aclose()
-            await end_turns(stage)
+            with suppress(AshepError):
+                await stage.ashep("stop", "--server")
 
 
 @dataclass(slots=True)

@@ -12,14 +12,14 @@ from typing import Any
 from ashep.adapters import programs
 from ashep.adapters.bubblewrap import Bubblewrap, try_out
 from ashep.demo.model import MODELS_FILE, Ask, Call, Reply, claude_environment, opencode_config, settle
+from ashep.demo.progress import STILL
 from ashep.demo.story import BASE, CALC, TEST_PROGRAM, Piece, merge_asked
 from ashep.errors import AshepError, ProgramMissing
 
 PERSON = "pat"
 """Who writes the issues and answers questions."""
 
-CALL = 60.0
-"""Seconds that a program of the stage may take."""
+_AT_ONCE = "  hold_when_busy: false  # the proof is that three are worked on at once, on a busy machine, too\n"
 
 _INIT = ("init", "--prefix=calc", "--quiet", "--non-interactive", "--stealth", "--skip-hooks", "--skip-agents")
 
@@ -77,15 +77,16 @@ class Stage:
             flags += [f"--description={issue.description}", f"--acceptance={issue.acceptance()}"]
             await self.person("create", *flags, "--silent")
         await self.ashep(*self.piece.init)
-        if isinstance(found := await try_out(), Bubblewrap):
-            return ""
-        with (self.project / ".agent-shepherd" / "config.yaml").open("a") as config_file:
-            config_file.write("\nverification: {sandbox: none}\n")
-        return found
+        config_file = self.project / ".agent-shepherd" / "config.yaml"
+        text = config_file.read_text().replace("\nworker:\n", f"\nworker:\n{_AT_ONCE}", 1)
+        found = await try_out()
+        text += "" if isinstance(found, Bubblewrap) else "\nverification: {sandbox: none}\n"
+        config_file.write_text(text)
+        return "" if isinstance(found, Bubblewrap) else found
 
     async def run(self, *argv: str | Path, check: bool = True) -> str:
         """Run a program in the project and give what it said."""
-        done = await programs.run(argv, cwd=self.project, env=self.environ, timeout=CALL)
+        done = await programs.run(argv, cwd=self.project, env=self.environ, timeout=STILL)
         said = done.stdout.decode(errors="replace")
         if check and done.returncode:
             raise AshepError(f"{' '.join(map(str, argv))} failed: {said}{done.stderr.decode(errors='replace')}")
@@ -107,7 +108,7 @@ class Stage:
     async def test(self) -> bool:
         """Whether the program's own test passes."""
         done = await programs.run(
-            (sys.executable, TEST_PROGRAM), cwd=self.project, env=self.environ, timeout=CALL
+            (sys.executable, TEST_PROGRAM), cwd=self.project, env=self.environ, timeout=STILL
         )  # fmt: skip
         return done.returncode == 0
 

@@ -130,10 +130,9 @@ class Site:
         runners = f"runners: {{{', '.join(kinds)}}}" if kinds else ""
         if "sandbox" not in more:  # by default each place would have a server of its own, which takes seconds to begin
             more += "\nagents: {sandbox: none}"
-        if "worker: {" in more:  # what the machine's load holds is another test's
+        if "hold_when_busy:" not in more:  # what the machine's load holds is another test's
+            more += "" if "worker: {" in more else "\nworker: {}"
             more = more.replace("worker: {", "worker: {hold_when_busy: false, ", 1)
-        else:
-            more += "\nworker: {hold_when_busy: false}"
         text = f"version: 1\n{tracker}\nmonitor: {{check_every: 500ms}}\n{runners}\n{more}\n"
         (self.folder / "config.yaml").write_text(text)
 
@@ -168,7 +167,9 @@ class Site:
     # --- programs ---
 
     def run(self, *argv: str | Path, check: bool = True) -> str:
-        done = subprocess.run(argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(
+            argv, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=scale(90)
+        )
         assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
         return done.stdout
 
@@ -273,8 +274,12 @@ class Site:
 
     def person_in(self, session: str, what: str, **body: object) -> None:
         """What OpenCode's own screen asks of the server when a person writes in a session, or stops its turn."""
-        auth = ("opencode", self.environ["OPENCODE_SERVER_PASSWORD"])
-        httpx.post(f"{self.url}/session/{session}/{what}", json=body, auth=auth, timeout=30).raise_for_status()
+        url, password = self.url, self.environ["OPENCODE_SERVER_PASSWORD"]
+        if not self._attached:
+            record = self.server()
+            url, password = f"http://127.0.0.1:{record['port']}", record["password"]
+        auth = ("opencode", password)
+        httpx.post(f"{url}/session/{session}/{what}", json=body, auth=auth, timeout=scale(30)).raise_for_status()
 
     def servers(self) -> list[int]:
         """Every OpenCode server of this project's home that lives, but for the one that is nobody's."""
@@ -357,17 +362,22 @@ class Working:
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
             with suppress(AssertionError):  # it is killed then
-                self.process.wait(15)
+                self.process.wait(scale(15))
         self._ended.set()
         self._reader.join(5)
+
+
+def scale(bound: float) -> float:
+    """Return the seconds for a busy machine: as many times more as more wants to run than can."""
+    return bound * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def until(found: Callable[[], Any], bound: float, state: Callable[[], object] = lambda: "") -> Any:
     """Wait until something is there; a look that starts programs is taken a third of the time at most.
 
-    `bound`: seconds on an idle machine; on a busy one it is as many times longer as more wants to run than can.
+    `bound`: seconds on an idle machine.
     """
-    bound *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    bound = scale(bound)
     end, looked = time.monotonic() + bound, False
     while time.monotonic() < end or not looked:
         began = time.monotonic()
