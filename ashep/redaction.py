@@ -104,7 +104,6 @@ def _may_be_secret(value: str) -> bool:
 
 
 def _forms(secret: str) -> set[str]:
-    """Give a secret as programs write it."""
     raw = _bytes(secret)
     plain, ascii_only = json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(secret)[1:-1]
     go = plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")  # as bd writes it
@@ -133,7 +132,6 @@ class _Finder:
         self.forms = forms
 
     def found(self, data: bytes) -> list[_Form]:
-        """Give the forms, the longest first."""
         few, groups = self._made
         found = {one for one in few if one[1] in data}
         for size, words in groups:

@@ -155,7 +155,6 @@ class _Looking:
         return places
 
     def _bytes(self, file: Path) -> bytes | None:
-        """Give a file that may not be there; what is wrong with it is told."""
         try:
             return _bytes(file) if os.path.lexists(file) else None
         except Unreadable as error:
@@ -199,7 +198,6 @@ class _Looking:
             return Problem(error.line, str(error))
 
     def _plan(self, file: Path, stories: list[tuple[str, Story | Problem]]) -> tuple[str, tuple[Planned, ...]]:
-        """Read a `stories.yaml`, and give the files of its stories their ids."""
         name, data = self._named(file), self._bytes(file)
         try:
             planned, problems = read_planned(data or b"[]")
@@ -258,7 +256,6 @@ class _Looking:
 
 
 def _bytes(file: Path) -> bytes:
-    """Read a file, no more of it than is looked at. Raises `Unreadable`."""
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):

@@ -151,7 +151,6 @@ async def _ended(runner: Runner, session: str, message: str, ours: frozenset[str
 
 
 def _read(turn: Turn, types: Collection[str]) -> Proposal:
-    """Read the last block of checks of an answer. Raises `ConfigErrors`."""
     given = read_given(clean(turn.text), "the answer", types)
     shown = f"```{given.language}\n{given.text}```\n"
     by = "/".join(word for word in (turn.provider, turn.model) if word) or "the agent"

@@ -98,7 +98,6 @@ def unit_of(
 
 
 def _port(unit: Path) -> int:
-    """The port of a unit that stands there already."""
     try:
         found = re.search(r'"serve" "--port" "([0-9]{1,5})"', unit.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):

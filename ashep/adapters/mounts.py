@@ -30,7 +30,6 @@ def within(folder: Path, mounts: Path = MOUNTS) -> str:
 
 
 def _mounted(mounts: Path) -> Iterator[tuple[str, str]]:
-    """Give where something is mounted, and its kind."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:  # no Linux

@@ -51,7 +51,6 @@ class _File:
         return _END.sub("\n", self.text[entry.key : entry.end])
 
     def line_end(self, place: int) -> int:
-        """Where the line that holds a place is over."""
         if place and self.text[place - 1] in "\r\n":
             return place  # of a block of text
         found = _END.search(self.text, place)

@@ -144,8 +144,6 @@ _PERHAPS = re.compile(r".*-(?:validation|report|summary|checklist|findings|plann
 
 @dataclass(slots=True)
 class _Reading:
-    """What was found so far, piece by piece."""
-
     text: Text
     headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     section: str = ""
@@ -168,9 +166,17 @@ class _Reading:
         elif self.reviewing:
             self._review(piece)
         elif self.section == "criteria":
-            self._criterion(piece)
+            if piece.level == (1 if piece.kind == "item" else 0):
+                box = _BOX.match(piece.text)
+                said = box[2] if box else piece.text
+                named = _CRITERION.match(bare(said))
+                self.criteria.setdefault("named" if named else piece.kind, []).append((said, piece.line))
         elif self.section == "tasks":
-            self._task(piece)
+            if task := _box(piece):
+                self.tasks.append(task)
+            elif bare(piece.text).lower() in ("acceptance criteria", "acceptance criteria:"):
+                self.sections.add("criteria")
+                self._enter(7, "criteria")  # as specifications have them: a line of their tasks
         elif self.section == "result":
             self._result(piece)
         elif self.said is None:  # before the first section, or in that of the status
@@ -178,7 +184,9 @@ class _Reading:
 
     def _heading(self, piece: Piece) -> None:
         while self.headings and self.headings[-1][0] >= piece.level:
-            self._leave()
+            self.headings.pop()
+            self.section = next((name for _, name in reversed(self.headings) if name), "")
+            self.reviewing = any(name == "review" for _, name in self.headings)
         plain = bare(piece.text)
         if self.reviewing:
             name = self._in_review(plain, piece)
@@ -207,11 +215,6 @@ class _Reading:
     def _enter(self, level: int, name: str) -> None:
         self.headings.append((level, name))
         self.section, self.reviewing = name or self.section, self.reviewing or name == "review"
-
-    def _leave(self) -> None:
-        self.headings.pop()
-        self.section = next((name for _, name in reversed(self.headings) if name), "")
-        self.reviewing = any(name == "review" for _, name in self.headings)
 
     def _status(self, piece: Piece, *, whole: bool) -> None:
         for number in range(piece.line, piece.line + piece.text.count("\n") + 1):
@@ -251,20 +254,6 @@ class _Reading:
         word = bare(said).lower()
         outcome = next((name for begins, name in _OUTCOMES if word.startswith(begins)), None)
         self.reviews[-1] = replace(self.reviews[-1], outcome=outcome, held=True)
-
-    def _criterion(self, piece: Piece) -> None:
-        if piece.level == (1 if piece.kind == "item" else 0):
-            box = _BOX.match(piece.text)
-            said = box[2] if box else piece.text
-            named = _CRITERION.match(bare(said))
-            self.criteria.setdefault("named" if named else piece.kind, []).append((said, piece.line))
-
-    def _task(self, piece: Piece) -> None:
-        if box := _box(piece):
-            self.tasks.append(box)
-        elif bare(piece.text).lower() in ("acceptance criteria", "acceptance criteria:"):
-            self.sections.add("criteria")
-            self._enter(7, "criteria")  # as specifications have them: a line of their tasks
 
     def _result(self, piece: Piece) -> None:
         for number in range(piece.line, piece.line + piece.text.count("\n") + 1):

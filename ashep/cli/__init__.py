@@ -47,15 +47,10 @@ def _run(arguments: list[str] | None) -> int:
             raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except AshepError as error:
-        for line in _lines(error):
+        many: tuple[AshepError, ...] = getattr(error, "errors", ())  # a line for each mistake of a configuration
+        for line in [" ".join(str(one).split()) for one in many or (error,)]:
             note(line)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
-
-
-def _lines(error: AshepError) -> list[str]:
-    """Give the message on one line; a configuration with several mistakes gets a line for each."""
-    many: tuple[AshepError, ...] = getattr(error, "errors", ())
-    return [" ".join(str(one).split()) for one in many or (error,)]

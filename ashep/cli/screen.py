@@ -153,11 +153,9 @@ class Progress:
             sys.stderr.flush()
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the line away."""
         if self._told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -98,10 +98,13 @@ def _problem(model: type[BaseModel], path: KeyPath, node: Node, errors: list[Err
 
 
 def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
-    """Give the code and the message."""
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown_key(model, path)
+        owner, name = model_at(model, path[:-1]), str(path[-1])
+        if owner is not None and name in NOT_YET.get(owner.__name__, ()):
+            return "not-yet-supported", "not yet supported by this version; remove it"
+        names = file_keys(owner) if owner is not None else ()
+        return "unknown-key", f"unknown key{nearest(name, names)}"
     if kind == "missing":
         return "missing-key", f"this key is missing; add it{_meant(model, path)}"
     if errors[0]["loc"][-1:] == ("[key]",):
@@ -138,14 +141,6 @@ def _meant(model: type[BaseModel], path: KeyPath) -> str:
         return ""
     near = difflib.get_close_matches(str(path[-2]), file_keys(owner))
     return f" (or did you mean {near[0]}?)" if near else ""
-
-
-def _unknown_key(model: type[BaseModel], path: KeyPath) -> tuple[str, str]:
-    owner, name = model_at(model, path[:-1]), str(path[-1])
-    if owner is not None and name in NOT_YET.get(owner.__name__, ()):
-        return "not-yet-supported", "not yet supported by this version; remove it"
-    known = file_keys(owner) if owner is not None else ()
-    return "unknown-key", f"unknown key{nearest(name, known)}"
 
 
 _EXPECTED = {

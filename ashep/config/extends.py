@@ -57,7 +57,6 @@ class _Writer:
         return replace(policy, value=inherited.value | own | ({"phases": phases} if phases else {}))
 
     def _other(self, extends: Node, name: str, chain: tuple[str, ...]) -> Node | None:
-        """Find the policy that is extended, in full."""
         if name.startswith(SHIPPED):
             if (shipped := name.removeprefix(SHIPPED)) in PRESETS:
                 return _shipped(shipped)
@@ -71,7 +70,6 @@ class _Writer:
         return self._problem("unknown-policy", f"there is no policy {name}{nearest(name, known)}", extends)
 
     def _left(self, policy: Node, other: str, full: Node) -> frozenset[str]:
-        """Give the names of the phases that are left out."""
         remove = policy.child("remove")
         phases = full.child("phases")
         known = [_name(phase) for phase in phases.value] if phases and isinstance(phases.value, list) else []

@@ -128,18 +128,14 @@ def settings_in(folder: Path) -> Settings:
 
 @dataclass
 class _Files:
-    """What was read so far."""
-
     sources: dict[FileName, Source] = field(default_factory=dict[FileName, Source])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
-        """Read a file and keep what was found; None where it gives no model."""
         tree = self._read(file, _Tree(file, "", Node({}, 1, ""), []) if name == "config" else None)
         return None if tree is None else self._kept(name, _parse(model, tree))
 
     def add_settings(self, folder: Path) -> Settings | None:
-        """Read config.yaml, which lies in a folder of the project's, and settle what it leaves open."""
         settings = self.add(Settings, "config", folder / "config.yaml")
         return None if settings is None else settled(settings, folder.parent)
 
@@ -173,7 +169,6 @@ class _Files:
             return None
 
     def _in_folder(self, folder: Path) -> list[Path]:
-        """Give the files of the folder in the order of their names."""
         try:
             names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
         except FileNotFoundError:
@@ -207,7 +202,6 @@ class _Tree:
 
 
 def _tree(text: str, file: Path) -> _Tree:
-    """Text -> tree; raises `Unreadable`."""
     root, problems = nodes.read(text, str(file))
     if root.value is None:
         raise Unreadable(Problem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))

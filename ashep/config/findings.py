@@ -32,7 +32,6 @@ class Finding:
         return ConfigError(self.message, file=self.file, line=self.line, key=self.key)
 
     def __str__(self) -> str:
-        """Give it as a line of text."""
         return str(self.error())
 
 

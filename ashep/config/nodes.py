@@ -103,18 +103,17 @@ def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[Problem]
 
     `above`: how many lines stand before it where it is a part of a text, whose lines are then told.
     """
-    reader = _Reader(_events(text), file, above)
+    reader = _Reader(iter(yaml.parse(text, Loader=yaml.SafeLoader)), file, above)
     try:
         return reader.document(), reader.problems
     except yaml.MarkedYAMLError as error:
         problem = _syntax(error, text, reader.where)
     except yaml.YAMLError as error:
-        problem = _unprintable(error, text)
+        position: object = getattr(error, "position", 0)
+        at = position if isinstance(position, int) else 0
+        message = f"a character that no text file holds (U+{ord(text[at]):04X}); is this the right file?"
+        problem = Problem("encoding", message, text.count("\n", 0, at) + 1, None)
     raise Unreadable(replace(problem, line=(problem.line or 1) + above))
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    return iter(yaml.parse(text, Loader=yaml.SafeLoader))
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, where: str) -> Problem:
@@ -126,13 +125,6 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, where: str) -> Problem:
         return Problem("tab", "a tab stands where only spaces may; indent with spaces", line, where or None)
     words = ": ".join(part for part in (error.context, error.problem) if part)
     return Problem("syntax", f"not valid YAML: {words}", line, where or None)
-
-
-def _unprintable(error: yaml.YAMLError, text: str) -> Problem:
-    position: object = getattr(error, "position", 0)
-    at = position if isinstance(position, int) else 0
-    message = f"a character that no text file holds (U+{ord(text[at]):04X}); is this the right file?"
-    return Problem("encoding", message, text.count("\n", 0, at) + 1, None)
 
 
 def resolve(text: str) -> Scalar:

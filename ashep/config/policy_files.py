@@ -51,7 +51,6 @@ def is_single(file: Node) -> bool:
 
 
 def _add(entries: dict[str, Node], file: Node) -> Iterator[Problem]:
-    """Take in the policies of one file of the folder."""
     policies = file.child("policies")
     if policies is None:
         found = _single(file)
@@ -74,7 +73,6 @@ def _add(entries: dict[str, Node], file: Node) -> Iterator[Problem]:
 
 
 def _single(file: Node) -> Node | Problem:
-    """Take the file for one policy."""
     if not isinstance(file.value, dict | list):
         message = "expected a policy, or a mapping with `policies`"
         return Problem("wrong-type", message, file.line, None, file.file)
@@ -87,7 +85,6 @@ def _single(file: Node) -> Node | Problem:
 
 
 def _misplaced(file: Node) -> Iterator[Problem]:
-    """Keys beside `policies` that have no meaning there."""
     for key, node in (file.value if isinstance(file.value, dict) else {}).items():
         if key == "default_policy":
             yield Problem("misplaced-key", "belongs into policies.yaml; move it there", node.line, node.key, file.file)

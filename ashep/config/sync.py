@@ -94,7 +94,9 @@ def sync(
     body = _without_block(text)
     if entries:
         body = _add(body, registry, entries, file)
-    new = _with_block(body, _block(models, default, beside or {}))
+    newline = "\r\n" if "\r\n" in body else "\n"
+    ended = body if not body or body.endswith(("\n", "\r")) else body + newline
+    new = ended + newline + "".join(line + newline for line in _block(models, default, beside or {}))
     added = tuple(entry.id for entry in entries)
     return SyncResult(new, diff(text, new, file), added, vanished(registry, agents, models))
 
@@ -109,7 +111,11 @@ def _new_entries(registry: Agents, agents: Sequence[ServerAgent]) -> list[Agent]
     for agent in sorted(agents, key=lambda agent: (agent.runner != OPENCODE, agent.runner, agent.name)):
         if agent.hidden or (agent.runner, agent.name) in named or not 0 < len(agent.name) <= 200:
             continue
-        entries.append(_entry(agent, _free_id(agent.name, taken)))
+        word = name_of(agent.name, "agent", 60)
+        number = 1
+        while (free := word if number == 1 else f"{word}-{number}") in taken:
+            number += 1
+        entries.append(_entry(agent, free))
         named.add((agent.runner, agent.name))
         taken.add(entries[-1].id)
     return entries
@@ -137,14 +143,6 @@ def _guess(agent: ServerAgent) -> list[str]:
     if agent.mode == "subagent":
         return ["analyze"]
     return ["implement", "code", "debug"] if agent.writes else ["plan", "review", "arbitrate", "analyze"]
-
-
-def _free_id(name: str, taken: set[str]) -> str:
-    word = name_of(name, "agent", 60)
-    number = 1
-    while (free := word if number == 1 else f"{word}-{number}") in taken:
-        number += 1
-    return free
 
 
 def vanished(registry: Agents, agents: Sequence[ServerAgent], models: Sequence[Model]) -> tuple[Vanished, ...]:
@@ -239,7 +237,6 @@ def _lines(entry: Agent, margin: str, gap: str) -> list[str]:
 
 
 def _word(text: str) -> str:
-    """Write a text so that it is read as the same text."""
     bare = _BARE.fullmatch(text) is not None and text.lower() not in _MEANING and isinstance(nodes.resolve(text), str)
     return text if bare else json.dumps(text)
 
@@ -310,12 +307,6 @@ def _without_block(text: str) -> str:
     end = bare.index(_END, begin)
     start = begin - 1 if begin and not bare[begin - 1] else begin
     return "".join(lines[:start] + lines[end + 1 :])
-
-
-def _with_block(text: str, block: list[str]) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    ended = text if not text or text.endswith(("\n", "\r")) else text + newline
-    return ended + newline + "".join(line + newline for line in block)
 
 
 def diff(before: str, after: str, file: Path) -> str:

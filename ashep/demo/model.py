@@ -259,7 +259,6 @@ class ModelServer:
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Listen, and return once connections are accepted."""
         self._listener = socket.create_server(("127.0.0.1", self._port))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         if self._log_path is not None:
@@ -287,7 +286,6 @@ class ModelServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let hanging requests go, and stop listening."""
         assert self._server is not None
         assert self._group is not None
         assert self._listener is not None
@@ -347,7 +345,6 @@ class ModelServer:
         return StreamingResponse(stream, media_type="text/event-stream", headers=dict(reply.headers))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait so long, or until the server closes."""
         if seconds > 0:
             with anyio.move_on_after(seconds):
                 await self._closing.wait()
@@ -372,7 +369,6 @@ class ModelServer:
 
 
 async def _count(request: Request) -> Response:
-    """How many tokens a request has."""
     return JSONResponse({"input_tokens": len(await request.body()) // 4})
 
 

@@ -157,7 +157,6 @@ async def beforehand(night: Night, running: Running) -> None:
 
 
 async def _served(project: Path, night: Night, say: Say, enter: Callable[[str], None]) -> None:
-    """Answer requests until a signal comes."""
     clock, folder = RealClock(), project / FOLDER  # the night's own is for its loop alone
     sessions = Sessions(token_urlsafe(), clock.monotonic)
     tracker, outputs = night.tracker.as_actor("ashep-service"), Outputs()

@@ -16,7 +16,6 @@ from ashep.actions.replay import replay
 from ashep.adapters.clock import RealClock
 from ashep.config import Configuration, load, write_starter
 from ashep.core.analysis.replay import Replay
-from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.effects.work import Means
@@ -60,7 +59,6 @@ def simulate(project: Path, say: Say) -> int:
 
 
 def _passes(folder: Path, files: Mapping[str, str]) -> bool:
-    """Whether the program's own test passes."""
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -121,17 +119,13 @@ class Scene:
         """Approve whatever is asked, after a while."""
         while True:
             for seen in (await self.people.look()).issues:
-                if self._asks(seen.issue):
+                after = next(one.after for one in ISSUES if one.id == seen.issue.id)
+                waits = "needs:human_approval" in seen.issue.labels and "human:approved" not in seen.issue.labels
+                if waits and after in (None, *self.closed):
                     await anyio.sleep(THINKS)
                     self.tracker.person_sets(seen.issue.id, PERSON, add_labels=("human:approved",))
                     say(f"{PERSON} sets the label human:approved on {seen.issue.id}")
             await anyio.sleep(1)
-
-    def _asks(self, issue: Issue) -> bool:
-        """Whether the person looks at an issue now."""
-        after = next(one.after for one in ISSUES if one.id == issue.id)
-        waits = "needs:human_approval" in issue.labels and "human:approved" not in issue.labels
-        return waits and after in (None, *self.closed)
 
     async def over(self) -> bool:
         """Whether the story is."""

@@ -159,7 +159,6 @@ def _results(answer: Any) -> list[str]:
 
 
 def _words(answer: Any) -> str:
-    """Give a chat's words, of either form."""
     if "choices" in answer:
         return str(answer["choices"][0]["message"]["content"] or "")
     return "\n".join(str(one["text"]) for one in answer["content"] if one["type"] == "text")

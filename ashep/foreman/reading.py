@@ -68,7 +68,6 @@ _OURS = {"user": "prompt", "human": "prompt", "assistant": "answer", "response":
 
 
 def _joined(text: JsonValue) -> str:
-    """Give a text that may be in blocks, of which some are no text."""
     blocks = text if isinstance(text, list) else [text]
     return "\n".join(str(one.get("text", "") if isinstance(one, dict) else one) for one in blocks)
 

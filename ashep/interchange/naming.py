@@ -65,7 +65,7 @@ class States:
         self._at: dict[str, str] = {}
         taken = {IDLE, APPROVED, DONE}
         for place in self.places:
-            word = _upper(place.name)
+            word = place.name.upper().replace("-", "_")
             if place.human:
                 self._at[place.name] = _free(word, taken)
                 continue
@@ -111,12 +111,7 @@ def route_of(place: Place) -> str:
     return HUMAN if place.human else place.name
 
 
-def _upper(name: str) -> str:
-    return name.upper().replace("-", "_")
-
-
 def _free(word: str, taken: set[str]) -> str:
-    """Take a name that no other state has."""
     name, number = word, 2
     while name in taken:
         name, number = f"{word}_{number}", number + 1

@@ -79,7 +79,6 @@ def _policies(database: Database) -> Callable[[int, str | None], Data]:
 
 
 def _places(policy: Mapping[str, Any]) -> Iterator[Place]:
-    """Give the phases of a policy's normal form."""
     phases = policy["phases"]
     for phase in phases:
         name, human = phase["name"], phase.get("human")
@@ -109,7 +108,6 @@ class _Telling:
         self.history: list[Data] = []
 
     def follow(self, kind: str, body: Data) -> Iterator[Step]:
-        """Say which states a record leads to."""
         match kind:
             case "IssueTaken":
                 self.cause = (naming.TAKEN, None, None)
@@ -153,7 +151,6 @@ class _Telling:
                 pass
 
     def _reported(self, body: Data) -> tuple[str, str | None, str | None] | None:
-        """Say which event the end of a run is."""
         place = next((place for place in self.states.places if place.name == self.phase), None)
         if place is None or body["state"] == "aborted":
             return None

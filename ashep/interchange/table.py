@@ -127,7 +127,10 @@ def read_table(file: Path) -> Document:
     dispatch = _words(reading, root.child("at_dispatch"))
     named = reading.take(root.child("policy"))
     said = reading.take(root.child("description"))
-    _version(reading, root.child("version"))
+    version = root.child("version")
+    if version is not None and (type(version.value) is not int or version.value != 1):
+        raise reading.refuse(version, "expected version 1, the only one that this ashep reads")
+    reading.take(version)
     table = Table(rows, _initial(reading, rows), dispatch, str(named or ""), str(said or ""))
     return Document(table, placed, reading)
 
@@ -197,12 +200,6 @@ def _words(reading: Reading, node: Node | None) -> dict[str, str]:
         raise reading.refuse(node, "expected what each waiting state becomes, such as READY_FOR_REVIEW: REVIEWING")
     reading.take(node)
     return {key: str(child.value) for key, child in node.value.items()}
-
-
-def _version(reading: Reading, node: Node | None) -> None:
-    if node is not None and (type(node.value) is not int or node.value != 1):
-        raise reading.refuse(node, "expected version 1, the only one that this ashep reads")
-    reading.take(node)
 
 
 PRESET = "multi-tier"

@@ -72,21 +72,16 @@ def table_of(name: str, policy: Policy) -> tuple[Table, list[str]]:
 
 
 def _edges(policy: Policy, phase: Phase) -> list[tuple[str, str]]:
-    """Give what leads where, as the core follows it."""
     if phase.human is not None:
-        return _answers(policy, phase, phase.human)
+        if _is_anew(phase.human, policy.phases[0].name):
+            return []
+        back = phase.human.changes_requested or writer_before(policy, phase)
+        late = [] if phase.human.on_deadline == "park" else [("deadline", phase.human.on_deadline)]
+        return [("approved", phase.human.approved), ("changes_requested", back), *late]
     edges = [(verdict, phase.next[verdict]) for verdict in phase.verdicts if verdict in phase.next]
     if not phase.verdicts:
         edges = [("success", phase.next.get("success") or following(policy, phase))]
     return edges + [(result, phase.next[result]) for result in _RESULTS if result in phase.next]
-
-
-def _answers(policy: Policy, phase: Phase, human: Human) -> list[tuple[str, str]]:
-    if _is_anew(human, policy.phases[0].name):
-        return []
-    back = human.changes_requested or writer_before(policy, phase)
-    late = [] if human.on_deadline == "park" else [("deadline", human.on_deadline)]
-    return [("approved", human.approved), ("changes_requested", back), *late]
 
 
 def _target(states: States, source: Place, edge: str, target: str, policy: Policy) -> tuple[str, str]:
@@ -98,7 +93,6 @@ def _target(states: States, source: Place, edge: str, target: str, policy: Polic
 
 
 def _unsaid(policy: Policy) -> list[str]:
-    """Say what a table has no place for, where the policy says it."""
     limits = policy.limits
     said = [f"at most {limits.max_runs} runs and {format_duration(limits.max_wall_time)} in a cycle, then it is parked"]
     agents = [phase for phase in policy.phases if phase.human is None]
@@ -117,8 +111,6 @@ def _unsaid(policy: Policy) -> list[str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """What is known of a table's states."""
-
     document: Document
     phase_at: dict[str, str] = field(default_factory=dict[str, str])
     """The phase of each state in which somebody works or is asked."""
@@ -131,15 +123,12 @@ class _Reader:
         return self.document.placed
 
     def refuse(self, placed: Placed, message: str) -> ConfigErrors:
-        """Give the error that a row has no meaning here."""
         return self.document.reading.refuse(placed.node, message)
 
     def of(self, state: str) -> list[Placed]:
-        """Give the rows of a state."""
         return [placed for placed in self.rows if placed.row.source == state]
 
     def waits(self, state: str) -> bool:
-        """Say whether a state only waits for its agent."""
         return all(placed.row.event == naming.ANY for placed in self.of(state))
 
     def begins(self, placed: Placed) -> str:
@@ -167,7 +156,6 @@ class _Reader:
 
 
 def _common(one: str, other: str) -> int:
-    """Count the letters with which both begin."""
     return next(
         (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
@@ -250,7 +238,6 @@ def _phase(reader: _Reader, state: str) -> dict[str, Any]:
 
 
 def _verdicts(reader: _Reader, state: str) -> dict[str, str]:
-    """Give the verdicts of a state's events, and where they lead."""
     rows = reader.of(state)
     short = [placed.row.event.rpartition(".")[2] for placed in rows]
     edges: dict[str, str] = {}
@@ -304,7 +291,6 @@ def _human(reader: _Reader, state: str) -> dict[str, Any]:
 
 
 def _word(text: str) -> str:
-    """Make a name of a state, role or event."""
     word = re.sub(r"[^A-Za-z0-9_-]+", "_", text.lower() if text.isupper() else text).strip("_-")[:64]
     word = word if word[:1].isalpha() else f"x_{word}"[:64]
     return f"{word}_" if word in (CLOSE, "park") else word

@@ -110,8 +110,6 @@ def _default(reading: Reading, root: Fields, built: "list[_Policy]", default: st
 
 
 class _Policy:
-    """One policy."""
-
     def __init__(self, reading: Reading, defaults: Defaults, made: Made, raw: str, node: Node) -> None:
         self.reading, self.defaults, self.made, self.raw = reading, defaults, made, raw
         self.name = name_of(raw)
@@ -133,7 +131,6 @@ class _Policy:
         self._walk()
 
     def finished(self) -> dict[str, Any]:
-        """Give the policy, as the file holds it."""
         return {key: value for key, value in self.policy.items() if value != ""} | {"phases": self.phases}
 
     def _trigger(self, trigger: Fields) -> None:
@@ -150,7 +147,6 @@ class _Policy:
             self.types, self.labels = [], {}
 
     def _unread(self) -> None:
-        """Read what has no counterpart."""
         fields = self.fields
         if fields.flag("require_hitl"):
             fields.lost("require_hitl", "a person is asked where a phase with `human` says so; add one")
@@ -195,17 +191,18 @@ class _Policy:
                 fields.changed("name", f"it is called {self.names[word]} here")
         self.loops = any("transitions" in fields for fields in all_)
         for index, fields in enumerate(all_):
-            self._depends(fields, raw[:index])
+            missing = [word for word in fields.words("depends_on") if word not in raw[:index]]
+            if missing:
+                fields.lost(
+                    "depends_on", f"phases are gone through in the order of the list; {missing[0]} is not before it"
+                )
             beyond = self.names[raw[index + 1]] if index + 1 < len(raw) else CLOSE
             self._phase(fields, self.names[raw[index]], beyond)
-        self._same_access()
-
-    def _depends(self, fields: Fields, before: list[str]) -> None:
-        missing = [word for word in fields.words("depends_on") if word not in before]
-        if missing:
-            fields.lost(
-                "depends_on", f"phases are gone through in the order of the list; {missing[0]} is not before it"
-            )
+        by_name = {phase["name"]: phase for phase in self.phases}  # a session keeps its access
+        for phase in self.phases:
+            source = by_name.get(phase.get("session", {}).get("reuse_from", ""))
+            if source is not None and source["access"] != phase["access"]:
+                source["access"] = phase["access"] = "write"
 
     def _phase(self, fields: Fields, name: str, beyond: str) -> None:
         capabilities = [name_of(word) for word in fields.words("capabilities")]
@@ -372,19 +369,10 @@ class _Policy:
         return self.names[word]
 
     def _free(self, name: str) -> str:
-        """Give a name that no phase of the user's has."""
         word = name[:60]
         while word in self.names.values():
             word += "_"
         return word
-
-    def _same_access(self) -> None:
-        """A session keeps its access: the phases that share one have the same."""
-        by_name = {phase["name"]: phase for phase in self.phases}
-        for phase in self.phases:
-            source = by_name.get(phase.get("session", {}).get("reuse_from", ""))
-            if source is not None and source["access"] != phase["access"]:
-                source["access"] = phase["access"] = "write"
 
 
 def _can(agent: dict[str, Any], phase: dict[str, Any]) -> bool:

@@ -20,11 +20,9 @@ class _Dumper(yaml.SafeDumper):
     """Block style for what is long, flow style for the innermost; no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write every value out."""
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Indent the items of lists."""
         return super().increase_indent(flow, False)
 
 

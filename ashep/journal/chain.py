@@ -49,7 +49,6 @@ def digest(folder: Path, name: str) -> str:
 
 
 def _find_damage(folder: Path, name: str) -> None:
-    """Read a file line by line; raises `JournalDamaged` at the first bad one."""
     found = head_of(folder, name)
     if found is None:
         raise damaged(folder, path_of(folder, name), 1, "the file does not begin with a good header")

@@ -256,7 +256,6 @@ class Scan:
             raise AshepError(f"{self.folder} was pruned while it was read: begin again")
 
     def _begin(self, file: BufferedReader, name: str) -> None:
-        """Begin with a file where the position says."""
         self.before = self.digest.hexdigest() if self._hashing and self._previous is not None else None
         self.digest = sha256()
         if name != self.position.file:
@@ -329,7 +328,6 @@ def line_at(folder: Path, name: str, offset: int) -> int:
 
 
 def _check_place(record: Record, *, first: bool, pending: int, crc: int) -> None:
-    """Raise `BadLine` where a good line does not fit the ones before it."""
     kind = record["type"]
     if (kind == HEADER) != first:
         raise BadLine("a file begins with its header, and only there is one")

@@ -100,7 +100,6 @@ def _lines(world: World, mark: Mark) -> Iterator[bytes]:
 
 
 def _paths(state: Path) -> list[Path]:
-    """The snapshots, the newest first."""
     return sorted((path for path in (state / FOLDER).glob("*.snapshot") if path.stem.isdecimal()), reverse=True)
 
 

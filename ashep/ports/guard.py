@@ -117,7 +117,6 @@ def _module(name: str, project: Path) -> Any:
 
 
 def _told(error: BaseException) -> str:
-    """Name an error of the user's code, and the line that it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError):
@@ -157,7 +156,6 @@ def misfits(found: type, port: type) -> Iterator[str]:
 
 
 def _methods(port: type) -> Iterator[tuple[str, Any]]:
-    """The methods of a port and of the ports that it is made of, in the order in which they are written."""
     for part in reversed(port.__mro__):
         if part not in (object, Protocol) and getattr(part, "_is_protocol", False):
             methods = ((name, value) for name, value in vars(part).items() if inspect.isfunction(value))
@@ -193,7 +191,6 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
 
 
 def _signature(wanted: Any) -> str:
-    """Write a method of the port as its author would."""
     word = "async def" if inspect.iscoroutinefunction(wanted) else "def"
     return re.sub(
         r"\b(ashep|collections|datetime|typing)(\.\w+)*\.(?=\w)",

@@ -177,7 +177,6 @@ class Dice:
 
 
 def _usual(kind: Kind, good: tuple[str, ...], looked: tuple[str, ...]) -> dict[str, float]:
-    """The chances of which nobody says otherwise."""
     if kind == "question":
         return dict(ANSWER)
     if kind == "diagnosis":

@@ -146,8 +146,6 @@ def live(cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | 
 
 
 class _Scene:
-    """One world."""
-
     def __init__(self, cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None) -> None:
         self.cast, self.act = cast, act
         self.clock = LoopClock()
@@ -181,7 +179,6 @@ class _Scene:
         self._group: TaskGroup
 
     async def play(self) -> list[Life]:
-        """Live until every life is over."""
         label = self.cast.settings.labels.policy_prefix + self.cast.policy
         for issue in self.lives:
             self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(label,), actor=PERSON)
@@ -192,12 +189,16 @@ class _Scene:
             anyio.create_task_group() as self._group,
         ):
             await anext(signs)  # the silence of a turn counts from when somebody listens
-            await self._look()
+            look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
+            self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
             while self.left:
                 with anyio.move_on_after(LONGEST.total_seconds()) as waited:
                     await self.shepherd.changed()
-                if waited.cancelled_caught:
-                    self._give_up()
+                if waited.cancelled_caught:  # nothing has happened for years; what waits for an agent may do so
+                    for stuck in sorted(self.left):
+                        stands = account(self.shepherd.world, stuck)
+                        end: End = "waiting" if stands.code == "no_agent" else "stuck"
+                        self._over(self.lives[stuck], end, stands.code, stands.reason, stands.since or self.clock.now())
             self._group.cancel_scope.cancel()
         return [*self.lives.values()]
 
@@ -218,10 +219,6 @@ class _Scene:
             RunnerSeen("up", catalog.version, catalog.instance, catalog.agents, catalog.models, catalog.default)
         )
         return first
-
-    async def _look(self) -> None:
-        look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
-        self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -281,17 +278,9 @@ class _Scene:
         life.end, life.code, life.why, life.ended = end, code, why, at
         self.left.discard(life.issue)
 
-    def _give_up(self) -> None:
-        """Nothing has happened for years. What waits for an agent that there is none of may do so."""
-        for issue in sorted(self.left):
-            stands = account(self.shepherd.world, issue)
-            end: End = "waiting" if stands.code == "no_agent" else "stuck"
-            self._over(self.lives[issue], end, stands.code, stands.reason, stands.since or self.clock.now())
-
     # --- agents -----------------------------------------------------------------------------------------------------
 
     def _perform(self, asked: Prompted) -> Play:
-        """What an agent does that is prompted."""
         issue = asked.key.partition(":")[2].partition("/")[0]
         run = self.shepherd.world.flows[issue].run
         assert run is not None, "a prompt is one of a run"
@@ -323,14 +312,12 @@ class _Scene:
         return step
 
     def _fits(self, issue: str) -> bool:
-        """Whether an issue's work fits the base."""
         phase = self.cast.rules.phase(self.shepherd.world.flows[issue].phase or "")
         assert phase is not None, "the policy stays as it is"
         step = self._step(Point(issue, phase, "landing", timedelta()))
         return step is None or step.move == LANDS
 
     async def _turn(self, issue: str, ends: datetime | None) -> None:
-        """See a prompt's turn begin, and end."""
         await self._read(issue)
         if ends is not None:
             while self.clock.now() < ends:  # a sleep may end a little early, in a clock of whole microseconds
@@ -338,7 +325,6 @@ class _Scene:
             await self._read(issue)
 
     def _read_again(self, world: World, issue: str) -> bool:
-        """Whether a verdict on a turn waits for a fresh read."""
         flow = world.flows[issue]
         run = flow.run
         if run is None or run.ended or not run.prompt.sent or not run.watch.fresh_after or issue in self._reading:

@@ -82,7 +82,6 @@ class Step:
     after: timedelta | None = None
 
     def __str__(self) -> str:
-        """As a script says it."""
         return self.move if self.after is None else f"{self.move} in {format_duration(self.after)}"
 
 

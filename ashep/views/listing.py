@@ -148,7 +148,6 @@ def _edges(runs: list[Data], asked: list[Data], begun: list[int]) -> list[Data]:
 
 
 def _why(step: Data) -> str:
-    """What came of a step, in a word or two."""
     if "question" in step:
         return str(step["answer"] or "no answer")
     outcome: Data = step["outcome"] or {}

@@ -47,7 +47,6 @@ class Names:
         return "".join(told)
 
     def _id_at(self, parts: list[str], at: int) -> int:
-        """Say how many parts from here on are the longest known id; 1 where there is none."""
         for length in range(min(self._longest, len(parts) - at), 0, -1):
             if "".join(parts[at : at + length]) in self._ids:
                 return length

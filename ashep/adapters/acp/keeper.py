@@ -224,7 +224,8 @@ class Keeper:
         for _ in range(_AGAIN):
             content = [{"type": "text", "text": keyed(turn.message, text)}]
             answer = await agent.ask("session/prompt", {"sessionId": self._id, "prompt": content}, None)
-            self._count(turn, answer)
+            total: object = as_object(answer.get("usage")).get("totalTokens")
+            turn.state["tokens"] = turn.state.get("tokens", 0) + (total if isinstance(total, int) else 0)
             stop = str(answer.get("stopReason", ""))
             if stop == "end_turn" and turn.denied and not turn.text and not turn.cancelled:
                 text = "\n".join(["You were denied something. Go on without it.", *turn.denied[-20:]])
@@ -235,10 +236,6 @@ class Keeper:
             turn.state["cut"] = stop in _CUT
             return self._ended(turn, why.get(stop, f"StopReason: {stop[:100]}"))
         return self._ended(turn, "StopReason: it stops at whatever it is denied")
-
-    def _count(self, turn: _Turn, answer: Mapping[str, Any]) -> None:
-        total: object = as_object(answer.get("usage")).get("totalTokens")
-        turn.state["tokens"] = turn.state.get("tokens", 0) + (total if isinstance(total, int) else 0)
 
     def _ended(self, turn: _Turn, error: str | None, refused: str = "") -> None:
         if turn.state["state"] == "ended":
@@ -298,7 +295,6 @@ class Keeper:
             self._folder.write(f"turns/{message}.json", state)
 
     async def _choose(self, agent: Agent, turn: _Turn, prompt: Json) -> None:
-        """Set mode and model, whatever they are by themselves."""
         named, configured = prompt.get("model"), cast("Mapping[str, str]", self._session.get("modes") or {})
         model = Model(*cast("list[str]", named)) if named else None
         wanted = (
@@ -316,7 +312,6 @@ class Keeper:
             choice.current = value
 
     def _hear(self, params: Json) -> None:
-        """Take in an update, in its order."""
         told, turn = as_object(params.get("update")), self._turn
         if params.get("sessionId") != self._id:
             return None

@@ -48,7 +48,7 @@ def wanted(call: Mapping[str, Any], directory: Path) -> Wanted:
     kind, inputs = str(call.get("kind") or "other"), as_object(call.get("rawInput"))
     found = [as_object(one).get("path") for one in as_list(call.get("locations"))[:MOST]]
     found += [inputs.get(name) for name in _PATHS]
-    files = dict.fromkeys(_real(directory, one) for one in found if isinstance(one, str) and one)
+    files = dict.fromkeys(os.path.realpath(directory / one) for one in found if isinstance(one, str) and one)
     home = os.path.realpath(directory)
     strangers = [one for one in files if not f"{one}/".startswith(f"{home}/")]
     patterns = tuple(_cut(one if one in strangers else os.path.relpath(one, home)) for one in files)
@@ -60,10 +60,6 @@ def wanted(call: Mapping[str, Any], directory: Path) -> Wanted:
     patterns = patterns or tuple(_cut(one) for one in texts[:1])
     detail = _cut(texts[0]) if texts else next(iter(patterns), _cut(str(call.get("title") or "")))
     return Wanted(kind, tool, patterns[:MOST], detail, _cut(strangers[0]) if strangers else "")
-
-
-def _real(directory: Path, path: str) -> str:
-    return os.path.realpath(directory / path)
 
 
 def _cut(text: str) -> str:

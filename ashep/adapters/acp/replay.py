@@ -44,7 +44,6 @@ class _Entry:
 
     @property
     def key(self) -> str:
-        """The message of ours that it is, if it is one."""
         found = _KEY.findall(self.text) if self.who == "user" else []
         return str(found[-1]) if found else ""
 

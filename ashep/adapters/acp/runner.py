@@ -174,7 +174,6 @@ class AcpRunner:
         return found
 
     async def _end_keeper(self, own: Folder) -> bool:
-        """End a session's keeper, and its agent with it."""
         keeper = await _blocking(own.keeper)
         lived = await _blocking(lambda: places.lives(keeper))
         if lived:

@@ -71,7 +71,6 @@ class Watch:
             self._since = None
 
     def _look(self) -> dict[str, _Seen]:
-        """The state of the record of each session that is kept, and that of its turns and questions."""
         found = dict[str, _Seen]()
         for session in self.alive():
             own = Folder(self._sessions / session)

@@ -50,14 +50,11 @@ class _Row(BaseModel):
 
     @classmethod
     def read(cls, row: bytes, left_out: tuple[str, ...]) -> Self:
-        """Read a row."""
         told = tuple(one for one in left_out if one.startswith("acceptance_criteria:"))
         return cls.model_validate_json(row).model_copy(update={"left_out": told})
 
 
 class _Line(_Row):
-    """An issue in a list."""
-
     title: With[str, AfterValidator(clean)] = ""
     status: With[str, AfterValidator(clean)] = ""
     ephemeral: bool = False

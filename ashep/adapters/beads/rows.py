@@ -135,30 +135,23 @@ class Rows(Generic[_T]):
         self._length += end - at
         if self._length <= LONGEST:
             self._keep(data[at:end])
-        else:
-            self._leave_out()
+        elif not self._wide:
+            self._bytes -= len(self._row) - (self._begun or 0)
+            del self._row[self._begun :]
         if end == len(data):
             return end
         if data[end : end + 1] == b"\\":  # its character comes with the next piece
             self._rest = b"\\"
             return len(data)
         if self._length > LONGEST:
-            self._end_long()
+            begun = self._begun or 0
+            key = _KEY.search(self._row, max(begun - 120, 0), begun - 1)
+            if self._depth == 2 and key:
+                self._left_out.append(f"{key[1].decode(errors='replace')}: {size(self._length)}")
+            self._keep(f"({size(self._length)}: too long to be read)".encode())
         self._begun = None
         self._keep(b'"')
         return end + 1
-
-    def _leave_out(self) -> None:
-        if not self._wide:
-            self._bytes -= len(self._row) - (self._begun or 0)
-            del self._row[self._begun :]
-
-    def _end_long(self) -> None:
-        begun = self._begun or 0
-        key = _KEY.search(self._row, max(begun - 120, 0), begun - 1)
-        if self._depth == 2 and key:
-            self._left_out.append(f"{key[1].decode(errors='replace')}: {size(self._length)}")
-        self._keep(f"({size(self._length)}: too long to be read)".encode())
 
     def _end_row(self) -> None:
         """Read the row. One that cannot be read is named, and does not hide the others."""

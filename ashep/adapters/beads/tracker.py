@@ -317,7 +317,6 @@ class BeadsTracker:
             raise trouble
 
     async def _known(self, issue: str) -> Seen:
-        """Give the last read of exactly this id; read it where there is none."""
         seen = self._read.get(issue) or await self.issue(issue)
         if seen is None:
             raise TrackerRefused(f"there is no issue {clean(issue)!r}")

@@ -131,8 +131,11 @@ class Journal:
         """Yield after each line that somebody else's write left, and after each restart of the reader."""
         wait = _PATIENCE[0]
         while True:
-            try:
-                await self._rewind()
+            try:  # a journal that was pruned refuses an earlier number than it reaches back to
+                finished = await self._bd.attempt("events", "tail", f"--since={self._since}", "--limit=1", "--json")
+                for answer in (finished.stdout, *finished.stderr.split(b"\n")):
+                    with suppress(ValidationError):
+                        self._since = Truncated.model_validate_json(answer).head
                 async with aclosing(self._lines()) as lines:
                     async for line in lines:
                         self._since, wait = max(self._since, line.seq), _PATIENCE[0]
@@ -143,13 +146,6 @@ class Journal:
             await anyio.sleep(wait)
             wait = min(wait * 2, _PATIENCE[1])
             yield
-
-    async def _rewind(self) -> None:
-        """Begin where the journal still reaches back to: one that was pruned refuses an earlier number."""
-        finished = await self._bd.attempt("events", "tail", f"--since={self._since}", "--limit=1", "--json")
-        for answer in (finished.stdout, *finished.stderr.split(b"\n")):
-            with suppress(ValidationError):
-                self._since = Truncated.model_validate_json(answer).head
 
     async def _lines(self) -> AsyncGenerator[JournalLine]:
         argv = await self._bd.argv("events", "tail", f"--since={self._since}", "--follow")

@@ -43,7 +43,6 @@ def _none_is_empty(value: object) -> object:
 
 
 def _shown(text: str, info: ValidationInfo) -> str:
-    """Give it clean, and count what nobody sees of it where somebody counts."""
     if info.context is not None:
         info.context.append(invisible(text))
     return clean(text)

@@ -55,7 +55,6 @@ def _listed(name: str, head: Mapping[str, Any]) -> Listed:
 
 
 def _words(given: object) -> frozenset[str]:
-    """The names of tools in a head: a list, or a text with commas."""
     words = (
         given.split(",") if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
     )

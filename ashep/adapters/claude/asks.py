@@ -63,12 +63,8 @@ def answer(
     if kind == "question":
         questions = [text(one, "question") for one in parts(event, "questions")]
         said["answers"] = {one: ", ".join(given) for one, given in zip(questions, answers, strict=False)}
-    paths.replace(attempt.folder / "answers" / name, _json(said))
+    paths.replace(attempt.folder / "answers" / name, json.dumps(said).encode())
     return True
-
-
-def _json(said: Event) -> bytes:
-    return json.dumps(said).encode()
 
 
 def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:

@@ -79,14 +79,11 @@ class Gate:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One question."""
-
     gate: Gate
     protocol_version = "HTTP/1.1"
     timeout = 10
 
     def do_POST(self) -> None:
-        """Answer whether a prompt may begin."""
         status, body = 500, b"{}"
         with suppress(Exception):  # whatever goes wrong, it does not begin
             size, head = int(self.headers.get("content-length", "0")), {k.lower(): v for k, v in self.headers.items()}

@@ -50,7 +50,6 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 
 
 def _calls_of(program: str) -> list[str]:
-    """Patterns of commands that run a program, as an agent would write them."""
     wrapped = [f"{wrapper}{more} {program} *" for wrapper in _WRAPPERS for more in ("", " *")]
     scripts = [f"{shell} -*c *{program} *" for shell in _SHELLS]
     plain = [f"{program} *", f"*/{program} *", f'"{program}" *', f"'{program}' *", f"\\{program} *"]
@@ -97,7 +96,6 @@ def tools_of(session: Session, *, web: bool) -> list[str]:
 
 
 def _is_denied(users: Iterable[PermissionRule], tool: str) -> bool:
-    """Whether the first rule about a tool denies all its uses."""
     first = next((one for one in users if matches(one.tool, tool)), None)
     return first is not None and (first.action, first.pattern) == ("deny", "*")
 

@@ -91,7 +91,9 @@ class Transcript:
             elif (
                 b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
             ):
-                self.states.append((offset, _spent(event)))
+                used = part(event, "modelUsage")
+                tokens = sum(number(part(used, model), name) for model in used for name in _USED)
+                self.states.append((offset, Spent(number(event, "totalCostUSD"), round(tokens))))
 
     def left(self, since: int, uuid: str) -> Spent | None:
         """What the session had used up where the process ended that was begun at a place for this prompt of ours; None:
@@ -148,9 +150,3 @@ def tail(file: Path, limit: int) -> str:
                 words = said(part(event, "message"))
                 entries += [f"{event['type']}:\n{words}\n"] if words else []
     return "\n".join(entries)[-limit:] if limit > 0 else ""
-
-
-def _spent(event: Event) -> Spent:
-    used = part(event, "modelUsage")
-    tokens = sum(number(part(used, model), name) for model in used for name in _USED)
-    return Spent(number(event, "totalCostUSD"), round(tokens))

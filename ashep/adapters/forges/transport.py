@@ -120,7 +120,8 @@ class Api:
         return found
 
     def _read(self, path: str, answer: Answer, *, written: bool = False) -> Any:
-        said = self._said(answer)
+        text = self._redaction.text(answer.content[:4000].decode(errors="replace"))
+        said = " ".join(clean(text).split())[:300]
         if answer.status in (200, 201):
             try:
                 found = json.loads(self._redaction.data(answer.content))
@@ -138,11 +139,6 @@ class Api:
                 f"{path} answers {answer.status}: {said}", retry_after=_wait(answer, 0), unknown=written
             )
         raise ForgeRefused(f"{path} answers {answer.status}: {said}", status=answer.status)
-
-    def _said(self, answer: Answer) -> str:
-        """Give what the forge says is wrong, on one line."""
-        text = self._redaction.text(answer.content[:4000].decode(errors="replace"))
-        return " ".join(clean(text).split())[:300]
 
 
 def _is_limit(answer: Answer, said: str) -> bool:

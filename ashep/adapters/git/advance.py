@@ -147,7 +147,9 @@ class GitLanding(Integration):
         return Refused(code, f"git does not move {base} now: {failure}")
 
     async def _move_checked_out(self, tree: Place, base: str, old: str, new: str) -> Advanced | Refused:
-        await self._mark(base, old, new)
+        lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
+        await self._git.bare("update-ref", "--no-deref", "--stdin", stdin="".join(lines).encode())
+        await self._git.keep_refs(f"{_MOVING}{base}/old", f"{_MOVING}{base}/new")
         try:
             async with hold(tree) as held:
                 result = await self._follow(tree, held, base, old, new)
@@ -221,11 +223,6 @@ class GitLanding(Integration):
         await self._unmark(base, marks.get("new", ""))
         return None
 
-    async def _mark(self, base: str, old: str, new: str) -> None:
-        lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
-        await self._git.bare("update-ref", "--no-deref", "--stdin", stdin="".join(lines).encode())
-        await self._git.keep_refs(f"{_MOVING}{base}/old", f"{_MOVING}{base}/new")
-
     async def _unmark(self, base: str, new: str) -> None:
         """Take the refs away. Where that fails what they are about is done all the same: they say so then."""
         lines = (f"delete {_MOVING}{base}/{name}\n" for name in ("old", "new"))
@@ -237,7 +234,6 @@ class GitLanding(Integration):
             self._git.told.append(f"{_MOVING}{base} stays until the next landing: {error}")
 
     async def _refs(self, *places: str) -> dict[str, str]:
-        """Give the commits of refs, by their names."""
         printed = await self._git.word("for-each-ref", "--format=%(refname) %(objectname)", *places)
         lines = (line.rpartition(" ") for line in printed.split("\n") if line)
         return {name: commit for name, _, commit in lines}

@@ -80,7 +80,6 @@ def _blobs(printed: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
 
 
 async def _with_blob(git: Git, tree: str, parts: list[bytes], blob: bytes) -> str:
-    """Make the tree that has another file at a path."""
     lines = list[bytes]()
     for line in (await git.bare("ls-tree", "-z", tree)).stdout.split(b"\0"):
         head, _, name = line.partition(b"\t")

@@ -100,7 +100,7 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     unknown = {place for place, folder in found if not folder}
     folders = sorted(place for place, folder in found if folder)
     for start in range(0, len(folders), _AT_ONCE):
-        paths = map(_literal, folders[start : start + _AT_ONCE])
+        paths = [f":(top,literal){os.fsdecode(path)}" for path in folders[start : start + _AT_ONCE]]
         unknown |= set(await _names(git, top, index, "ls-files", "-z", "--others", "--", *paths))
     if unknown:
         return f"files that git does not know stand where new ones come: {named(git, sorted(unknown))}"
@@ -154,10 +154,6 @@ async def _names(git: Git, top: Path, index: Path | None, *arguments: str) -> li
     return [name for name in done.stdout.split(b"\0") if name]
 
 
-def _literal(path: bytes) -> str:
-    return f":(top,literal){os.fsdecode(path)}"
-
-
 def named(git: Git, paths: list[bytes]) -> str:
     """Name the first of some files, and say how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
@@ -182,7 +178,6 @@ def _in_the_way(top: bytes, added: list[bytes], known: set[bytes]) -> Iterator[t
 
 
 def _filled(top: bytes, paths: list[bytes]) -> list[bytes]:
-    """Give those that are folders with something in them."""
     found: list[bytes] = []
     for path in paths:
         place = os.path.join(top, path)

@@ -135,7 +135,6 @@ class GitDiffs:
         return raw, patches
 
     async def _sizes(self, entries: Sequence[_Entry]) -> dict[str, int]:
-        """Give the size of each blob; one that the repository does not have has none."""
         blobs = sorted({blob for entry in entries if not entry.is_submodule for blob in entry.blobs})
         if not blobs:
             return {}
@@ -148,7 +147,6 @@ class GitDiffs:
     async def _lines(
         self, base: str, head: str, entries: Sequence[_Entry], chosen: frozenset[bytes]
     ) -> dict[bytes, ChangedFile]:
-        """Read the lines of the chosen files, by their paths."""
         if not chosen:
             return {}
         named = [path for entry in entries if entry.paths[-1] in chosen for path in entry.paths]
@@ -186,7 +184,6 @@ def _chosen(entries: Sequence[_Entry], sizes: Mapping[str, int]) -> frozenset[by
 
 
 def _unread(entry: _Entry) -> ChangedFile:
-    """Give a file whose lines were not read."""
     *former, path = map(_shown, entry.paths)
     why = "submodule" if entry.is_submodule else "large"
     kind = _KINDS[entry.status]
@@ -243,5 +240,4 @@ def _text(line: bytes) -> str:
 
 
 def _shown(path: bytes) -> str:
-    """Give a path as text that every file and terminal can hold."""
     return " ".join(clean(path.decode(errors="replace")).split("\n"))

@@ -85,7 +85,6 @@ def _objects(store: Path, ids: Collection[str]) -> None:
 
 
 def _stores(store: Path, depth: int = _ALTERNATES) -> Iterator[Path]:
-    """Give the folders that hold the repository's objects: its own, and those that it borrows from."""
     yield store
     with suppress(OSError):
         for line in (store / "info" / "alternates").read_bytes().splitlines():

@@ -85,7 +85,8 @@ class Integration:
     ) -> Integrated | Conflict:
         if candidate.method == "rebase" and (steps := await self._steps(base.id, head.id)):
             return await self._replay(candidate, base, steps, ways)
-        message = with_trailers(_message(candidate), candidate)
+        said = clean(candidate.message).strip()
+        message = with_trailers(said or f"Land {clean(candidate.branch)} for {clean(candidate.issue)}", candidate)
         squashed = candidate.method != "merge"
         parents = (base.id,) if squashed else (base.id, head.id)
         author, at = head.author if squashed else "", max(base.at, head.at)
@@ -125,11 +126,6 @@ class Integration:
     async def forget(self, branch: str) -> None:
         """Drop the ref that keeps what was integrated for a branch."""
         await self._git.bare("update-ref", "--no-deref", "-d", kept(branch))
-
-
-def _message(candidate: Candidate) -> str:
-    said = clean(candidate.message).strip()
-    return said or f"Land {clean(candidate.branch)} for {clean(candidate.issue)}"
 
 
 def with_trailers(message: str, candidate: Candidate) -> str:

@@ -91,7 +91,6 @@ def _now(folder: Path) -> float:
 
 
 def _places(common: Path) -> Iterator[Path]:
-    """Give the folders in which a git works that works on this repository."""
     yield common
     if common.name == ".git":
         yield common.parent

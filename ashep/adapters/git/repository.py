@@ -285,7 +285,6 @@ async def under_way(place: Place) -> tuple[str, str] | tuple[None, None]:
 
 
 def _unwritten(branch: str, error: OSError) -> AshepError:
-    """Say what could not be done for a branch, and where."""
     return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
 
 

@@ -57,19 +57,14 @@ async def _restore(git: Git, top: Path, held: index.Held, old: str, new: str) ->
     again = ("checkout-index", "-f", "-q", "-z", "--stdin")
     done = await git.within(top, *again, index=held.copy, stdin=_listed(free), accepted=(0, 1, 128), writes=True)
     await git.within(top, "update-index", "-q", "--refresh", index=held.copy, accepted=(0, 1))
-    if done.returncode:
-        await _refuse_unwritten(git, top, held, free, git.said(done))
+    if done.returncode:  # what was begun must not be forgotten where a file is not there as it was
+        differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
+        if left := sorted({*differ.stdout.split(b"\0")} & {*free}):
+            raise AshepError(f"git does not write {checkouts.named(git, left)}: {git.said(done)[:300]}")
     for flag, letters in (("--skip-worktree", b"Ss"), ("--assume-unchanged", b"hs")):
         if told := [path for path, tag in tags.items() if tag in letters]:
             await git.within(top, "update-index", flag, "-z", "--stdin", index=held.copy, stdin=_listed(told))
     await held.publish()
-
-
-async def _refuse_unwritten(git: Git, top: Path, held: index.Held, paths: list[bytes], said: str) -> None:
-    """Raise where a file is not there as it was: what was begun must not be forgotten then."""
-    differ = await git.within(top, "diff-files", "--name-only", "-z", "--ignore-submodules=all", index=held.copy)
-    if left := sorted({*differ.stdout.split(b"\0")} & {*paths}):
-        raise AshepError(f"git does not write {checkouts.named(git, left)}: {said[:300]}")
 
 
 def _listed(paths: Iterable[bytes]) -> bytes:
@@ -168,7 +163,6 @@ def _free(top: bytes, paths: list[bytes]) -> list[bytes]:
 
 
 def _delete(top: bytes, paths: list[bytes]) -> None:
-    """Delete files, and the folders that are empty then."""
     for path in paths:
         place = os.path.join(top, path)
         try:

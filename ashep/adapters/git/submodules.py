@@ -42,7 +42,6 @@ class Submodule:
     """Those in it; their paths begin at the same top."""
 
     def __str__(self) -> str:
-        """Say that its folder is empty, and why."""
         return f"the submodule {clean(os.fsdecode(self.path))[:100]} is an empty folder here: {self.lacking}"
 
 
@@ -108,7 +107,6 @@ async def _names(common: Path, commit: str) -> dict[bytes, bytes] | None:
 
 
 async def _links(common: Path, commit: str) -> dict[bytes, str]:
-    """Give the folders of a commit that are submodules, with their commits."""
     printed = await Git(common, timeout=_GIT).raw("ls-tree", "-r", "-z", "--full-tree", commit, env=_alone(common))
     lines = (line.partition(b"\t") for line in (printed or b"").split(b"\0") if line.startswith(_LINK))
     return {path: about.split()[2].decode() for about, _, path in lines}

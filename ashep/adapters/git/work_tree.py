@@ -176,5 +176,4 @@ def _content(path: Path) -> str:
 
 
 def _shown(path: str) -> str:
-    """Give a path as text that every file and terminal can hold."""
     return clean(os.fsencode(path).decode(errors="replace"))

@@ -104,8 +104,6 @@ def _delete(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Where a session is."""
-
     directory: str
     sandbox: Sandbox | None = None
     """None: as all others are."""
@@ -216,7 +214,6 @@ class IsolatedRunner:
         return await self._judges.stop_server() or ended
 
     def _standing(self) -> list[Path]:
-        """Give the places whose server is on record."""
         links = (record.with_name(PLACE) for record in self._folder.glob(f"{SERVERS}/*/server.json"))
         return [Path(os.readlink(link)) for link in links if link.is_symlink()]
 

@@ -171,7 +171,6 @@ def _least(theirs: Sequence[_Said], mine: Sequence[_Said]) -> list[_Said]:
 
 
 def _shut(said: Sequence[_Said]) -> bool:
-    """Whether a tool of this name is kept from the model."""
     for one in reversed(said):
         if (one.pattern, one.action) == ("*", "deny"):
             return True

@@ -43,7 +43,6 @@ class Failure(Read):
     data: dict[str, Any] = {}
 
     def __str__(self) -> str:
-        """Give `Name: message`."""
         message = self.data.get("message")
         return f"{self.name}: {message}" if isinstance(message, str) and message else self.name
 

@@ -32,7 +32,6 @@ def _rules(action: str, permission: str, *patterns: str) -> list[Rule]:
 
 
 def _calls_of(program: str) -> list[str]:
-    """Patterns of bash commands that run a program, as an agent would write them."""
     wrapped = [f"{wrapper}{more} {program} *" for wrapper in _WRAPPERS for more in ("", " *")]
     scripts = [f"{shell} -*c *{program} *" for shell in _SHELLS]
     return [

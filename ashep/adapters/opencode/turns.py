@@ -180,7 +180,8 @@ def read_turn(
         tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
         cost=sum(answer.info.cost for answer in answers),
         people=people,
-        refused=_refusal(state, last) or (status.refused if state != "finished" else None),
+        refused=(of_error(last.info.error) if state == "finished" and last and last.info.error else None)
+        or (status.refused if state != "finished" else None),
         cut=last is not None and last.info.finish == "length",
         agent_message_at=_latest(answers),
         human_message_at=_latest(message for message in messages if message.info.id in people),
@@ -197,11 +198,6 @@ def is_being_written(messages: Sequence[Message], message_id: str, ours: frozens
     """Whether the newest message of a user is not ours and has no parts yet, which come a moment later."""
     newest = next((one for one in reversed(messages) if one.info.role == "user"), None)
     return newest is not None and not newest.parts and newest.info.id != message_id and newest.info.id not in ours
-
-
-def _refusal(state: TurnState, last: Message | None) -> Refusal | None:
-    """The provider's refusal that ended the turn."""
-    return of_error(last.info.error) if state == "finished" and last and last.info.error else None
 
 
 def _after(messages: Sequence[Message], at: int, ours: frozenset[str]) -> tuple[list[Message], tuple[str, ...]]:

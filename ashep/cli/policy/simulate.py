@@ -66,7 +66,8 @@ def policy_simulate(
     for line in cast.unsound:
         screen.note(f"unsound, so that no daemon would run it: {line}")
     if runs is not None:
-        stuck = _by_chance(cast, runs, seed, _chances(chances, chance or []), as_json)
+        odds = (Chances() if chances is None else read(Chances, _text(chances), chances)).but(chance or [])
+        stuck = _by_chance(cast, runs, seed, odds, as_json)
     elif script is not None:
         stuck = _by_script(cast, script, as_json)
     else:
@@ -84,10 +85,6 @@ def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, ch
 
 
 # --- by chance ----------------------------------------------------------------------------------------------------
-
-
-def _chances(file: Path | None, words: list[str]) -> Chances:
-    return (Chances() if file is None else read(Chances, _text(file), file)).but(words)
 
 
 def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool) -> bool:
@@ -168,7 +165,6 @@ def _by_hand(cast: Cast) -> bool:
 
 
 def _ask(point: Point) -> Step | None:
-    """Let a person say what happens; None where they have enough."""
     said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
     who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
@@ -185,7 +181,6 @@ def _ask(point: Point) -> Step | None:
 
 
 def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
-    """The moves that a person may mean."""
     if not word or word in moves:
         return [word or moves[0]]
     if word.isdecimal() and 1 <= int(word) <= len(moves):
@@ -194,7 +189,6 @@ def _chosen(word: str, moves: tuple[str, ...]) -> list[str]:
 
 
 def _narrator(say: Callable[[str], Any]) -> Any:
-    """Tell the story of a life as it goes, with the time since it began."""
     now = [EPOCH]
 
     def timed(line: str) -> None:

@@ -13,7 +13,6 @@ from ashep.cli.place import configured
 from ashep.cli.policy.graph import Name
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.core.policy.language import is_name, name_of
-from ashep.core.policy.policies import Policy
 from ashep.errors import UsageError
 from ashep.interchange.notes import Imported, grouped
 from ashep.interchange.symphony import read_workflow
@@ -114,7 +113,10 @@ def policy_export(
     """
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
-    name, policy = _policy(context, name)
+    found = examine(configured(project_of(context)))
+    if found.policies is None:  # what a search finds in one is no matter here
+        raise ConfigErrors(errors_of(found.findings))
+    name, policy = policy_named(found.policies, name)
     table, unsaid = table_of(name, policy)
     if form == "state-schema":
         screen.say(json.dumps(schema_of(table), indent=2, ensure_ascii=False))
@@ -122,11 +124,3 @@ def policy_export(
     screen.say(table.as_json().rstrip("\n"))
     for what in unsaid:
         screen.note(f"a table cannot say: {what}")
-
-
-def _policy(context: typer.Context, name: str | None) -> tuple[str, Policy]:
-    """Read the policies and find the one that is meant; what a search finds in it is no matter here."""
-    found = examine(configured(project_of(context)))
-    if found.policies is None:
-        raise ConfigErrors(errors_of(found.findings))
-    return policy_named(found.policies, name)

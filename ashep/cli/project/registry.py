@@ -125,7 +125,6 @@ def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
 
 
 def _choice(registry: Registry, one: Explained) -> dict[str, Any]:
-    """Give the choice as JSON."""
     choice = one.choice
     return {
         "policy": one.policy,
@@ -140,7 +139,6 @@ def _choice(registry: Registry, one: Explained) -> dict[str, Any]:
 
 
 def _held(registry: Registry, one: Explained) -> str | None:
-    """Say why the chosen agent could not begin now, as its provider was left."""
     if one.choice is None or one.choice.agent is None:
         return None
     hold = held_providers(registry.world).get(provider_of(registry.world, one.choice.agent))
@@ -161,7 +159,6 @@ def _tell(registry: Registry, one: Explained) -> None:
 
 
 def _listed(world: World) -> dict[str, dict[str, Any]]:
-    """Give what each runner was seen to list, by name."""
     return {
         name: {"state": seen.state, "agents": seen.agents, "models": [*map(asdict, seen.models)]}
         for name, seen in sorted(world.seen.items())
@@ -169,7 +166,6 @@ def _listed(world: World) -> dict[str, dict[str, Any]]:
 
 
 def _seen(world: World, agents: Agents) -> list[str]:
-    """Say of each runner that agents are of what is known of it."""
     names = sorted({agent.runner.type for agent in agents.agents if not agent.is_human})
     return [_of_runner(spoken(name), world.seen.get(name)) for name in names]
 

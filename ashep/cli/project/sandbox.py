@@ -79,7 +79,6 @@ def sandbox(
 
 
 def _place(project: Path, settings: Settings, issue: str) -> Path:
-    """Give the place of an issue, or of a branch."""
     places = places_of(project, settings)
     place = path_of(places, issue if issue.startswith(PREFIX) else branch_of(issue))
     if not place.is_dir() or place_at(places, place) != place.resolve():
@@ -88,6 +87,5 @@ def _place(project: Path, settings: Settings, issue: str) -> Path:
 
 
 def _within(project: Path) -> Path:
-    """Say where the project is in its repository."""
     top = next((above for above in (project, *project.parents) if (above / ".git").exists()), project)
     return project.relative_to(top)

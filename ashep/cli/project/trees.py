@@ -180,7 +180,6 @@ def _spaces(context: typer.Context) -> GitWorkspaces:
 
 
 def _branch(issue: str) -> str:
-    """Give the branch of an issue, or the branch itself."""
     return issue if issue.startswith(PREFIX) else branch_of(issue)
 
 
@@ -305,7 +304,6 @@ def _unused(context: typer.Context, branch: str) -> Callable[[], Awaitable[None]
 
 
 def _runs(state: Path) -> list[str]:
-    """Ask the daemon which runs are under way; none where there is no daemon."""
     if holder(state) is None:
         return []
     try:

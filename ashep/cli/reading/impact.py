@@ -13,7 +13,7 @@ from ashep.cli import screen
 from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.place import configured
 from ashep.config import load, settings_in
-from ashep.core.impact.changes import Flag, Impact
+from ashep.core.impact.changes import Impact
 from ashep.core.impact.named import named_by
 from ashep.core.policy.flags import ALWAYS_ASK, must_ask
 from ashep.core.policy.settings import Settings
@@ -66,7 +66,6 @@ def _assessed(project: Path, settings: Settings, issue: str | None, base: str | 
 
 
 async def _ends(diffs: Diffs, issue: str | None, base: str | None, head: str | None) -> tuple[str, str]:
-    """Say between which revisions to look."""
     if issue is None:
         return base or "HEAD", head or "HEAD"
     branch = branch_of(issue)
@@ -94,18 +93,14 @@ def _say(found: Impact) -> None:
             screen.say(f"  {kind:8}  {path}")
     _more(files.more)
     for flag in found.flags:
-        _say_flag(flag)
+        asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
+        screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
+        for one in flag.evidence:
+            place = f"{one.path}:{one.line}" if one.line is not None else one.path
+            screen.say("  " + ": ".join(part for part in (place, one.what) if part))
+        _more(flag.more)
     if not found.flags:
         screen.say("no flag is raised")
-
-
-def _say_flag(flag: Flag) -> None:
-    asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
-    screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
-    for one in flag.evidence:
-        place = f"{one.path}:{one.line}" if one.line is not None else one.path
-        screen.say("  " + ": ".join(part for part in (place, one.what) if part))
-    _more(flag.more)
 
 
 def _more(count: int) -> None:

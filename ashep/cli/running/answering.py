@@ -111,7 +111,6 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
 
 
 def _session(project: Path, issue: str) -> str:
-    """Say how the session of the issue's last run is opened."""
     try:
         with picture(configured(project) / "state") as seen:
             told = attempts.runs(seen.database, issue, 0)["runs"]

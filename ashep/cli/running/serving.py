@@ -126,7 +126,6 @@ def _origin(text: str) -> str:
 
 
 def _drawn(link: str) -> str:
-    """A link as a QR code, as a terminal shows it."""
     import segno  # for this alone
 
     drawn = io.StringIO()

@@ -193,7 +193,6 @@ def _block(start: tuple[int, str, str, str], inside: list[str], last: int | None
 
 
 def _dedented(line: str, most: int) -> str:
-    """Take off the fence's indentation, as far as the line has it."""
     return line[min(most, len(line) - len(line.lstrip(" \t"))) :]
 
 
@@ -224,7 +223,6 @@ def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wr
 
 
 def _refused(block: Block) -> tuple[str, str] | None:
-    """Say why a block is not even read."""
     if block.last is None:
         return "open-block", "the block that begins here does not end: close it with its fence"
     if len(block.text) > MAX_BLOCK:

@@ -40,18 +40,14 @@ def write_starter(folder: Path, policy: str = PRESETS[0], *, force: bool = False
     ignore = folder / ".gitignore"
     try:
         before = ignore.read_text(encoding="utf-8") if ignore.exists() else ""
-        if (after := _with_lines(before, IGNORED)) != before:
+        missing = [line for line in IGNORED if line not in before.splitlines()]
+        start = before + "\n" if before and missing and not before.endswith("\n") else before
+        if (after := start + "".join(f"{line}\n" for line in missing)) != before:
             texts[ignore] = after
         write_all(texts)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     return list(texts)
-
-
-def _with_lines(text: str, lines: tuple[str, ...]) -> str:
-    missing = [line for line in lines if line not in text.splitlines()]
-    start = text + "\n" if text and missing and not text.endswith("\n") else text
-    return start + "".join(f"{line}\n" for line in missing)
 
 
 def write_all(texts: dict[Path, str]) -> None:

@@ -60,10 +60,6 @@ class Acts:
     _answered: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
     """Of each issue the last answer, and the question that it was to."""
 
-    @property
-    def _project(self) -> Path:
-        return self.pictures.folder.parent
-
     async def act(self, person: str, issue: str, wanted: doing.Act) -> doing.Done:
         """Carry out what a person wants of an issue; once at a time for each.
 
@@ -86,7 +82,7 @@ class Acts:
                 raise Stale("that was answered so already; ashep sees it at its next look")
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
-            async with aclosing(self.tracker_of(self._project, settings, person)) as tracker:
+            async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, person)) as tracker:
                 said = await self._write(tracker, settings.labels, issue, wanted, stands, known)
             if answers_it:
                 self._answered[issue] = wanted.do, wanted.asked

@@ -350,7 +350,6 @@ class MemoryRunner:
         return last
 
     def _ends(self) -> list[tuple[str, datetime]]:
-        """When which session's turns end, or ended."""
         works = [(one.id, message.work) for one in self.sessions.values() for message in one.messages]
         return [(session, work.ends) for session, work in works if work is not None and work.ends is not None]
 

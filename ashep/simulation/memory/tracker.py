@@ -144,8 +144,6 @@ def creatable(creation: Creation, prefix: str) -> bool:
 
 @dataclass(slots=True)
 class _Failure:
-    """An error that a later call of a method raises."""
-
     method: str
     error: Exception
     after: bool

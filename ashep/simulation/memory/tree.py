@@ -65,7 +65,8 @@ class MemoryTree:
         """Give the commits that name the issue, or are named, with the paths that they changed."""
         if not self._present:
             return Changes()
-        after = self._after(base) if base else []
+        shas = [commit.sha for commit, _, _ in self._history]
+        after = shas[shas.index(base) + 1 :] if base and base in shas else []
         mine = {
             commit.sha: (commit, paths)
             for commit, run, paths in self._history
@@ -84,10 +85,6 @@ class MemoryTree:
         if before not in shas or after not in shas:
             return ()
         return tuple(shas[shas.index(before) + 1 : shas.index(after) + 1])
-
-    def _after(self, base: str) -> list[str]:
-        shas = [commit.sha for commit, _, _ in self._history]
-        return shas[shas.index(base) + 1 :] if base in shas else []
 
 
 def _hash(content: str | None) -> str:

@@ -57,7 +57,7 @@ async def amended(repository: Repository, run: str, head: str, wanted: Amendment
         refused.append(mended(wanted.story))
     for path, mode, old, new in ((story, entry, told, made.story), (sprint, before, was, made.sprint)):
         if mode is not None and new is not None and new != old:
-            files[path] = mode[0], await _write(git, new)
+            files[path] = mode[0], (await git.bare("hash-object", "-w", "--stdin", stdin=new)).stdout.strip()
     put = ", what it may not change put back" if beyond else ""
     what = f"{PurePosixPath(wanted.story).stem}: {made.status or 'no status'}{put}"
     return Amended(await _commit(repository, onto, files, head, run, what), tuple(refused), _left(made))
@@ -104,7 +104,6 @@ async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, 
 
 
 async def _entry(git: Git, commit: str, path: bytes) -> _Entry | None:
-    """Give what stands at a path; None: nothing."""
     listed = (await git.bare("ls-tree", "-z", "--full-tree", commit, "--", os.fsdecode(path))).stdout
     head, _, name = listed.partition(b"\0")[0].partition(b"\t")
     words = head.split(b" ")
@@ -112,16 +111,11 @@ async def _entry(git: Git, commit: str, path: bytes) -> _Entry | None:
 
 
 async def _content(git: Git, entry: _Entry | None) -> bytes | None:
-    """Read a file, no more of it than is looked at; None: it is none."""
     if entry is None or entry[0] not in _FILES:
         return None
     blob = entry[1].decode()
     size = int(await git.word("cat-file", "-s", blob))
     return bytes(LARGEST + 1) if size > LARGEST else (await git.bare("cat-file", "blob", blob)).stdout
-
-
-async def _write(git: Git, content: bytes) -> bytes:
-    return (await git.bare("hash-object", "-w", "--stdin", stdin=content)).stdout.strip()
 
 
 async def _commit(

@@ -104,7 +104,6 @@ def _marked(path: bytes, mark: bytes) -> bytes:
 
 
 def _above(path: bytes) -> list[bytes]:
-    """Give the folders that a path is in, from the top, and the path."""
     parts = path.split(b"/")
     return [b"/".join(parts[:number]) for number in range(1, len(parts) + 1)]
 

@@ -74,7 +74,6 @@ class Inside:
         return isinstance(await self._tried(), Bubblewrap)
 
     async def _tried(self) -> Bubblewrap | str:
-        """Give bubblewrap, or why there is none: it is tried out once."""
         async with self._trying:
             if self._sandbox is None:
                 self._sandbox = await try_out()

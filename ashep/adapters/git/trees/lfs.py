@@ -39,7 +39,6 @@ Pointers = dict[str, tuple[int, str]]
 
 
 async def _store(repository: Repository) -> Path:
-    """Say where the user's contents are, if there are any."""
     said = await repository.shared("config", "--type=path", "lfs.storage", absent=NOTHING)
     return Path((await repository.folders()).common, said or "lfs", "objects")
 
@@ -132,7 +131,6 @@ def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
 
 
 def _opened(place: Place, oid: str) -> BinaryIO | None:
-    """Open contents of a place; None: there are none, or no file."""
     with suppress(OSError), _folder(place, oid) as folder:
         opened = os.open(oid, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         if stat.S_ISREG(os.fstat(opened).st_mode):
@@ -169,7 +167,6 @@ def _folder(place: Place, oid: str, *, make: bool = False) -> Generator[int]:
 
 
 async def _pointers(repository: Repository, objects: Iterable[bytes], env: Mapping[str, str]) -> Pointers:
-    """Find the pointers among objects."""
     common = (await repository.folders()).common
     asked = b"".join(one + b"\n" for one in objects)
     words = ("cat-file", "--buffer", "--batch-check=%(objecttype) %(objectsize) %(objectname)")

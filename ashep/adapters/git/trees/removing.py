@@ -205,7 +205,6 @@ def _quiet(folder: Path, files: dict[bytes, contents.Stat], quiet: timedelta) ->
 
 
 async def _save_beside(repository: Repository, beside: Path, branch: str) -> tuple[str, ...]:
-    """Save what was moved out of the way of a tree."""
     files: Collection[bytes] = await anyio.to_thread.run_sync(contents.walk, beside)
     refs, kept = await saving.save_beside(repository, Place(beside, (await repository.folders()).common), branch, files)
     if lost := set(files) - kept:

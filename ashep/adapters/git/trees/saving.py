@@ -233,7 +233,6 @@ async def _hashed(
 
 @asynccontextmanager
 async def _folder(place: Place) -> AsyncGenerator[Path]:
-    """Have a folder beside git's own files of a tree, for a while."""
     folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
     try:
         yield folder
@@ -258,7 +257,6 @@ async def _save_index(repository: Repository, place: Place, content: Content, ke
 
 
 async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str, str, bytes]]) -> str:
-    """Write a tree object."""
     async with _folder(place) as folder:
         env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
@@ -341,7 +339,6 @@ def _read(file: Path) -> bytes:
 
 
 async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, ...]:
-    """Give what is kept its refs, all at once."""
     if not kept.objects:
         return ()
     prefix = f"{SAVED}{branch}/"

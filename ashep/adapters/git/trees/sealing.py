@@ -77,7 +77,8 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
     state, _ = await under_way(place)
     listed = await repository.inside(place, "diff", "--name-only", "--diff-filter=U", "-z")
     conflicts = [clean(os.fsdecode(path)) for path in listed.split(b"\0") if path]
-    ref = await _ref(repository, place)
+    done = await repository.ask(place, "symbolic-ref", "--quiet", "HEAD")
+    ref = done.stdout.decode(errors="replace").strip() or None
     strayed = ref != f"refs/heads/{branch}"
     if state is not None or conflicts or strayed or await _staged_otherwise(repository, place):
         told.saved += await saving.save(repository, place, branch, onto=("HEAD", tip), ignored=strayed)
@@ -137,11 +138,6 @@ async def end(repository: Repository, place: Place, state: str | None) -> None:
         await repository.ask(place, "merge", "--quit")
 
 
-async def _ref(repository: Repository, place: Place) -> str | None:
-    done = await repository.ask(place, "symbolic-ref", "--quiet", "HEAD")
-    return done.stdout.decode(errors="replace").strip() or None
-
-
 async def _head(repository: Repository, place: Place) -> str | None:
     done = await repository.ask(place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return done.stdout.decode().strip() or None
@@ -179,7 +175,8 @@ async def _commit(
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
     left_out = await not_ours(repository)
-    for nested in await _repositories_within(repository, place):
+    listed = await repository.inside(place, "ls-files", "--others", "--exclude-standard", "-z")
+    for nested in [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]:  # git commits a number
         told.words.append(f"{clean(nested)} is a repository of its own; it is not committed")
         left_out.append(f":(exclude,top,literal){nested.rstrip('/')}")
     sparse = await repository.ask(place, "config", "--type=bool", "core.sparseCheckout")
@@ -234,7 +231,6 @@ async def _add(
 
 
 async def _unstaged(repository: Repository, place: Place, left_out: Iterable[str]) -> list[bytes]:
-    """List the files whose content is not staged."""
     asked = ("--modified", "--others", "--exclude-standard", "-z", "--", ".")
     listed = await repository.inside(place, "ls-files", *asked, *left_out)
     return sorted({path for path in listed.split(b"\0") if path})
@@ -280,12 +276,6 @@ async def _show_hidden(repository: Repository, place: Place) -> None:
         listed = b"".join(path + b"\0" for path in there)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
             await repository.inside(place, "update-index", flag, "-z", "--stdin", stdin=listed)
-
-
-async def _repositories_within(repository: Repository, place: Place) -> list[str]:
-    """List folders that are repositories of their own, and no submodules: git would commit a number for them."""
-    listed = await repository.inside(place, "ls-files", "--others", "--exclude-standard", "-z")
-    return [os.fsdecode(path) for path in listed.split(b"\0") if path.endswith(b"/")]
 
 
 async def identity(repository: Repository, place: Place) -> dict[str, str]:

@@ -34,7 +34,6 @@ class _LateError(Exception):
 
 @contextmanager
 def _within(seconds: float) -> Generator[None]:
-    """Raise `_LateError` when the time is up, whatever is being waited for."""
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
     try:
         yield
@@ -56,7 +55,6 @@ def _free_port() -> int:
 
 
 def _listens(port: int) -> str | None:
-    """Where something listens on a port."""
     for host, family in _HOSTS:
         with suppress(OSError), socket.socket(family) as one:
             one.settimeout(1)
@@ -97,12 +95,6 @@ def _children(pid: int) -> list[int]:
 
 
 # --- the service --------------------------------------------------------------------------------------------------
-
-
-def _start(argv: list[str], port: int) -> int:
-    spoken = [argument.replace("{port}", str(port)) for argument in argv]
-    normal = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGALRM]
-    return os.posix_spawnp(spoken[0], spoken, os.environ | {"PORT": str(port)}, setsigdef=normal)
 
 
 def _wait(order: "Order", pid: int, port: int) -> "Order | str":
@@ -176,7 +168,9 @@ def _find() -> "Order":
     if _listens(port) is not None:
         return {"problem": "taken", "port": port}
     try:
-        pid = _start(order["start"], port)
+        spoken = [argument.replace("{port}", str(port)) for argument in order["start"]]
+        normal = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGALRM]
+        pid = os.posix_spawnp(spoken[0], spoken, os.environ | {"PORT": str(port)}, setsigdef=normal)
     except OSError as error:
         return {"problem": "missing", "said": error.strerror}
     host = _wait(order, pid, port)

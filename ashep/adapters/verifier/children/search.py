@@ -68,14 +68,6 @@ def files(folder: str, start: str, prefix: str = "") -> Iterator[str]:
             yield path
 
 
-def _start(glob: str) -> str:
-    """The folders with which a glob begins, as they are."""
-    plain = re.match(r"[^*?\[]*", glob)
-    folders = (plain[0] if plain else "").rpartition("/")[0]
-    names = [name for name in folders.split("/") if name not in ("", ".")]
-    return "".join(f"{name}/" for name in names)
-
-
 def search(order: "Order") -> "Order":
     """Count lines, and say where the first of them are."""
     try:
@@ -84,7 +76,10 @@ def search(order: "Order") -> "Order":
         return {"wrong": f"the pattern cannot be read: {error}"}
     count, looked, shown = 0, 0, list[str]()
     fits = re.compile(expression(order["glob"]), re.DOTALL)
-    for path in files(order["root"], _start(order["glob"])):
+    plain = re.match(r"[^*?\[]*", order["glob"])
+    folders = (plain[0] if plain else "").rpartition("/")[0]
+    names = [name for name in folders.split("/") if name not in ("", ".")]
+    for path in files(order["root"], "".join(f"{name}/" for name in names)):
         if not fits.fullmatch(path):
             continue
         looked += 1

@@ -143,7 +143,6 @@ def _kill_all(main: int) -> int | None:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Set a limit, never above the one that holds already."""
     _, most = resource.getrlimit(kind)
     value = value if most == resource.RLIM_INFINITY else min(value, most)
     resource.setrlimit(kind, (value, value))
@@ -159,7 +158,6 @@ def _restrain(order: "Order") -> None:
 
 
 def _file(data: bytes) -> int:
-    """Give an open file in memory, to be read."""
     file = os.memfd_create("input")
     os.write(file, data)
     os.lseek(file, 0, os.SEEK_SET)
@@ -229,14 +227,6 @@ def _watch(order: "Order", main: int, out: int, ends: _Ends, signals: int) -> tu
             look = now + _LOOK
 
 
-def _drain(out: int, ends: _Ends, most: int) -> None:
-    """Read what is still in the pipe of a program of which nothing lives."""
-    os.set_blocking(out, False)
-    with _Passing(BlockingIOError):
-        while ends.total <= most and (data := os.read(out, _CHUNK)):
-            ends.add(data)
-
-
 def _note(number: int, frame: object) -> None:
     """Do nothing: a signal with a handler wakes the watch."""
 
@@ -261,7 +251,10 @@ def _main() -> None:
     took = time.monotonic() - began
     last = _kill_all(main)
     code = last if status is None else status
-    _drain(out, ends, order["output"])
+    os.set_blocking(out, False)  # nothing of the program lives: what is in the pipe is all
+    with _Passing(BlockingIOError):
+        while ends.total <= order["output"] and (data := os.read(out, _CHUNK)):
+            ends.add(data)
     ends.close()
     found = b""
     if report is not None:
