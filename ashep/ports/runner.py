@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Quota, Refusal
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.policies import PermissionRule
@@ -132,13 +132,7 @@ class Requesting(Protocol):
         ...
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request of this session's, so that its turn goes on: allow it this once, deny it with a message, or
         answer each of its questions. False: nobody waits for that any more.

@@ -6,9 +6,9 @@ it is, in the journal and to people. Errors say it, too.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.kinds import OPENCODE
 from ashep.core.state.run import runner_of
@@ -85,13 +85,7 @@ class Named:
         return tuple(replace(one, session=self._outer(one.session)) for one in listed)
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request."""
         inner = self._inner(session)

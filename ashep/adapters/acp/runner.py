@@ -26,7 +26,7 @@ from ashep.adapters.acp.folder import LIMITS, Folder, Json
 from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Quota, Refusal
 from ashep.errors import (
     AshepError,
@@ -462,13 +462,7 @@ class AcpRunner:
         return Request(ident, session, "permission", str(asked.get("tool", "")), patterns, detail)
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port); why something was denied is told to the agent where that stops at it."""
         self._told()

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Literal
 
 from ashep.adapters.claude.lines import Event, event_of, parts, strings, text
 from ashep.adapters.claude.store import Attempt
-from ashep.core.facts.requests import Asked, Request, Verdict
+from ashep.core.facts.requests import Answers, Asked, Request, RequestKind, Verdict
 from ashep.core.text import clean
 from ashep.journal import paths
 from ashep.redaction import Redaction
@@ -28,8 +27,6 @@ MOST = 50
 _NAME = re.compile("[0-9a-f]{24}")
 _LOOKED_AT = 1000  # of what its agent may have put there
 _BIGGEST = 1024 * 1024  # bytes of a question that are read
-
-Kind = Literal["permission", "question"]
 
 
 def names(attempt: Attempt) -> list[str]:
@@ -49,9 +46,7 @@ def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
             yield _request(attempt.session, name, event)
 
 
-def answer(
-    attempt: Attempt, name: str, kind: Kind, verdict: Verdict, answers: tuple[tuple[str, ...], ...], message: str
-) -> bool:
+def answer(attempt: Attempt, name: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> bool:
     """Answer what an attempt asks; whether that was still open."""
     if (
         name not in names(attempt)

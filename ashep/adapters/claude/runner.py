@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, TypeVar, TypeVarTuple, Unpack
+from typing import TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import anyio.to_thread
@@ -25,7 +25,7 @@ from ashep.adapters.claude.store import MESSAGE, Attempt, Process, Session, Stor
 from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE
 from ashep.adapters.sandboxes.surroundings import Profile
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
 from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.journal import paths
@@ -412,13 +412,7 @@ class ClaudeRunner:
         return tuple(one for one in open_now if one.session in alive)
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port)."""
         current = await self._do(self._store.current, session)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -26,7 +26,7 @@ from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import LEFT, ManagedServer, folder_of, record_in
 from ashep.adapters.sandboxes import occupants
 from ashep.adapters.sandboxes.surroundings import tell
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import (
@@ -478,13 +478,7 @@ class IsolatedRunner:
         return tuple(found)
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port)."""
         return await self._of(session, lambda on: on.reply(session, request, kind, verdict, answers, message))

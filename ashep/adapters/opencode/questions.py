@@ -12,7 +12,7 @@ same: so what it tells is kept, and stands in for a list that is refused.
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import Read
-from ashep.core.facts.requests import Asked, Request, Verdict
+from ashep.core.facts.requests import Answers, Asked, Request, RequestKind, Verdict
 from ashep.core.text import clean
 from ashep.errors import RunnerRefused
 from ashep.redaction import Redaction
@@ -31,7 +31,6 @@ LONGEST = 4000
 MOST = 50
 """Patterns, questions and options that are kept of one request."""
 
-Kind = Literal["permission", "question"]
 Get = Callable[[str, str | None], Awaitable[bytes]]
 """Asks the server for a path, of a folder."""
 
@@ -159,16 +158,16 @@ def _question(asking: _Questions) -> Request:
     return Request(asking.id, asking.sessionID, "question", asks=asks)
 
 
-_LISTS: tuple[tuple[Kind, TypeAdapter[Any], Callable[[Any], Request]], ...] = (
+_LISTS: tuple[tuple[RequestKind, TypeAdapter[Any], Callable[[Any], Request]], ...] = (
     ("permission", _PERMISSIONS, _permission),
     ("question", _QUESTIONS, _question),
 )
 
 
-async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Request], dict[Kind, str]]:
+async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Request], dict[RequestKind, str]]:
     """Everything that sessions of ours in a folder ask; and why a kind of it is not listed."""
     found: list[Request] = []
-    refused: dict[Kind, str] = {}
+    refused: dict[RequestKind, str] = {}
     for kind, shape, read in _LISTS:
         try:
             content = await get(f"/{kind}", place)
@@ -186,7 +185,7 @@ def _cut(text: str) -> str:
     return clean(text)[:LONGEST]
 
 
-def reply(kind: Kind, verdict: Verdict, answers: tuple[tuple[str, ...], ...], message: str) -> dict[str, object]:
+def reply(kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> dict[str, object]:
     """What a request is answered with."""
     if kind == "permission":
         return {"reply": "once"} if verdict == "allow" else {"reply": "reject", "message": message}

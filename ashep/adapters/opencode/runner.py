@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import anyio
@@ -17,7 +17,7 @@ import httpx
 from ashep.adapters import programs
 from ashep.adapters.opencode import endpoints, narrowing, places, questions, refusals, rules, shapes, signs, turns
 from ashep.adapters.opencode.client import CALL, Client, Refused, probe, was_refused
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.core.policy.settings import OpencodeSettings
 from ashep.errors import RunnerError, RunnerMisconfigured, RunnerUnavailable
@@ -333,13 +333,7 @@ class OpencodeRunner:
         return await questions.asked(self._get, self._root, self._places, self._told, sessions)
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port)."""
         body = questions.reply(kind, verdict, answers, message)

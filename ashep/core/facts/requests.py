@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+RequestKind = Literal["permission", "question"]
+Answers = tuple[tuple[str, ...], ...]
+"""To each question of a request: the labels that are chosen, or a text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -22,7 +26,7 @@ class Request:
     id: str
     session: str
     """The run's session, also where a subagent below it asks."""
-    kind: Literal["permission", "question"]
+    kind: RequestKind
     tool: str = ""
     """What leave is asked for, by OpenCode's name of the permission."""
     patterns: tuple[str, ...] = ()

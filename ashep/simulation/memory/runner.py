@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 import anyio
 
-from ashep.core.facts.requests import Request, Verdict
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.clock import Clock
@@ -212,13 +212,7 @@ class MemoryRunner:
         return self._leave("requests", tuple(found))
 
     async def reply(
-        self,
-        session: str,
-        request: str,
-        kind: Literal["permission", "question"],
-        verdict: Verdict,
-        answers: tuple[tuple[str, ...], ...],
-        message: str,
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
         """Answer a request (see the port)."""
         self._enter("reply")
