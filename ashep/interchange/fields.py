@@ -1,37 +1,38 @@
 """Fields of a mapping in a file that is being read: each has the type that is asked for, or is refused."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from ashep.config.explain import describe
+from ashep.config.findings import ConfigErrors
 from ashep.config.nodes import Node
 from ashep.core.policy.language import format_duration
 from ashep.interchange.notes import Reading
 
 _LONGEST = timedelta(days=1000)
 """No time of ours is longer."""
+_WHOLE = re.compile(r"\d{1,18}")
 
 
 class Fields:
     """A mapping; an absent one has no entries. What is read counts as carried over."""
 
     def __init__(self, reading: Reading, node: Node | None) -> None:
-        if node is not None and node.value is not None and not isinstance(node.value, dict):
-            raise reading.refuse(node, f"expected a mapping, found {describe(node)}")
         self.reading, self.node = reading, node
-        if node is not None and node.value is None:
-            reading.take(node)
+        self.entries: dict[str, Node] = {}
+        if node is not None and isinstance(node.value, dict):
+            self.entries = node.value
+        elif node is not None and reading.take(node) is not None:
+            raise self._unexpected(node, "a mapping")
 
     def __contains__(self, key: str) -> bool:
-        found = self.at(key)
-        return found is not None and found.value is not None
+        return key in self.entries and self.entries[key].value is not None
 
     def at(self, key: str) -> Node | None:
         """Give an entry."""
-        return self.node.child(key) if self.node is not None else None
-
-    def names(self) -> list[str]:
-        """Give the names of all entries."""
-        return list(self.node.value) if self.node is not None and isinstance(self.node.value, dict) else []
+        return self.entries.get(key)
 
     def of(self, key: str) -> "Fields":
         """Give an entry that is a mapping itself."""
@@ -39,13 +40,8 @@ class Fields:
 
     def text(self, key: str) -> str | None:
         """Give a text; a number counts as one."""
-        node = self._given(key)
-        if node is None:
-            return None
-        if isinstance(node.value, dict | list | bool):
-            raise self.reading.refuse(node, f"expected a text, found {describe(node)}")
-        text = str(self.reading.take(node))
-        return text if text.strip() else None
+        text = self._read(key, "a text", lambda value: not isinstance(value, dict | list | bool))
+        return None if text is None or not str(text).strip() else str(text)
 
     def version(self) -> None:
         """Take the version of the form, and say so where it is another one."""
@@ -54,57 +50,39 @@ class Fields:
 
     def whole(self, key: str, *, least: int = 0) -> int | None:
         """Give a whole number."""
-        node = self._given(key)
-        if node is None:
-            return None
-        value = int(node.value) if isinstance(node.value, str) and node.value.isdecimal() else node.value
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.reading.refuse(node, f"expected a whole number of at least {least}, found {describe(node)}")
-        self.reading.take(node)
-        return value
+        number = self._read(
+            key, f"a whole number of at least {least}",
+            lambda value: _WHOLE.fullmatch(str(value)) is not None and int(value) >= least,
+        )  # fmt: skip
+        return None if number is None else int(number)
 
     def number(self, key: str) -> float | None:
         """Give a number above zero and of at most a thousand: something is multiplied by it."""
-        node = self._given(key)
-        if node is None:
-            return None
-        if not isinstance(node.value, int | float) or isinstance(node.value, bool) or not 0 < node.value <= 1000:
-            raise self.reading.refuse(node, f"expected a number above zero, at most 1000, found {describe(node)}")
-        self.reading.take(node)
-        return float(node.value)
+        expected = "a number above zero, at most 1000"
+        return self._read(key, expected, lambda value: type(value) in (int, float) and 0 < value <= 1000)
 
     def flag(self, key: str) -> bool:
         """Give true or false; an absent one is false."""
-        node = self._given(key)
-        if node is None:
-            return False
-        if not isinstance(node.value, bool):
-            raise self.reading.refuse(node, f"expected true or false, found {describe(node)}")
-        self.reading.take(node)
-        return node.value
+        return bool(self._read(key, "true or false", lambda value: isinstance(value, bool)))
 
     def words(self, key: str) -> list[str]:
         """Give a list of texts; one text is a list of it."""
-        node = self._given(key)
-        if node is None:
+        node = self.at(key)
+        if node is None or self.reading.take(node) is None:
             return []
         items = node.value if isinstance(node.value, list) else [node]
         for item in items:
-            if not isinstance(item.value, str | int | float) or isinstance(item.value, bool) or item.value == "":
-                raise self.reading.refuse(item, f"expected a text that is not empty, found {describe(item)}")
-        self.reading.take(node)
+            if type(item.value) not in (str, int, float) or item.value == "":
+                raise self._unexpected(item, "a text that is not empty")
         return [str(item.value) for item in items]
 
     def items(self, key: str) -> list[Node]:
         """Give the items of a list, which are still to be read."""
-        node = self._given(key)
-        if node is None:
-            return []
-        if not isinstance(node.value, list):
-            raise self.reading.refuse(node, f"expected a list, found {describe(node)}")
-        if not node.value:
-            self.reading.take(node)
-        return node.value
+        node = self.at(key)
+        if node is not None and isinstance(node.value, list) and node.value:
+            return node.value
+        self._read(key, "a list", lambda value: isinstance(value, list))
+        return []
 
     def span(self, key: str) -> timedelta | None:
         """Give a time in milliseconds."""
@@ -114,20 +92,34 @@ class Fields:
             return None
         return None if number is None else timedelta(milliseconds=number)
 
-    def lost(self, key: str, why: str) -> None:
-        """Say that an entry, if it is there, has no counterpart."""
-        self.reading.lost(self.at(key), why)
+    def lost(self, why: str, *keys: str) -> None:
+        """Say that entries, if they are there, have no counterpart."""
+        for key in keys:
+            self.reading.note("lost", self.at(key), why)
+
+    def others_lost(self, why: str) -> None:
+        """Say that all entries that nobody read have no counterpart."""
+        self.lost(why, *(key for key, node in self.entries.items() if id(node) not in self.reading.carried))
 
     def changed(self, key: str, why: str) -> None:
         """Say that an entry, if it is there, means a little else."""
-        self.reading.changed(self.at(key), why)
+        self.reading.note("changed", self.at(key), why)
 
-    def _given(self, key: str) -> Node | None:
+    def refuse(self, message: str, *keys: str) -> ConfigErrors:
+        """Give the error about the first of these entries that is there, else about the mapping."""
+        present = [node for key in keys if (node := self.at(key))]
+        return self.reading.refuse(next(iter(present), self.node or self.reading.root), message)
+
+    def _read(self, key: str, expected: str, accepts: Callable[[Any], bool]) -> Any:
         node = self.at(key)
-        if node is not None and node.value is None:
-            self.reading.take(node)
+        if node is None or self.reading.take(node) is None:
             return None
-        return node
+        if not accepts(node.value):
+            raise self._unexpected(node, expected)
+        return node.value
+
+    def _unexpected(self, node: Node, expected: str) -> ConfigErrors:
+        return self.reading.refuse(node, f"expected {expected}, found {describe(node)}")
 
 
 def bounded(span: timedelta, factor: float) -> timedelta:

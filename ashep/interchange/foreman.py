@@ -11,13 +11,12 @@ from typing import Any
 
 from ashep.bmad.places import USUAL, relative
 from ashep.config import read
-from ashep.config.nodes import Problem
 from ashep.config.sync import round_trip
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Limits, Phase, Policies
 from ashep.core.policy.settings import Settings
 from ashep.interchange.fields import Fields
-from ashep.interchange.notes import Reading, grouped, read_text, read_yaml, refused
+from ashep.interchange.notes import grouped, read_json
 
 POLICY = "bmad-story"
 ROLES = {
@@ -48,18 +47,12 @@ class Foreman:
 
 def read_foreman(file: Path) -> Foreman:
     """Read a `foreman.json`; raises `ConfigErrors` with the line and the key of what is wrong, and what is expected."""
-    text = read_text(file)
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line, why = (error.lineno, error.msg) if isinstance(error, json.JSONDecodeError) else (1, "nested too deeply")
-        raise refused(file, Problem("syntax", f"not valid JSON: {why}", line, None)) from error
-    reading = read_yaml(file, text=text.replace("\t", " "))  # no text of JSON holds a tab as it is
+    reading = read_json(file)
     top = Fields(reading, reading.root)
-    roles = {role: _runner(reading, top.of("roles").of(role)) for role in ROLES if role in top.of("roles")}
-    iterations, at = top.whole("max_iterations", least=1), top.at("max_iterations")
-    if at is not None and (iterations or 0) > _MOST_VISITS:
-        raise reading.refuse(at, f"expected a whole number of at most {_MOST_VISITS}, found {iterations}")
+    roles = {role: _runner(top.of("roles").of(role)) for role in ROLES if role in top.of("roles")}
+    iterations = top.whole("max_iterations", least=1)
+    if (iterations or 0) > _MOST_VISITS:
+        raise top.refuse(f"expected a whole number of at most {_MOST_VISITS}, found {iterations}", "max_iterations")
     contexts = top.words("contexts")
     if (folder := top.text("stories_dir")) and relative(folder) not in USUAL:
         top.changed("stories_dir", _ABOVE)
@@ -70,11 +63,11 @@ def read_foreman(file: Path) -> Foreman:
     return Foreman(roles, iterations, contexts, grouped(reading.notes))
 
 
-def _runner(reading: Reading, role: Fields) -> dict[str, str]:
-    said = {"agent_slug": role.text("agent"), "provider": role.text("provider"), "model": role.text("model")}
-    if role.node is not None and (said["provider"] is None) != (said["model"] is None):
-        raise reading.refuse(role.node, "expected `provider` and `model`, or neither; found one of them")
-    return {key: value for key, value in said.items() if value is not None}
+def _runner(role: Fields) -> dict[str, str]:
+    runner = {"agent_slug": role.text("agent"), "provider": role.text("provider"), "model": role.text("model")}
+    if (runner["provider"] is None) != (runner["model"] is None):
+        raise role.refuse("expected `provider` and `model`, or neither; found one of them")
+    return {key: value for key, value in runner.items() if value is not None}
 
 
 # --- into our files -----------------------------------------------------------------------------------------------

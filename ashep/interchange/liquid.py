@@ -7,6 +7,7 @@ else stands in the template is named with its line. What people wrote comes out 
 import re
 from collections.abc import Callable
 
+from ashep.interchange.notes import Kind
 from ashep.interchange.prompts import literal
 
 _PART = re.compile(r"\{\{-?(?P<print>.*?)-?\}\}|\{%-?(?P<tag>.*?)-?%\}", re.S)
@@ -30,7 +31,7 @@ _TRUTHS = {
 }
 """What may be asked for; there `attempt` is nothing in the first one."""
 
-Tell = Callable[[str, str, int, str], None]
+Tell = Callable[[Kind, str, int, str], None]
 """Takes a note: `lost` or `changed`, what, its line, why."""
 
 

@@ -1,5 +1,6 @@
 """Notes on an import: what it made, and what it has to say about it."""
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,17 +35,13 @@ class Note:
 
 def grouped(notes: Iterable[Note]) -> list[str]:
     """Give the notes as lines, those that say the same of many entries of a list as one."""
-    groups: dict[tuple[Kind, str, str, str], list[Note]] = {}
+    groups: dict[tuple[str, ...], list[Note]] = {}
     for note in notes:
         groups.setdefault((note.kind, note.file, re.sub(r"\[\d+\]", "[]", note.key), note.why), []).append(note)
     lines: list[str] = []
-    for (kind, file, key, why), same in groups.items():
-        if len(same) == 1:
-            lines.append(str(same[0]))
-            continue
-        numbers = ", ".join(str(note.line) for note in same)
-        place = f"{file}: lines {numbers}" if file else f"lines {numbers}"
-        lines.append(f"{_WORDS[kind]}: {place}: {key}: {why}")
+    for (_, file, key, why), same in groups.items():
+        numbers = f"{file and f'{file}: '}lines {', '.join(str(note.line) for note in same)}"
+        lines.append(str(same[0]) if len(same) == 1 else f"{_WORDS[same[0].kind]}: {numbers}: {key}: {why}")
     return lines
 
 
@@ -72,23 +69,18 @@ class Reading:
         """Give a value that is carried over, all that is in it included."""
         if node is None:
             return None
-        self.carried.update(map(id, everything(node)))
+        self.carried.update(map(id, _everything(node)))
         return node.plain()
 
-    def note(self, kind: Kind, node: Node, why: str) -> None:
-        """Say something about a value, all that is in it included."""
-        self.carried.update(map(id, everything(node)))
+    def note(self, kind: Kind, node: Node | None, why: str) -> None:
+        """Say something about a value, if it is there, all that is in it included."""
+        if node is not None:
+            self.take(node)
+            self.remark(kind, node, why)
+
+    def remark(self, kind: Kind, node: Node, why: str) -> None:
+        """Say something about a value whose parts are still to be read."""
         self.notes.append(Note(kind, node.key or "(the file)", node.line, why, self.name))
-
-    def lost(self, node: Node | None, why: str) -> None:
-        """Say that a value has no counterpart."""
-        if node is not None:
-            self.note("lost", node, why)
-
-    def changed(self, node: Node | None, why: str) -> None:
-        """Say that a value means a little else."""
-        if node is not None:
-            self.note("changed", node, why)
 
     def refuse(self, node: Node, message: str) -> ConfigErrors:
         """Give the error that the file cannot be read as what it seems to be."""
@@ -96,9 +88,9 @@ class Reading:
 
     def rest(self) -> None:
         """Note every key that was neither carried nor noted: nothing is dropped silently."""
-        for node in leaves(self.root):
-            if id(node) not in self.carried:
-                self.lost(node, "not known here")
+        for node in _everything(self.root):
+            if node.key and id(node) not in self.carried and not _children(node):
+                self.remark("lost", node, "not known here")
 
 
 def refused(file: Path, *problems: Problem) -> ConfigErrors:
@@ -117,6 +109,21 @@ def read_yaml(file: Path, name: str = "", text: str | None = None) -> Reading:
     return Reading(file, root, name)
 
 
+def read_json(file: Path) -> Reading:
+    """Read JSON; raises `ConfigErrors` with the line of what is wrong."""
+    text = read_text(file)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        message = f"not valid JSON: {error.msg}, column {error.colno}"
+        raise refused(file, Problem("syntax", message, error.lineno, None)) from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number is too long"
+        raise refused(file, Problem("syntax", f"not valid JSON: {reason}", 1, None)) from error
+    # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines.
+    return read_yaml(file, text=text.replace("\t", " "))
+
+
 def read_text(file: Path) -> str:
     """Read a file of bounded size; raises `ConfigErrors`."""
     try:
@@ -127,19 +134,12 @@ def read_text(file: Path) -> str:
         raise refused(file, Problem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
 
 
-def everything(node: Node) -> list[Node]:
+def _everything(node: Node) -> list[Node]:
     """Give a value and all that is in it."""
-    return [node, *(part for child in children(node) for part in everything(child))]
+    return [node, *(part for child in _children(node) for part in _everything(child))]
 
 
-def leaves(node: Node) -> list[Node]:
-    """Give the values that hold no others."""
-    below = children(node)
-    return [leaf for child in below for leaf in leaves(child)] if below else [node] if node.key else []
-
-
-def children(node: Node) -> list[Node]:
-    """Give the entries of a mapping, or the items of a list."""
+def _children(node: Node) -> list[Node]:
     if isinstance(node.value, dict):
         return list(node.value.values())
     return node.value if isinstance(node.value, list) else []

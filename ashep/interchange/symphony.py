@@ -12,7 +12,7 @@ from ashep.config.nodes import Problem
 from ashep.core.policy.language import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.liquid import converted
-from ashep.interchange.notes import Imported, Kind, Note, Reading, read_text, read_yaml, refused
+from ashep.interchange.notes import Imported, Kind, Note, read_text, read_yaml, refused
 from ashep.interchange.writing import as_yaml
 
 PHASE = "work"
@@ -53,18 +53,27 @@ def read_workflow(file: Path, name: str) -> Imported:
     if reading.root.value is not None and not isinstance(reading.root.value, dict):
         raise reading.refuse(reading.root, "the front matter is no mapping")
     root = Fields(reading, reading.root if reading.root.value is not None else None)
-    policy, config = _policy(root), _config(root)
-    _lost(root)
+    whole = {"version": 1, "default_policy": name, "policies": {name: _policy(root)}}
+    config = _config(root)
+    for section, keys in _LOST.items():
+        for key, why in keys.items():
+            root.of(section).lost(why, key)
+    root.of("codex").others_lost(_SERVER)
     reading.rest()
-    files: dict[str, str] = {}
+    prompts: dict[str, str] = {}
     if body.strip():
-        files[f"prompts/{PHASE}.md.j2"] = _prompt(reading, body, first)
+
+        def note(kind: Kind, what: str, line: int, why: str) -> None:
+            reading.notes.append(Note(kind, what, line, why))
+
+        line = first + len(body) - len(body.lstrip("\n"))
+        prompt = converted(body.strip(), line, note).strip()
+        prompts[f"prompts/{PHASE}.md.j2"] = f'{prompt}\n\n{{% include "_work.md.j2" %}}\n'
     notes = sorted(reading.notes, key=lambda note: note.line)
-    whole = {"version": 1, "default_policy": name, "policies": {name: policy}}
     head = [line.format(what=file.name) for line in _HEAD]
     policies = {"policies.yaml": as_yaml(whole, head, notes)}
     settings = {"config.yaml": as_yaml({"version": 1} | config, head[:1])} if config else {}
-    return Imported(policies | settings | files, tuple(notes))
+    return Imported(policies | settings | prompts, tuple(notes))
 
 
 def _parts(file: Path, text: str) -> tuple[str, str, int]:
@@ -85,14 +94,12 @@ def _policy(root: Fields) -> dict[str, Any]:
     phase["timeout"] = format_duration(codex.span("turn_timeout_ms") or timedelta(hours=1))
     stall = codex.at("stall_timeout_ms")
     if stall is not None and isinstance(stall.value, int) and stall.value <= 0:
-        codex.lost("stall_timeout_ms", "a turn that shows no sign of life is always given up; raise `stall.after`")
+        codex.lost("a turn that shows no sign of life is always given up; raise `stall.after`", "stall_timeout_ms")
     else:
         phase["stall"] = {"after": format_duration(codex.span("stall_timeout_ms") or timedelta(minutes=5))}
     longest = agent.span("max_retry_backoff_ms") or timedelta(minutes=5)
-    first = min(timedelta(seconds=10), longest)
-    phase["retry"] = {
-        "backoff": "exponential", "initial_delay": format_duration(first), "max_delay": format_duration(longest),
-    }  # fmt: skip
+    first = format_duration(min(timedelta(seconds=10), longest))
+    phase["retry"] = {"backoff": "exponential", "initial_delay": first, "max_delay": format_duration(longest)}
     phase["next"] = {"success": "human_review"}
     human = {"ask": "Is this done?", "approved": "close", "changes_requested": PHASE}
     return {
@@ -113,24 +120,3 @@ def _config(root: Fields) -> dict[str, Any]:
             "64 at most; where the work tree is shared, runs that write come one after the other (`worker.workspace`)",
         )
     return made
-
-
-def _lost(root: Fields) -> None:
-    for section, keys in _LOST.items():
-        fields = root.of(section)
-        for key, why in keys.items():
-            fields.lost(key, why)
-    codex = root.of("codex")
-    for key in codex.names():
-        if key not in ("turn_timeout_ms", "stall_timeout_ms"):
-            codex.lost(key, _SERVER)
-
-
-def _prompt(reading: Reading, body: str, first: int) -> str:
-    def tell(kind: str, what: str, line: int, why: str) -> None:
-        known: Kind = "lost" if kind == "lost" else "changed"
-        reading.notes.append(Note(known, what, line, why))
-
-    leading = len(body) - len(body.lstrip("\n"))
-    made = converted(body.strip(), first + leading, tell).strip()
-    return f'{made}\n\n{{% include "_work.md.j2" %}}\n'

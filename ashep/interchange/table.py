@@ -1,15 +1,14 @@
 """A transition table: rows of state, event, next state and whom it routes to, as JSON; and the one of a preset."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ashep.config import nodes
-from ashep.config.nodes import Node, Problem, Unreadable
+from ashep.config.nodes import Node
 from ashep.interchange.naming import BLOCKED, COMPLETE, DONE, HUMAN, IDLE, TAKEN
-from ashep.interchange.notes import Reading, read_text, refused
+from ashep.interchange.notes import Reading, read_json
 from ashep.interchange.state import OTHERS
 
 _TIME = {"type": "string", "format": "date-time"}
@@ -115,42 +114,32 @@ def _text(value: object) -> str:
 
 def read_table(file: Path) -> Document:
     """Read a table: a list of rows, or a mapping with `transitions`. Raises `ConfigErrors`, with file and line."""
-    reading = Reading(file, _tree(file))
+    reading = read_json(file)
     root = reading.root
     listed = root if isinstance(root.value, list) else root.child("transitions")
     if listed is None or not isinstance(listed.value, list) or not listed.value:
         expected = "expected a list of rows with from, event, to and route_to, or a mapping with `transitions`"
         raise reading.refuse(listed or root, f"no transition table: {expected}")
     placed = tuple(Placed(_row(reading, node), node) for node in listed.value)
-    _once(reading, placed)
-    rows = tuple(one.row for one in placed)
-    dispatch = _words(reading, root.child("at_dispatch"))
-    named = reading.take(root.child("policy"))
-    said = reading.take(root.child("description"))
-    version = root.child("version")
-    if version is not None and (type(version.value) is not int or version.value != 1):
+    first: dict[tuple[str, str], Node] = {}
+    for row, node in placed:
+        other = first.setdefault((row.source, row.event), node)
+        if other is not node:
+            raise reading.refuse(node, f"{row.event} in {row.source} stands on line {other.line} already; keep one")
+    rows = tuple(row for row, _ in placed)
+    dispatch, version = root.child("at_dispatch"), root.child("version")
+    waiting: dict[str, str] = {}
+    if dispatch is not None:
+        states = dispatch.value if isinstance(dispatch.value, dict) else None
+        if states is None or not all(isinstance(state.value, str) for state in states.values()):
+            expected = "expected what each waiting state becomes, such as READY_FOR_REVIEW: REVIEWING"
+            raise reading.refuse(dispatch, expected)
+        waiting = {key: str(reading.take(state)) for key, state in states.items()}
+        reading.take(dispatch)
+    words = [str(reading.take(root.child(key)) or "") for key in ("policy", "description")]
+    if version is not None and (type(version.value) is not int or reading.take(version) != 1):
         raise reading.refuse(version, "expected version 1, the only one that this ashep reads")
-    reading.take(version)
-    table = Table(rows, _initial(reading, rows), dispatch, str(named or ""), str(said or ""))
-    return Document(table, placed, reading)
-
-
-def _tree(file: Path) -> Node:
-    text = read_text(file)
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = Problem("syntax", f"not valid JSON: {error.msg}, column {error.colno}", error.lineno, None)
-        raise refused(file, problem) from error
-    except RecursionError as error:
-        raise refused(file, Problem("depth", "nested too deep; is this the right file?", 1, None)) from error
-    try:  # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines
-        root, problems = nodes.read(text.replace("\t", " "))
-    except Unreadable as error:
-        raise refused(file, error.problem) from error
-    if problems:
-        raise refused(file, *problems)
-    return root
+    return Document(Table(rows, _initial(reading, rows), waiting, *words), placed, reading)
 
 
 def _row(reading: Reading, node: Node) -> Row:
@@ -158,48 +147,25 @@ def _row(reading: Reading, node: Node) -> Row:
     for column in COLUMNS:
         cell = node.child(column)
         if cell is None or not isinstance(cell.value, str) or not cell.value.strip():
-            raise reading.refuse(
-                cell or node, f"a row has a word for each of {', '.join(COLUMNS)}; {column} is missing"
-            )
-        reading.take(cell)
-        values.append(cell.value.strip())
+            message = f"a row has a word for each of {', '.join(COLUMNS)}; {column} is missing"
+            raise reading.refuse(cell or node, message)
+        values.append(str(reading.take(cell)).strip())
     return Row(*values)
 
 
-def _once(reading: Reading, placed: Iterable[Placed]) -> None:
-    """Refuse a state in which one event leads to two places."""
-    seen: dict[tuple[str, str], int] = {}
-    for row, node in placed:
-        pair = (row.source, row.event)
-        if pair in seen:
-            raise reading.refuse(node, f"{row.event} in {row.source} stands on line {seen[pair]} already; keep one")
-        seen[pair] = node.line
-
-
 def _initial(reading: Reading, rows: tuple[Row, ...]) -> str:
-    given = reading.root.child("initial")
-    sources = [row.source for row in rows]
-    if given is not None:
-        if given.value not in sources:
-            raise reading.refuse(
-                given, f"no row begins in this state; expected one of {', '.join(dict.fromkeys(sources))}"
-            )
-        return str(reading.take(given))
+    initial = reading.root.child("initial")
+    sources = dict.fromkeys(row.source for row in rows)
+    if initial is not None:
+        if initial.value not in list(sources):
+            raise reading.refuse(initial, f"no row begins in this state; expected one of {', '.join(sources)}")
+        return str(reading.take(initial))
     targets = {row.target for row in rows}
-    taken = [row.source for row in rows if row.source == IDLE or row.event == TAKEN]
-    first = taken + [row.source for row in rows if row.source not in targets and row.route_to != HUMAN]
+    first = [row.source for row in rows if row.source == IDLE or row.event == TAKEN]
+    first += [row.source for row in rows if row.source not in targets and row.route_to != HUMAN]
     if not first:
         raise reading.refuse(reading.root, "no state is one in which an issue begins; name it in `initial`")
     return first[0]
-
-
-def _words(reading: Reading, node: Node | None) -> dict[str, str]:
-    if node is None:
-        return {}
-    if not isinstance(node.value, dict) or not all(isinstance(child.value, str) for child in node.value.values()):
-        raise reading.refuse(node, "expected what each waiting state becomes, such as READY_FOR_REVIEW: REVIEWING")
-    reading.take(node)
-    return {key: str(child.value) for key, child in node.value.items()}
 
 
 PRESET = "multi-tier"

@@ -8,7 +8,7 @@ from ashep.core.policy.language import format_duration
 from ashep.interchange.fields import Fields
 from ashep.interchange.notes import Imported, Note, Reading, read_yaml, refused
 from ashep.interchange.prompts import prompt_files
-from ashep.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, Made, name_of, policies_of
+from ashep.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, name_of, policies_of
 from ashep.interchange.writing import as_yaml
 
 FILES = ("policies.yaml", "agents.yaml", "config.yaml")
@@ -35,136 +35,112 @@ _HEAD = (
 def read_webboty(place: Path) -> Imported:
     """Read a folder with `policies.yaml`, `agents.yaml` and `config.yaml`, or one such file; raises `ConfigErrors`."""
     readings, notes = _readings(place)
-    defaults, files = Defaults(), dict[str, str]()
-    agents = _agents(readings["agents"]) if "agents" in readings else None
-    config = _config(readings["config"], defaults) if "config" in readings else None
-    if agents is not None:
-        defaults.agents = {agent["id"]: agent for agent in agents}
-    made = policies_of(readings["policies"], defaults) if "policies" in readings else Made({})
-    for reading in readings.values():
+    roots = {kind: Fields(reading, reading.root) for kind, reading in readings.items()}
+    documents, defaults, prompts, files = dict[str, dict[str, Any]](), Defaults(), dict[str, str](), dict[str, str]()
+    if "agents" in roots:
+        documents["agents"] = {"agents": _agents(roots["agents"])}
+        defaults.agents = {agent["id"]: agent for agent in documents["agents"]["agents"]}
+    if "config" in roots:
+        documents["config"] = _config(roots["config"], defaults)
+    if "policies" in roots:
+        result = policies_of(roots["policies"], defaults)
+        documents["policies"], prompts = result.document, prompt_files(result.prompts)
+        documents.get("agents", {"agents": []})["agents"] += result.variants.values()
+    for kind, reading in readings.items():
         reading.rest()
-    told = {kind: sorted(reading.notes, key=lambda note: note.line) for kind, reading in readings.items()}
-    if "policies" in readings:
-        files["policies.yaml"] = as_yaml(made.document, _head(readings["policies"]), told["policies"])
-        files |= prompt_files(made.prompts)
-    if agents is not None:
-        registry = {"version": 1, "agents": [*agents, *made.variants.values()]}
-        files["agents.yaml"] = as_yaml(registry, _head(readings["agents"])[:1], told["agents"])
-    if config is not None:
-        files["config.yaml"] = as_yaml({"version": 1} | config, _head(readings["config"])[:1], told["config"])
-    return Imported(files, (*notes, *(note for kind in told for note in told[kind])))
-
-
-def _head(reading: Reading) -> list[str]:
-    return [line.format(what=reading.file.name) for line in _HEAD]
+        reading.notes.sort(key=lambda note: note.line)
+        head = [line.format(what=reading.file.name) for line in _HEAD[: None if kind == "policies" else 1]]
+        files[f"{kind}.yaml"] = as_yaml({"version": 1} | documents[kind], head, reading.notes)
+        files |= prompts if kind == "policies" else {}
+        notes += reading.notes
+    return Imported(files, tuple(notes))
 
 
 def _readings(place: Path) -> tuple[dict[str, Reading], list[Note]]:
     if not place.is_dir():
         reading = read_yaml(place)
-        return {_kind(reading): reading}, []
+        return {_kind(Fields(reading, reading.root)): reading}, []
     folder = place / "config" if (place / "config").is_dir() else place
-    found = {name: folder / name for name in FILES if (folder / name).is_file()}
-    if not found:
+    present = {name: folder / name for name in FILES if (folder / name).is_file()}
+    if not present:
         raise refused(place, Problem("missing-file", f"there is none of {', '.join(FILES)} in it", None, None))
     others = sorted(file for file in folder.glob("*.y*ml") if file.name not in FILES)
     notes = [Note("lost", "(the file)", 1, "nothing here reads such a file", file.name) for file in others]
-    return {name.removesuffix(".yaml"): read_yaml(file, name) for name, file in found.items()}, notes
+    return {name.removesuffix(".yaml"): read_yaml(file, name) for name, file in present.items()}, notes
 
 
-def _kind(reading: Reading) -> str:
-    keys = Fields(reading, reading.root).names()
-    if "policies" in keys or "agents" in keys:
-        return "policies" if "policies" in keys else "agents"
-    known = ("worker", "monitor", "loop_prevention", *_ELSEWHERE)
-    if not set(keys) & set(known):
-        message = "neither policies, agents nor a configuration of webboty/agent-shepherd"
-        raise reading.refuse(reading.root, message)
+def _kind(root: Fields) -> str:
+    for kind in ("policies", "agents"):
+        if kind in root.entries:
+            return kind
+    if root.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
+        raise root.refuse("neither policies, agents nor a configuration of webboty/agent-shepherd")
     return "config"
 
 
-# --- the registry -----------------------------------------------------------------------------------------------------
-
-
-def _agents(reading: Reading) -> list[dict[str, Any]]:
-    root = Fields(reading, reading.root)
+def _agents(root: Fields) -> list[dict[str, Any]]:
     root.version()
-    agents = [agent for node in root.items("agents") if (agent := _agent(Fields(reading, node))) is not None]
+    agents = [agent for node in root.items("agents") if (agent := _agent(Fields(root.reading, node))) is not None]
     if not agents:
-        raise reading.refuse(root.at("agents") or reading.root, "there is no agent here")
+        raise root.refuse("there is no agent here", "agents")
     return agents
 
 
 def _agent(fields: Fields) -> dict[str, Any] | None:
-    reading, node = fields.reading, fields.node
     raw = fields.text("id")
-    if raw is None or node is None:
-        raise reading.refuse(node or reading.root, "an agent needs an id")
+    if raw is None:
+        raise fields.refuse("an agent needs an id")
     if "active" in fields and not fields.flag("active"):
-        reading.lost(node, f"{raw} is not active; an agent that is not to be chosen is left out")
+        fields.reading.note("lost", fields.node, f"{raw} is not active; an agent that is not to be chosen is left out")
         return None
-    id_ = name_of(raw)
-    if id_ != raw:
-        fields.changed("id", f"it is called {id_} here")
-    for key in ("name", "description"):
-        fields.text(key)
-        fields.lost(key, "an agent has an id and no more words here")
-    limits = fields.of("constraints")
-    agent: dict[str, Any] = {"id": id_, "capabilities": [name_of(word) for word in fields.words("capabilities")]}
-    if not agent["capabilities"]:
-        raise reading.refuse(node, "an agent needs a capability")
-    agent["read_write"] = "read" if limits.flag("read_only") else "write"
-    tier = limits.text("performance_tier") or "balanced"
-    if tier not in _SPEEDS:
-        raise reading.refuse(limits.at("performance_tier") or node, f"expected one of {', '.join(_SPEEDS)}")
-    for key in limits.names():
-        if key not in ("read_only", "performance_tier"):
-            limits.lost(key, "an agent is found by what it can do and by its tags")
-    metadata = fields.of("metadata")
-    agent["tags"] = [name_of(word) for word in metadata.words("tags")]
-    for key in metadata.names():
-        if key != "tags":
-            metadata.lost(key, "nothing here is decided by it")
-    agent["runner"] = {"agent_slug": fields.text("opencode_agent") or raw} | _model(fields)
-    agent["performance"] = {"speed": _SPEEDS[tier]}
-    agent["priority"] = 10 if (priority := fields.whole("priority")) is None else priority
-    return agent
-
-
-def _model(fields: Fields) -> dict[str, Any]:
+    if (name := name_of(raw)) != raw:
+        fields.changed("id", f"it is called {name} here")
+    fields.text("name")
+    fields.text("description")
+    fields.lost("an agent has an id and no more words here", "name", "description")
+    limits, metadata = fields.of("constraints"), fields.of("metadata")
+    capabilities = [name_of(word) for word in fields.words("capabilities")]
+    if not capabilities:
+        raise fields.refuse("an agent needs a capability")
+    access = "read" if limits.flag("read_only") else "write"
+    speed = _SPEEDS.get(limits.text("performance_tier") or "balanced")
+    if speed is None:
+        raise limits.refuse(f"expected one of {', '.join(_SPEEDS)}", "performance_tier")
+    limits.others_lost("an agent is found by what it can do and by its tags")
+    tags = [name_of(word) for word in metadata.words("tags")]
+    metadata.others_lost("nothing here is decided by it")
+    runner = {"agent_slug": fields.text("opencode_agent") or raw}
     provider, model = fields.text("provider_id"), fields.text("model_id")
     if provider is not None and model is not None:
-        return {"provider": provider, "model": model}
-    for key in ("provider_id", "model_id"):
-        fields.lost(key, "a model is chosen by provider and model together")
-    return {}
+        runner |= {"provider": provider, "model": model}
+    else:
+        fields.lost("a model is chosen by provider and model together", "provider_id", "model_id")
+    priority = fields.whole("priority")
+    return {
+        "id": name, "capabilities": capabilities, "read_write": access, "tags": tags, "runner": runner,
+        "performance": {"speed": speed}, "priority": 10 if priority is None else priority,
+    }  # fmt: skip
 
 
-# --- the configuration ------------------------------------------------------------------------------------------------
-
-
-def _config(reading: Reading, defaults: Defaults) -> dict[str, Any]:
-    root = Fields(reading, reading.root)
+def _config(root: Fields, defaults: Defaults) -> dict[str, Any]:
     root.version()
-    made: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     worker, monitor, loops = root.of("worker"), root.of("monitor"), root.of("loop_prevention")
     if (span := worker.span("poll_interval_ms")) is not None:
-        made["tracker"] = {"poll_every": format_duration(span)}
+        settings["tracker"] = {"poll_every": format_duration(span)}
     if (runs := worker.whole("max_concurrent_runs", least=1)) is not None:
-        made["worker"] = {"max_concurrent_runs": min(runs, 64)}
+        settings["worker"] = {"max_concurrent_runs": min(runs, 64)}
         if runs > 64:
             worker.changed("max_concurrent_runs", "64 at most")
     if (span := monitor.span("poll_interval_ms")) is not None:
-        made["monitor"] = {"check_every": format_duration(span)}
+        settings["monitor"] = {"check_every": format_duration(span)}
     defaults.stall = monitor.span("stall_threshold_ms") or defaults.stall
     defaults.multiplier = monitor.number("timeout_multiplier") or 1.0
     for key in ("stall_threshold_ms", "timeout_multiplier"):
         monitor.changed(key, "every phase says it for itself here; it went into those of the policies in this folder")
     defaults.visits = loops.whole("max_visits_default", least=1)
     loops.changed("max_visits_default", "every phase says it for itself here, as `max_visits`")
-    for key in loops.names():
-        if key != "max_visits_default":
-            loops.lost(key, _LOOPS)
-    for key, why in _ELSEWHERE.items():
-        root.lost(key, why)
-    return made
+    loops.others_lost(_LOOPS)
+    for key, reason in _ELSEWHERE.items():
+        root.lost(reason, key)
+    return settings
