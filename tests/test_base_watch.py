@@ -19,7 +19,7 @@ from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_hands import CONFIG, Hands
 from tests.loop_world import World, policy
 
-pytestmark = [pytest.mark.virtual, pytest.mark.promise("Z6")]
+pytestmark = [pytest.mark.virtual, pytest.mark.promise("Z7")]
 
 SUITE: dict[str, Any] = {"id": "suite", "type": "test_pass", "description": "", "verify": {"command": ["make", "test"]}}
 PHASE: dict[str, Any] = {"name": "implement", "access": "write", "verify": True, "checks": [SUITE]}

@@ -301,7 +301,7 @@ async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> 
     assert sorted(project.rglob("*")) == before
 
 
-@pytest.mark.promise("Z6")
+@pytest.mark.promise("Z7")
 @pytest.mark.may_block
 async def test_a_check_that_fails_before_any_work_is_named_with_the_likely_cause(
     project: Path, monkeypatch: pytest.MonkeyPatch

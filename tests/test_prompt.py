@@ -288,7 +288,7 @@ def test_a_writer_is_told_which_checks_failed_and_what_they_printed(kind: Kind) 
     assert "git merge" not in told
 
 
-@pytest.mark.promise("Z6")
+@pytest.mark.promise("Z7")
 def test_a_writer_is_told_what_fails_without_its_work_and_a_reader_too() -> None:
     here = replace(EVIDENCE.results[0], cause="network", on_base=True)
     own, fenced = split(render(brief(found=Found(on_base=(here,)))))

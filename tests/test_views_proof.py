@@ -192,7 +192,7 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
 
 
-@pytest.mark.promise("Z6")
+@pytest.mark.promise("Z7")
 def test_what_fails_on_the_base_too_is_told_with_the_likely_cause() -> None:
     here = CheckResult("made", "failed", "exit code 1", 3, cause="memory", on_base=True)
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, results=(here,)))))

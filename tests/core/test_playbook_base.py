@@ -19,7 +19,7 @@ from tests.core.playbook import Playbook, like
 from tests.core.test_playbook_verifying import book_of, found, result, sealed
 from tests.core.test_playbook_workspaces import TREE, own
 
-pytestmark = pytest.mark.promise("Z6")
+pytestmark = pytest.mark.promise("Z7")
 
 SUITE = TestPassCheck(id="suite", type="test_pass", verify=TestPass(command=("make", "test")))
 CHECKED = Phase(name="implement", verify=Verify(max_attempts=2), checks=(SUITE,), next={"success": "review"})

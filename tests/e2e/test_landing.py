@@ -161,7 +161,7 @@ checks:
 """
 
 
-@pytest.mark.promise("Z6")
+@pytest.mark.promise("Z7")
 def test_a_check_that_cannot_pass_here_costs_one_attempt_and_a_question(site: Site, base: str) -> None:
     words = by_run(a1_1="echo four >> words.txt && echo done")
     issue = site.add("say four", "policy:proven", acceptance=OFFLINE, behaves=words)

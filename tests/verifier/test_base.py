@@ -13,7 +13,7 @@ from ashep.ports.verifier import Found, VerifyRequest, verify_against_base
 from tests.places import has_bubblewrap
 from tests.verifier.place import World, criteria_of
 
-pytestmark = pytest.mark.promise("Z6")
+pytestmark = pytest.mark.promise("Z7")
 
 
 def runs(name: str, script: str, **verify: Any) -> dict[str, Any]:

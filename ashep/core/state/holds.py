@@ -31,8 +31,8 @@ FREED_BY = {
 """Holds that only a person ends, by putting machine, repository or settings right: what there is to do."""
 
 AWAY = (
-    "runner_away", "tracker_away", "tree_unseen", "repository", "base_behind", "disk_low", "provider_limited", "provider_down",
-    "landing_away",
+    "runner_away", "tracker_away", "tree_unseen", "repository", "base_behind", "disk_low", "provider_limited",
+    "provider_down", "landing_away",
 )  # fmt: skip
 """Holds that end by themselves once something answers again or has room, and which a person may have to see to."""
 
