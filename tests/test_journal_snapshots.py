@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -269,7 +269,10 @@ def test_what_an_earlier_version_kept_of_flows_is_read(kept: Path, tmp_path: Pat
     for record in map(parse, kept.with_suffix(".jsonl").read_bytes().splitlines(keepends=True)):
         if record["type"] in TYPES and record["seq"] <= known.seq:
             world = evolve(world, from_json(record))
-    assert known == world
+    untold = {"failing": "", "error": ""}  # an earlier version did not keep what failed last: it is shown alone
+    flows = {issue: replace(flow, **untold) for issue, flow in world.flows.items()}
+    assert replace(known, flows=flows) == replace(world, flows=flows)
+    assert dict(known.flows) == flows
     assert len(known.flows) > 2
 
 

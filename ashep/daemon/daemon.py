@@ -259,7 +259,8 @@ class Running:
             if is_held_up(self.shepherd.world):
                 while not {*self.shepherd.world.runners} <= {*self.shepherd.world.seen}:  # its start is no absence
                     await self.shepherd.changed()
-                await self.worker.fresh_look()  # a person may have just put it right
+                # a person may have just put it right
+                await self.worker.fresh_look(lambda: is_held_up(self.shepherd.world))
                 patience = 0.0 if needs_person(self.shepherd.world) else grace.total_seconds()
                 with anyio.move_on_after(patience) as waited:
                     while is_held_up(self.shepherd.world):

@@ -207,9 +207,9 @@ class SimulatedClient:
 
     async def call(
         self, method: str, path: str, *, json: object = None, params: dict[str, Any] | None = None,
-        accept: frozenset[int] = frozenset(),
+        accept: frozenset[int] = frozenset(), patient: bool = False,
     ) -> httpx.Response:  # fmt: skip
-        """Make a call; raises as the real client does."""
+        """Make a call; raises as the real client does. All have the same patience."""
         life, world = self._life, self._life.world
         server, dice, what = world.server, world.dice, f"{method} {path.split('/')[-1]}"
         life.reach(f"{what} asked")

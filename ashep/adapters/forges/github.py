@@ -62,15 +62,19 @@ class GitHub:
         by = await self._closer(number) if closed and not merged else text(pull, "merged_by", "login")
         head, merged_as = text(pull, "head", "sha"), text(pull, "merge_commit_sha") if merged else ""
         state = "merged" if merged else "closed" if closed else "open"
-        commit = f"{self._place}/commits/{quote(head, safe='')}"
-        statuses = entries(await self._api.get(f"{commit}/status", per_page=100), "statuses")
-        runs = entries(await self._api.get(f"{commit}/check-runs", per_page=100), "check_runs")  # both are CI to it
-        said = [status(one, _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
-        return state_of(state, head, by, merged_as, [*said, *map(_run, runs)], await self._said(number))
+        return state_of(state, head, by, merged_as, await self._checks(head), await self._said(number))
 
     async def _closer(self, number: int) -> str:
         """Read who closed one that was not merged."""
         return text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
+
+    async def _checks(self, head: str) -> list[Check]:
+        """Read commit statuses and check runs: both are CI to GitHub."""
+        commit = f"{self._place}/commits/{quote(head, safe='')}"
+        statuses = entries(await self._api.get(f"{commit}/status", per_page=100), "statuses")
+        runs = entries(await self._api.get(f"{commit}/check-runs", per_page=100), "check_runs")
+        said = [status(one, _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
+        return [*said, *map(_run, runs)]
 
     async def _said(self, number: int) -> tuple[Said, ...]:
         comments = await self._api.pages(f"{self._place}/issues/{number}/comments")

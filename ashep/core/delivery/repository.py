@@ -30,8 +30,12 @@ def hold_of(world: World) -> Hold | None:
 
 def is_awaited(world: World) -> bool:
     """Whether a first look at the repository is about to come."""
-    watches = world.daemon is not None and world.daemon.watches
-    return watches and world.repository is None and world.settings.worker.workspace != "shared"
+    return _is_watched(world) and world.repository is None and world.settings.worker.workspace != "shared"
+
+
+def _is_watched(world: World) -> bool:
+    """Whether the daemon looks at the repository: what a look alone can show is waited for by no other."""
+    return world.daemon is not None and world.daemon.watches
 
 
 def is_in_trouble(flow: Flow) -> bool:
@@ -47,7 +51,7 @@ def branch_to_fetch(world: World, flow: Flow) -> str:
 
 def merge_of(world: World, issue: str) -> str:
     """Return the commit by which an issue's pull request was merged, where others begin at the remote's branch."""
-    flow = world.flows.get(issue) if world.settings.landing.begins_at_remote else None
+    flow = world.flows.get(issue) if _is_watched(world) and world.settings.landing.begins_at_remote else None
     pull, landed = (flow.work.pull, flow.work.landed) if flow is not None else (None, None)
     return landed[1] if pull is not None and pull.state == "merged" and landed is not None else ""
 
