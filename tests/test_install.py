@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.actions import base_checks, doctor_git, install, security
+from ashep.actions import doctor_git, install, security, verify
 from ashep.actions.install import Offer
 from ashep.adapters import programs
 from ashep.cli import main
@@ -313,21 +313,21 @@ async def test_a_check_that_fails_before_any_work_is_named_with_the_likely_cause
     settings = Settings(worker=WorkerSettings(workspace="worktree"), verification=VerificationSettings(sandbox="none"))
     git(project, "init", "-q", "-b", "main", ".")
     git(project, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x")
-    assert await base_checks.base_checks(project, settings) == [], "the starter has none"
+    assert await verify.verify_base(project, settings) == [], "the starter has none"
     checks = [check("builds", "sh", "-c", "exit 0"), check("deps", "nonesuch")]
     phase = {"name": "implement", "checks": checks}
     (folder / "policies.yaml").write_text(json.dumps({"version": 1, "policies": {"mine": {"phases": [phase]}}}))
-    (line,) = await base_checks.base_checks(project, settings)
+    (line,) = await verify.verify_base(project, settings)
     told = "deps of the policy mine fails on HEAD, before any work (likely cause: a program is not found)"
     assert (line.level, line.check) == ("warning", "checks")
     assert line.what.startswith(told)
     checks[1] = check("deps", "sleep", "5")
     (folder / "policies.yaml").write_text(json.dumps({"version": 1, "policies": {"mine": {"phases": [phase]}}}))
-    monkeypatch.setattr(base_checks, "LONGEST", 1.0)
-    (line,) = await base_checks.base_checks(project, settings)
+    monkeypatch.setattr(verify, "LONGEST_ON_BASE", 1.0)
+    (line,) = await verify.verify_base(project, settings)
     assert (line.level, "take longer than 1 s" in line.what) == ("ok", True)
     shared = settings.model_copy(update={"worker": WorkerSettings(workspace="shared")})
-    assert await base_checks.base_checks(project, shared) == [], "nothing is verified there"
+    assert await verify.verify_base(project, shared) == [], "nothing is verified there"
 
 
 async def test_a_dirty_tree_is_worth_a_warning(project: Path) -> None:

@@ -18,10 +18,10 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.actions import doctor_git, kinds
-from ashep.actions.base_checks import base_checks
 from ashep.actions.opencode_files import describe_files
 from ashep.actions.patience import Say, call_runner, silent
 from ashep.actions.security import Level, Line, agents, people
+from ashep.actions.verify import verify_base
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git.work_tree import GitTree
@@ -76,7 +76,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         "trial": lambda: doctor_git.trial(project, settings, ask=server),
         "agents": lambda: agents(project, settings),
         "sandbox": lambda: sandbox(project, settings),
-        "checks": lambda: base_checks(project, settings),
+        "checks": lambda: verify_base(project, settings),
         "disk": lambda: to_thread.run_sync(disk, project),
     }
     used = await to_thread.run_sync(_used, project)

@@ -7,18 +7,27 @@ Nothing is decided here, and nothing is written: what came of it is given back.
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
-from ashep.adapters.git.remotes import Candidate, differ
+import anyio
+from anyio import to_thread
+
+from ashep.actions.security import Line
+from ashep.adapters.git.remotes import Candidate, differ, resolve
+from ashep.config import ConfigErrors, load
 from ashep.config.checks.block import Wrong, read_criteria, wrong_pattern
 from ashep.config.checks.put import Given, put
-from ashep.core.facts.delivery import Status, Verification, status_of, summary_of
+from ashep.connect import FOLDER, verifier_of
+from ashep.core.delivery.bases import checks_of
+from ashep.core.facts.delivery import CAUSES, CheckResult, Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.settings import Settings
 from ashep.core.text import aligned
+from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
 from ashep.ports.tracker import Annotations, Rewritten, Seen, Tracker
-from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base
+from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
 """Exit codes; 69 is that of an audit, too, that could not look at everything."""
@@ -202,3 +211,41 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
 def at_work(found: Seen) -> bool:
     """Whether the daemon has begun the issue, so that other checks count than those that are put there now."""
     return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")
+
+
+LONGEST_ON_BASE = 110.0
+"""Seconds for all of them: who waits for `install` is not to wait for a long suite."""
+
+
+async def verify_base(project: Path, settings: Settings) -> list[Line]:
+    """Run the checks of each policy where work begins, and name those that no work is to blame for."""
+    try:
+        configuration = await to_thread.run_sync(load, project / FOLDER)
+    except (ConfigErrors, AshepError):
+        return []  # another line tells it
+    policies = {name: policy for name, policy in configuration.policies.policies.items() if checks_of(policy)}
+    if not policies or settings.worker.workspace == "shared":
+        return []
+    lines, names, base = list[Line](), ", ".join(policies), settings.landing.base
+    with anyio.move_on_after(LONGEST_ON_BASE) as bound:
+        try:
+            async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
+                verifier = verifier_of(project, settings, Outputs().keep, scratch=Path(scratch))
+                commit = await resolve(project, f"refs/heads/{base}" if base else "HEAD")
+                for name, policy in policies.items():
+                    request = VerifyRequest(project, commit, commit, to_check(policy, "", "")[0])
+                    found = await verify_before_work(verifier, request)
+                    lines += [_base_line(name, base or "HEAD", result) for result in found.results if result.on_base]
+        except AshepError as error:
+            return [Line("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")]
+    if bound.cancelled_caught:
+        why = f"the checks of {names} take longer than {LONGEST_ON_BASE:.0f} s: they run again while agents work"
+        return [*lines, Line("ok", "checks", why)]
+    return lines or [Line("ok", "checks", f"the checks of {names} pass before any work")]
+
+
+def _base_line(name: str, base: str, result: CheckResult) -> Line:
+    likely, remedy = CAUSES[result.cause]
+    because = f" (likely cause: {likely})" if likely else ""
+    what = f"{result.check_id} of the policy {name} fails on {base}, before any work{because}: {result.message}"
+    return Line("warning", "checks", what, remedy or "mend it there, or say `on_base_failure` in the policy")
