@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +198,13 @@ def fourteen(folder: Path) -> Outcome:
     return outcome
 
 
+PROOF = "proof\n"
+"""What is the same on an idle machine begins there: who comes first before it is the machine's."""
+
 NIGHTS: Mapping[str, Callable[[Path], Outcome]] = {
     "mishaps": fourteen,
-    "demo": demonstration(shown=as_shown),
-    "stories": demonstration("--stories", shown=stories_as_shown),
+    "demo": demonstration(shown=partial(as_shown, since=PROOF)),
+    "stories": demonstration("--stories", shown=partial(stories_as_shown, since=PROOF)),
     "mixed": demonstration("--agents", "mixed", shown=mixed_as_shown),
 }
 

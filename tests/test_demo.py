@@ -137,9 +137,9 @@ def mixed_as_shown(text: str) -> None:
     assert "ok     ashep audit: 3 issues: nothing is left over" in text
 
 
-def as_shown(text: str) -> None:
+def as_shown(text: str, since: str = "") -> None:
     """It prints what README.md shows, and proves what there is to prove."""
-    shown_by("README.md", "make demo", text)
+    shown_by("README.md", "make demo", text, since)
     assert "closed in bd: 3 of 3" in text
     assert f"prompts that the model saw: {RUNS}, for {RUNS} runs" in text
     assert "ok     3 issues were worked on at once, in 3 places beside the user's own work tree" in text

@@ -158,21 +158,17 @@ class Asked:
     """How many turns began."""
     session: str
     """The session in which it first was."""
-    first: int
-    """The places in the log of the first and the last request."""
-    last: int
 
 
 def asked(folder: Path) -> dict[str, Asked]:
     """What the model was asked, by run."""
     found: dict[str, Asked] = {}
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]
-    for place, line in enumerate(lines):
+    for line in lines:
         if (run := run_of(line["prompt"])) is None:
             continue
-        known = found.setdefault(run, Asked(line["prompt"], 0, line["session"], place, place))
+        known = found.setdefault(run, Asked(line["prompt"], 0, line["session"]))
         known.turns += line["kind"] == "turn" and not line["repeated"]
-        known.last = place
     return found
 
 

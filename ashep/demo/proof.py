@@ -44,7 +44,7 @@ async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof
     found = [
         (f"closed in bd: {closed} of {len(issues)}", closed == len(ISSUES) == len(issues)),
         (f"the program's tests failed before and {'pass' if after else 'fail'} now on {BASE}", after and not before),
-        await at_once(stage, seen, len(ISSUES)),
+        await at_once(stage, len(ISSUES)),
         _falls_short(seen),
         conflict(seen),
         await _merged(stage),
@@ -69,21 +69,18 @@ def once(seen: Mapping[str, Asked]) -> Proof:
     return f"prompts that the model saw: {turns}, for {len(seen)} runs", turns == len(seen)
 
 
-async def at_once(stage: Stage, seen: Mapping[str, Asked], count: int) -> Proof:
-    """The model was asked for each of so many issues before it was asked for the last time for any."""
-    issues = {run.partition("/")[0] for run in seen}
-    spans = [
-        [one for run, one in seen.items() if run.startswith(f"{issue}/") and _visit(run) == "1"] for issue in issues
-    ]
-    begun = max((min(one.first for one in span) for span in spans if span), default=0)
-    ended = min((max(one.last for one in span) for span in spans if span), default=0)
+async def at_once(stage: Stage, count: int) -> Proof:
+    """Runs of so many issues were under way at once: an agent that starts late is waited for, and no other with it."""
+    under_way, most = set[str](), 0
+    for record in await to_thread.run_sync(lambda: [*journal(stage.project)]):
+        if record["type"] == "RunPlanned":
+            under_way.add(str(record["run"]))
+        elif record["type"] in ("RunEnded", "RunWithdrawn"):
+            under_way.discard(str(record["run"]))
+        most = max(most, len({run.partition("/")[0] for run in under_way}))
     trees = json.loads(await stage.ashep("trees", "list", "--json"))["trees"]
-    words = f"{len(spans)} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
-    return words, all(spans) and begun < ended and len(trees) == len(spans) == count
-
-
-def _visit(run: str) -> str:
-    return run.rpartition("/")[2].split(".")[1]
+    words = f"{most} issues were worked on at once, in {len(trees)} places beside the user's own work tree"
+    return words, len(trees) == most == count
 
 
 def _falls_short(seen: Mapping[str, Asked]) -> Proof:
