@@ -160,6 +160,7 @@ async def trial(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
     """Try one of each kind of call that a night makes to the repository, and compare the base with its upstream."""
     tree, landing = None, settings.landing
     with suppress(AshepError):  # another line says so
+        check_path(project)
         tree = await GitTree(project).read()
     if not ask or settings.worker.workspace == "shared" or tree is None or tree.head is None:
         return []
