@@ -275,6 +275,10 @@ def rows(*more: tuple[str, str, str, str]) -> str:
         (rows(("REVIEWING", "x", "PARKED", "tester")),
          "11: [9]: PARKED has no rows, and it is not known what it becomes when its agent begins; say it in "
          "`at_dispatch`"),
+        (rows(("REVIEWING", "x", "WAITING", "tester"), ("WAITING", "any", "TESTING", "tester")),
+         "12: [10]: TESTING has no event that says that its work is done"),
+        (rows(("REVIEWING", "x", "WAITING", "tester"), ("WAITING", "any", "WAITING", "tester")),
+         "12: [10]: WAITING has no event that says that its work is done"),
         (json.dumps({"initial": "X", "transitions": json.loads(rows())}),
          "1: initial: no row begins in this state; expected one of IDLE, PLANNING, IMPLEMENTING, REVIEWING, "
          "NEEDS_FIXES"),

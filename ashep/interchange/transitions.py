@@ -140,7 +140,9 @@ class _Reader:
             return state
         rows = self.of(state)
         if rows:
-            return rows[0].row.target
+            if self.waits(state := rows[0].row.target):
+                raise self.refuse(rows[0], f"{state} has no event that says that its work is done")
+            return state
         found = table.at_dispatch.get(state) or self._named_like(state)
         if found is None or self.waits(found):
             message = f"{state} has no rows, and it is not known what it becomes when its agent begins"
@@ -322,7 +324,7 @@ def _renamed(document: Document, name: str, whole: dict[str, Any]) -> Iterable[N
     before = {word for row in document.table.rows for word in row[:3]}
     after = {word for row in table.rows for word in row[:3]}
     placed = {word: one.node.line for one in document.placed for word in reversed(one.row[:3])}
-    for word in sorted(before - after, key=lambda word: placed[word]):
+    for word in sorted(before - after, key=lambda word: (placed[word], word)):
         yield Note("changed", word, placed[word], "an export of this policy calls it otherwise")
 
 
