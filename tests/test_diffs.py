@@ -269,6 +269,16 @@ async def test_a_tag_and_a_branch_are_commits(repository: Repository) -> None:
     assert await diffs.find("v1") == await diffs.find("main") == repository.base
 
 
+async def test_what_a_branch_follows_is_a_commit(repository: Repository) -> None:
+    diffs, ahead = GitDiffs(repository.folder), repository.commit({"a": "1\n"})
+    repository.git("update-ref", "refs/remotes/origin/main", ahead)
+    repository.git("reset", "-q", "--hard", repository.base)
+    assert await diffs.find("main@{upstream}") is None
+    repository.git("remote", "add", "origin", "nowhere")
+    repository.git("branch", "-q", "--set-upstream-to", "origin/main")
+    assert await diffs.find("main@{upstream}") == ahead
+
+
 async def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(AshepError):
         await GitDiffs(tmp_path).read("a", "b")

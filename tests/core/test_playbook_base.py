@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis.account import account, is_held_up, is_idle
-from ashep.core.delivery.bases import failing_on_base
+from ashep.core.delivery.bases import base_revisions, failing_on_base
 from ashep.core.delivery.notes import escalation_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import BaseChecked, Cause, CheckResult
 from ashep.core.facts.resources import DaemonStarted
 from ashep.core.policy.checks import TestPass, TestPassCheck
+from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.policies import Phase, Policy, Verify
 from tests.core.given import adopted, policies, policy_of
 from tests.core.playbook import Playbook, like
@@ -203,3 +204,19 @@ def test_what_is_under_way_goes_on() -> None:
     book >> FAILS << ...
     book >> book.reports() << like(runs.RunEnded, state="succeeded") << ...
     assert book.flow().stage == "work"
+
+
+# --- which commit it is -------------------------------------------------------------------------------------------
+
+
+def test_the_base_is_where_issues_begin() -> None:
+    book = book_of(policy())
+    local, landing = "refs/heads/main", book.world.settings.landing
+    assert base_revisions(book.world) == (local,)
+    forge = ForgeSettings(type="github", repository="o/r", remote="up")
+    begins = landing.model_copy(update={"mode": "pull_request", "forge": forge})
+    behind = replace(book.world, settings=book.world.settings.model_copy(update={"landing": begins}))
+    assert base_revisions(behind) == ("main@{upstream}", "refs/remotes/up/main", local)
+    stays = begins.model_copy(update={"fetch": False})
+    here = replace(behind, settings=behind.settings.model_copy(update={"landing": stays}))
+    assert base_revisions(here) == (local,)

@@ -10,6 +10,21 @@ from ashep.core.state.holds import Hold
 from ashep.core.state.world import World, WorldFolds
 
 
+def base_of(world: World) -> str:
+    """Return the branch where work lands; empty: the checkout is on none."""
+    return world.settings.landing.base or (world.tree.branch if world.tree else None) or ""
+
+
+def base_revisions(world: World) -> tuple[str, ...]:
+    """Return revisions of git of which the first that exists is where issues begin."""
+    branch, landing = base_of(world), world.settings.landing
+    if not branch:
+        return ("HEAD",)
+    remote = landing.forge.remote if landing.forge is not None and landing.begins_at_remote else None
+    follows = (f"{branch}@{{upstream}}", f"refs/remotes/{remote}/{branch}") if remote else ()
+    return (*follows, f"refs/heads/{branch}")
+
+
 def checks_of(policy: Policy | None) -> tuple[Check, ...]:
     """Select the checks of a policy that are to pass on its base, before any work."""
     phases = policy.phases if policy is not None else ()

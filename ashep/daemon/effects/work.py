@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
+from ashep.core.delivery.bases import base_of, base_revisions
 from ashep.core.delivery.landing import found_before, is_wanted
 from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.facts import delivery
@@ -159,16 +160,17 @@ class WorkEffects:
             return
 
     async def base_tip(self, world: World) -> str | None:
-        """Return the commit of the branch where work lands; None: there is none that git can read."""
-        branch = _base_of(world)
-        try:
-            return await self._means.of(world.settings).diffs.find(f"refs/heads/{branch}" if branch else "HEAD")
-        except AshepError:
-            return None
+        """Return the commit at which issues begin; None: there is none that git can read."""
+        diffs = self._means.of(world.settings).diffs
+        with suppress(AshepError):
+            for revision in base_revisions(world):
+                if (tip := await diffs.find(revision)) is not None:
+                    return tip
+        return None
 
     async def check_base(self, name: str, world: World, tip: str | None, *, again: bool) -> delivery.BaseChecked:
         """Run the checks of a policy on the base; `again`: whatever is known of it."""
-        branch, known = _base_of(world) or "HEAD", world.bases.get(name)
+        branch, known = base_of(world) or "HEAD", world.bases.get(name)
         before = known.found if known is not None else None
         try:
             if tip is None:
@@ -319,10 +321,6 @@ def to_check(policy: Policy | None, phase: str, own: str) -> tuple[Criteria, fro
     own_checks = [check for phase in phases for check in phase.checks]
     checks = tuple(_apart([*own_checks, *issues]))
     return Criteria(checks=checks), frozenset(check.id for check in checks[len(own_checks) :])
-
-
-def _base_of(world: World) -> str:
-    return world.settings.landing.base or (world.tree.branch if world.tree else None) or ""
 
 
 async def _forgotten(landing: Landing, branch: str) -> tuple[str, ...]:
