@@ -352,6 +352,7 @@ class ManagedServer:
                 # whoever refuses does so at once; only for one that took the connection the next is given longer
                 timeout = timeout if was_refused(error) else min(timeout * 2, _PATIENCE)
             if not await _in_thread(processes.lives, record.pid, record.started):
+                await _in_thread(self._listens, record)  # it may have ended because another took its port just now
                 return False, listens
             await anyio.sleep(0.1)
         return False, listens
