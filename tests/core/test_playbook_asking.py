@@ -65,6 +65,22 @@ def answered(book: Playbook) -> c.AnswerRequest:
     return next(body for body in book.left if isinstance(body, c.AnswerRequest))
 
 
+@pytest.mark.promise("D11")
+def test_a_run_that_waits_for_a_person_keeps_no_other_from_a_machine_that_is_behind() -> None:
+    book = Playbook(policy_of(Phase(name="review")), issues=("t-1", "t-2"), config=Settings())
+    book >> resources.MachineSeen("busy", "processes waited for a processor in 97 % of the last minute")
+    book.looked()
+    first, second = sorted(("t-1", "t-2"), key=lambda name: name not in book.world.indexes.live)
+    assert book.flow(second).code == "machine_busy"
+    made = book.made.ask(book.run(first).session or "", "question")
+    (fact,) = requests_read(book.world, [*book.made.listed()], book.world.seq)
+    assert isinstance(fact, runs.RequestOpened)
+    assert fact.request == made
+    book >> fact << ...
+    book.answered()
+    assert set(book.world.indexes.live) == {first, second}
+
+
 def label(book: Playbook) -> set[str]:
     return {"needs:human_input", "needs:human_approval"} & set(book.made.tracker["t-1"].labels)
 

@@ -152,7 +152,8 @@ class WorkerSettings(Document):
     disk_floor: Size | None = Bytes(1024**3)
     """So much must be free on the disk where a new work tree is made; `null`: nothing is asked."""
     hold_when_busy: bool = True
-    """Whether no run starts while the machine is behind and another run is under way. Runs under way go on."""
+    """Whether no run starts while the machine is behind and another run is at work: one that waits for a person is
+    not. Runs under way go on."""
     not_labels: Annotated[tuple[Word, ...], Field(max_length=100)] = (HUMAN,)
     """An issue with one of these labels is not taken. `human` is what bd itself calls an issue that is for people (`bd
     human list`); `[]` switches that off. One that was taken before goes on: `ashep:paused` stops it."""

@@ -64,7 +64,9 @@ class Capacity:
     runs: tuple[caps.Kind, ...] = ()
     """What the runs that have a slot count as where there are caps."""
     busy: str = ""
-    """Why the machine counts as behind: then only one run is under way."""
+    """Why the machine counts as behind: then only one run is at work."""
+    is_working: bool = False
+    """A run is under way that waits for nobody."""
 
     def with_run(self, run: RunPlanned, policy: str | None, provider: str) -> "Capacity":
         """The room after this run started."""
@@ -72,6 +74,7 @@ class Capacity:
         return replace(
             self,
             slots=self.slots - 1,
+            is_working=True,
             starts=None if self.starts is None else self.starts - 1,
             lock=run.issue if run.lock else self.lock,
             tried=self.tried | {provider},
@@ -167,6 +170,7 @@ def capacity_of(world: World) -> Capacity:
         used_up=budgets.used_up(world),
         runs=caps.under_way(world, taken),
         busy=world.machine_busy if world.settings.worker.hold_when_busy else "",
+        is_working=not all(world.flows[issue].waits_for_input for issue in taken),
     )
 
 
@@ -320,7 +324,7 @@ def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "
         return budgets.many_runs(world)
     if room.slots <= 0:
         return Hold("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
-    if room.busy and room.slots < world.settings.worker.max_concurrent_runs:
+    if room.busy and room.is_working:
         return Hold("machine_busy", f"the machine is behind, and other runs are under way: {room.busy}")
     if kind == "own":
         return None
