@@ -120,8 +120,8 @@ def criteria(
     configured(project)
     if given is not None:
         name = "standard input" if str(given) == "-" else str(given)
-        known = types(settings_in(configured(project)))
-        _put(project, issue, read_given(_text(given), name, known), as_json=as_json)
+        text = _text(given)
+        _put(project, issue, read_given(text, name, types(settings_in(configured(project)))), as_json=as_json)
         return
     if suggest:
         _suggest(project, issue, yes=yes, as_json=as_json)
