@@ -84,8 +84,7 @@ class Asked:
                         await tell(name, _REFUSED, "the checks are carried out already, and once more after that")
 
     async def _until_over(self, run: str, serving: anyio.CancelScope) -> None:
-        while run in under_way(self._shepherd.world):
-            await self._shepherd.changed()
+        await self._shepherd.wait_while(lambda world: run in under_way(world))
         serving.cancel()
 
     async def _each(self, issue: str, answers: Path, asked: MemoryObjectReceiveStream[str]) -> None:

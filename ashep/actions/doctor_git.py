@@ -27,7 +27,7 @@ from ashep.connect import FOLDER, check_path, checkup_of, inside_of, places_of, 
 from ashep.core.policy.checks import Criteria, TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
-from ashep.errors import AshepError, ProgramTimedOut, UsageError
+from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.verifier import VerifyRequest
 
@@ -47,15 +47,6 @@ _HOOK, _ALL = 15.0, 100.0  # seconds for one hook, and for all of them with thei
 _SHOWN = 300
 _CHECK = TestPassCheck(id="trial", type="test_pass", verify=TestPass(command=("true",)))
 _REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
-
-
-def path_of(project: Path) -> list[Line]:
-    """Say whether agents can be started where the project is."""
-    try:
-        check_path(project)
-    except UsageError as error:
-        return [Line("error", "configuration", str(error))]
-    return []
 
 
 def proxy(environ: Mapping[str, str]) -> list[Line]:

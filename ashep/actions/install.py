@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,7 +38,6 @@ from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.language import Document
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import OpencodeSettings, Settings
-from ashep.core.text import clean
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing, UsageError
 from ashep.ports.runner import Catalog
 
@@ -50,7 +48,6 @@ _DISK_IS_LOW = 1024 * _MB
 _TRACKER = 30.0  # seconds for each call of bd
 _ALL_OF_BD = programs.LONGEST
 _PROBE = 5.0
-_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 _FILES = 200_000  # the most files that are counted for the store's size
 
 _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.opencode.environment` names others)"
@@ -135,7 +132,10 @@ def configuration(project: Path) -> list[Line]:
         return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
     findings = check_files(folder)
     lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
-    lines += doctor_git.path_of(project)
+    try:
+        check_path(project)
+    except UsageError as error:
+        lines.append(Line("error", "configuration", str(error)))
     if "%" in str(project):
         why = f"{project}: OpenCode and bd's own database take a `%` in a path for an escape; nothing runs there"
         lines.append(Line("warning", "configuration", why, "move the project"))
@@ -356,23 +356,16 @@ async def _managed(settings: OpencodeSettings) -> list[Line]:
     if program is None:
         remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
         return [Line("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
-    try:
-        done = await programs.ask_version([program, *settings.command[1:]])
-    except AshepError as error:
-        return [Line("error", "opencode", f"{program}: {error}", f"run `{name} --version` by hand")]
-    found = _VERSION.search(done.stdout.decode(errors="replace"))
-    if done.returncode != 0 or found is None:
-        said = clean(done.stderr.decode(errors="replace")).strip()[:200] or "it does not say its version"
-        return [Line("error", "opencode", f"{program}: {said}", f"run `{name} --version` by hand")]
+    command, by_hand = [str(program), *settings.command[1:]], f"run `{name} --version` by hand"
+    version = await kinds.read_version("opencode", command[0], command, by_hand)
+    if isinstance(version, Line):
+        return [version]
     password = Line("ok", "password", "a managed server gets a random password and listens on loopback only")
-    return [_version(found[0], str(program)), password]
+    return [_version(version, command[0]), password]
 
 
 def _version(version: str, where: str) -> Line:
-    if version == programs.OPENCODE_VERSION:
-        return Line("ok", "opencode", f"OpenCode {version}: {where}")
-    why = f"OpenCode {version}: {where}; ashep is tried with {programs.OPENCODE_VERSION}"
-    return Line("warning", "opencode", why, f"install {programs.OPENCODE_VERSION} if anything is odd")
+    return kinds.judge_version("opencode", f"OpenCode {version}: {where}", version, programs.OPENCODE_VERSION)
 
 
 async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
@@ -389,10 +382,8 @@ async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> l
     except AshepError as error:
         lines.insert(0, Line("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
     why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
-    return [
-        *lines,
-        Line("warning", "actor", why, "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"),
-    ]
+    remedy = "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"
+    return [*lines, Line("warning", "actor", why, remedy)]
 
 
 def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> Line:
@@ -444,10 +435,9 @@ def disk(project: Path) -> list[Line]:
         return [Line("error", "disk", f"{folder} may not be written", "give yourself the right to")]
     free = shutil.disk_usage(folder).free
     said = f"{free / _MB:.0f} MB are free for {folder}"
-    if free < _DISK_IS_FULL:
-        return [Line("error", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
     if free < _DISK_IS_LOW:
-        return [Line("warning", "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+        level: Level = "error" if free < _DISK_IS_FULL else "warning"
+        return [Line(level, "disk", said, "make room: a full disk ends ashep (exit code 74)")]
     if kind := mounts.network_file_system(folder):
         return [Line("warning", "disk", mounts.warning(folder, kind), "put the project on a local disk")]
     return [Line("ok", "disk", said)]

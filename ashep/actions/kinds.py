@@ -61,11 +61,7 @@ async def _claude(project: Path, settings: Settings, name: str) -> list[Line]:
     if isinstance(version, Line):
         return [version]
     where = await to_thread.run_sync(shutil.which, command[0])
-    if version == programs.CLAUDE_VERSION:
-        lines = [Line("ok", name, f"Claude Code {version}: {where}")]
-    else:
-        why = f"Claude Code {version}: {where}; ashep is tried with {programs.CLAUDE_VERSION}"
-        lines = [Line("warning", name, why, f"install {programs.CLAUDE_VERSION} if anything is odd")]
+    lines = [judge_version(name, f"Claude Code {version}: {where}", version, programs.CLAUDE_VERSION)]
     made = await to_thread.run_sync(_made, project, settings, name)
     assert isinstance(made, ClaudeRunner)
     try:
@@ -86,15 +82,12 @@ async def _inside(project: Path, settings: Settings, name: str, command: Sequenc
         place = scratch / "empty"
         await anyio.Path(place).mkdir()
         try:
-            inside = await inside_of(project, settings, place, scratch / "server")
-            done = (
-                await inside.run([*command, "--version"], place, {}, _SAYS, programs.LONGEST)
-                if inside is not None
-                else None
-            )
+            if (inside := await inside_of(project, settings, place, scratch / "server")) is None:
+                return []
+            done = await inside.run([*command, "--version"], place, {}, _SAYS, programs.LONGEST)
         except AshepError as error:
             return [Line("error", name, f"nothing can be started in its sandbox: {error}")]
-    if done is None or not done.returncode:
+    if not done.returncode:
         return []
     said = clean(done.stderr.decode(errors="replace")).strip()[-200:]
     remedy = "add the folders that it needs to `agents.paths.read`"
@@ -163,19 +156,30 @@ def _made(project: Path, settings: Settings, name: str) -> object:
 
 
 async def _version(name: str, command: Sequence[str], remedy: str) -> str | Line:
-    """Give the version that a program says, or what is wrong with it."""
     by_hand = f"run `{command[0]} --version` by hand"
     if await to_thread.run_sync(shutil.which, command[0]) is None:
         where = (
             f"neither on PATH nor in the tools cache {programs.tools_cache()}" if command[0] == CLAUDE else "not there"
         )
         return Line("error", name, f"{command[0]} is {where}", remedy)
+    return await read_version(name, command[0], command, by_hand)
+
+
+async def read_version(check: str, program: str, command: Sequence[str], by_hand: str) -> str | Line:
+    """Give the version that a program says, or what is wrong with it."""
     try:
         done = await programs.ask_version(command)
     except AshepError as error:
-        return Line("error", name, f"{command[0]}: {error}", by_hand)
-    found = _VERSION.search(done.stdout.decode(errors="replace"))
-    if done.returncode == 0 and found is not None:
-        return found[0]
+        return Line("error", check, f"{program}: {error}", by_hand)
+    match = _VERSION.search(done.stdout.decode(errors="replace"))
+    if done.returncode == 0 and match is not None:
+        return match[0]
     said = clean(done.stderr.decode(errors="replace")).strip()[:200] or "it does not say its version"
-    return Line("error", name, f"{command[0]}: {said}", by_hand)
+    return Line("error", check, f"{program}: {said}", by_hand)
+
+
+def judge_version(check: str, what: str, version: str, tried: str) -> Line:
+    """Say whether it is the version that ashep is tried with."""
+    if version == tried:
+        return Line("ok", check, what)
+    return Line("warning", check, f"{what}; ashep is tried with {tried}", f"install {tried} if anything is odd")

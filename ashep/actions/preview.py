@@ -81,15 +81,11 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     if OPENCODE in world.runners:
         lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, os.environ)
         notes += [f"{line.what}; {line.remedy}" for line in lines if line.level != "ok"]
+    prompts = {one.issue: _prompt(one, world, configuration, texts, folder) for one in starts}
+    unclosed = ((issue, flow) for issue, flow in sorted(world.flows.items()) if flow.stage != "closed")
     return DryRun(
-        tuple(
-            Start(one.issue, one.agent, one.phase, _prompt(one, world, configuration, texts, folder)) for one in starts
-        ),
-        tuple(
-            (issue, flow.code or flow.stage, flow.why)
-            for issue, flow in sorted(world.flows.items())
-            if flow.stage != "closed" and issue not in {one.issue for one in starts}
-        ),
+        tuple(Start(one.issue, one.agent, one.phase, prompts[one.issue]) for one in starts),
+        tuple((issue, flow.code or flow.stage, flow.why) for issue, flow in unclosed if issue not in prompts),
         mode(world),
         tuple(notes),
     )

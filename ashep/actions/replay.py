@@ -51,13 +51,10 @@ def compare(
     """
     journal = folder / "state" / "journal"
     world, after = beginning(journal)
-    made = Counterfactual(world, policies, agents, strict=strict, named=_named(folder / "prompts"))
+    prompts = sorted((folder / "prompts").glob("*.j2"))  # of the user's own: ours do not show the policy's name
+    named = any(_NAMES_POLICY.search(file.read_text("utf-8", "replace")) for file in prompts)
+    made = Counterfactual(world, policies, agents, strict=strict, named=named)
     for batch in batches(journal, after):
         made.batch(batch.entries)
         told(batch.end.seq)
     return made, after.seq + 1
-
-
-def _named(prompts: Path) -> bool:
-    """Whether templates of the user's own show the policy's name to agents; ours do not."""
-    return any(_NAMES_POLICY.search(file.read_text("utf-8", "replace")) for file in sorted(prompts.glob("*.j2")))

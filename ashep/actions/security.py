@@ -23,7 +23,6 @@ from ashep.connect import FOLDER, inside_of, sandboxed
 from ashep.core.policy.apart import NO_SANDBOX, REMEDY
 from ashep.core.policy.checks import TestPass
 from ashep.core.policy.kinds import OPENCODE
-from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -111,7 +110,9 @@ async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Li
     """Name programs of the set-up and of policies' checks that are found out here, and in the sandbox not."""
     wanted = [step.run[0] for step in settings.worker.setup if step.run]
     with suppress(ConfigErrors, OSError):  # that is told already
-        wanted += _of_checks((await to_thread.run_sync(load, project / FOLDER)).policies)
+        policies = (await to_thread.run_sync(load, project / FOLDER)).policies.policies.values()
+        found = [check.verify for policy in policies for phase in policy.phases for check in phase.checks]
+        wanted += [verify.command[0] for verify in found if isinstance(verify, TestPass)]
     here = {name: found for name in wanted if (found := await to_thread.run_sync(shutil.which, name))}
     script = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
     done = await inside.run(["sh", "-c", script, "sh", *here], inside.view.at, {}, _LOOK, programs.LONGEST)
@@ -119,11 +120,6 @@ async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Li
         raise AshepError(clean(done.stderr.decode(errors="replace")).strip()[:200])
     lacking = [name for name in done.stdout.decode(errors="surrogateescape").splitlines() if name in here]
     return await to_thread.run_sync(lambda: [_lacking(name, here[name]) for name in lacking])
-
-
-def _of_checks(policies: Policies) -> list[str]:
-    checks = [check for policy in policies.policies.values() for phase in policy.phases for check in phase.checks]
-    return [check.verify.command[0] for check in checks if isinstance(check.verify, TestPass)]
 
 
 def _lacking(name: str, program: str) -> Line:
@@ -148,19 +144,17 @@ def people(settings: Settings) -> list[Line]:
 
 async def security(project: Path, settings: Settings) -> list[Line]:
     """Say line by line what of docs/security.md holds for a project on this machine."""
-    lines = [*await agents(project, settings), _judges(settings)]
+    lines = await agents(project, settings)
+    if settings.isolated:
+        lines.append(Line("ok", "judges", "who reviews has a server of its own, and reads what was committed"))
+    else:
+        lines.append(Line("warning", "judges", "who reviews shares the server and the files of who made it"))
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
         checks = await probe(settings.verification, [project / FOLDER / "state"], Path(scratch))
     lines.append(Line("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
     named = settings.people is not None
     lines += [Line("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
     return lines + await to_thread.run_sync(_reached, project)
-
-
-def _judges(settings: Settings) -> Line:
-    if settings.isolated:
-        return Line("ok", "judges", "who reviews has a server of its own, and reads what was committed")
-    return Line("warning", "judges", "who reviews shares the server and the files of who made it")
 
 
 def _forge(settings: Settings) -> list[Line]:

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -92,24 +92,14 @@ def unit_of(
     digest = sha256(os.fsencode(project)).hexdigest()[:8]
     kind = "ashep-serve" if serve else "ashep"
     name = f"{kind}-{re.sub(r'[^A-Za-z0-9_.]', '-', project.name)[:40] or 'project'}-{digest}.service"
-    path = _folder(environ, user=user) / name
-    words = ("serve", "--port", str(_port(path) if port is None else port)) if serve else ("work",)
-    return Unit(name, path, _text(project, environ, name, (program, words), user=user), user)
-
-
-def _port(unit: Path) -> int:
-    try:
-        found = re.search(r'"serve" "--port" "([0-9]{1,5})"', unit.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        found = None
-    return int(found[1]) if found else PORT
-
-
-def _folder(environ: Mapping[str, str], *, user: bool) -> Path:
-    if not user:
-        return Path("/etc/systemd/system")
     base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    return Path(base, "systemd", "user")
+    folder = Path(base, "systemd", "user") if user else Path("/etc/systemd/system")
+    unit = Unit(name, folder / name, "", user)
+    if serve and port is None:
+        match = re.search(r'"serve" "--port" "([0-9]{1,5})"', stands(unit) or "")
+        port = int(match[1]) if match else PORT
+    words = ("serve", "--port", str(port)) if serve else ("work",)
+    return replace(unit, text=_text(project, environ, name, (program, words), user=user))
 
 
 def _text(

@@ -42,6 +42,9 @@ PROVES_NOTHING = "; it passed before the work, too, and proves nothing"
 MOST = 32 * 1024**2
 """Characters of what checks printed that are held; the oldest texts go first."""
 
+LONGEST_ON_BASE = 110.0
+"""Seconds for all checks of all policies: who waits for `install` is not to wait for a long suite."""
+
 
 class Outputs:
     """What checks printed, for as long as somebody wants to show it: it is not made durable."""
@@ -211,10 +214,6 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
 def at_work(found: Seen) -> bool:
     """Whether the daemon has begun the issue, so that other checks count than those that are put there now."""
     return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")
-
-
-LONGEST_ON_BASE = 110.0
-"""Seconds for all of them: who waits for `install` is not to wait for a long suite."""
 
 
 async def verify_base(project: Path, settings: Settings) -> list[Line]:

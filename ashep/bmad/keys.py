@@ -65,12 +65,10 @@ class _File:
         """Give what each key says that has none below it."""
         found = dict[tuple[str, ...], str]()
         for key, entry in (self.top if entries is None else entries).items():
-            below = (
-                self.leaves(entry.inner, (*above, key))
-                if entry.inner is not None
-                else {(*above, key): self.said(entry)}
-            )
-            found |= below
+            if entry.inner is not None:
+                found |= self.leaves(entry.inner, (*above, key))
+            else:
+                found[*above, key] = self.said(entry)
         return found
 
 
@@ -122,8 +120,7 @@ def _spliced(old: _File, new: _File, onto: _File) -> str:
     end, text = found[0] if (found := _END.search(onto.text)) else "\n", onto.text
     edits = [*enumerate(_edits(old, new, onto, (old.top, new.top, onto.top), (), (0, 0)))]
     for _, (start, stop, said) in sorted(edits, key=lambda one: (*one[1][:2], one[0]), reverse=True):
-        put = _END.sub(end, said)
-        text = text[:start] + put + text[stop:]
+        text = text[:start] + _END.sub(end, said) + text[stop:]
     return text
 
 
@@ -172,17 +169,14 @@ def _read(data: bytes) -> _File:
         if not (ended := text.endswith(("\r", "\n"))):
             text += end[0] if end else "\n"
         root = composed(text)
-        if ("&" in text or "*" in text) and any(map(_anchor, yaml.parse(text, Loader=yaml.SafeLoader))):
+        events = yaml.parse(text, Loader=yaml.SafeLoader) if "&" in text or "*" in text else ()
+        if any(getattr(event, "anchor", None) is not None for event in events):
             raise NotMerged("it has anchors or aliases")
         if not isinstance(root, MappingNode) or root.flow_style:
             raise NotMerged("it holds no keys, each in a line of its own")
         return _File(text, _entries(root, text), ended)
     except (Unreadable, NoYaml) as error:
         raise NotMerged(f"line {error.line}: {error}") from error
-
-
-def _anchor(event: yaml.Event) -> bool:
-    return getattr(event, "anchor", None) is not None
 
 
 def _entries(node: MappingNode, text: str) -> dict[str, _Entry]:

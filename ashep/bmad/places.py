@@ -49,7 +49,10 @@ def places_of(files: Mapping[str, bytes]) -> Places:
     said, problems = dict[str, tuple[str, str]](), list[tuple[str, str]]()
     for name in (*reversed([one for one in OLDER if one in files]), *(one for one in LAYERS if one in files)):
         try:
-            said |= {key: (value, name) for key, value in _read(name, files[name])}
+            text = files[name].decode()
+            # keys wherever they stand: in `[core]`, `[modules.bmm]` or at the top
+            found = _flat(tomllib.loads(text)) if name.endswith(".toml") else _nodes(composed(text))
+            said |= {key: (value, name) for key, value in found}
         except RecursionError:
             problems.append((name, "it cannot be read: it is nested too deeply"))
         except (ValueError, NoYaml) as error:
@@ -66,11 +69,6 @@ def places_of(files: Mapping[str, bytes]) -> Places:
 def relative(said: str, output: str = "_bmad-output") -> str:
     """Give a folder relative to the project, as BMAD writes it."""
     return said.replace("{project-root}", "").replace("{output_folder}", output).strip("/") or "."
-
-
-def _read(name: str, data: bytes) -> Iterator[tuple[str, str]]:
-    """Give keys wherever they stand: in `[core]`, `[modules.bmm]` or at the top."""
-    yield from _flat(tomllib.loads(data.decode())) if name.endswith(".toml") else _nodes(composed(data.decode()))
 
 
 def _flat(values: Mapping[str, Any], deep: int = 0) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,8 @@ def run(arguments: list[str]) -> int | None:
         return _print(HELP.read_text(encoding="utf-8"))
     if arguments == ["--version"]:
         return _print(f"ashep {__version__}\n")
-    project, rest = _project(arguments)
+    has_project = len(arguments) > 2 and arguments[0] in ("-C", "--project")
+    project, rest = (Path(arguments[1]), arguments[2:]) if has_project else (None, arguments)
     if not rest or rest[0] not in READERS:
         return None
     from ashep.cli.reading import readers
@@ -38,12 +39,6 @@ def _print(text: str) -> int:
 
     say(text.rstrip("\n"))
     return 0
-
-
-def _project(arguments: list[str]) -> tuple[Path | None, list[str]]:
-    if len(arguments) > 2 and arguments[0] in ("-C", "--project"):
-        return Path(arguments[1]), arguments[2:]
-    return None, arguments
 
 
 def values_of(command: Callable[..., int], words: list[str]) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -40,6 +40,12 @@ def one_line(text: str) -> str:
 def say(text: str = "") -> None:
     """Print a line of text, whatever is in it."""
     sys.stdout.write(clean(text) + "\n")
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print lines of text, as they come."""
+    for line in lines:
+        say(line)
 
 
 def note(text: str) -> None:

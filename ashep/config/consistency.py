@@ -38,7 +38,10 @@ def check(
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
-        found += _findings(places, "config", _nobody(settings) if "config" in places.sources else ())
+        if "config" in places.sources and settings.people is None and "people" in settings.model_fields_set:
+            # a key that stands in the file without anything behind it would let everybody in
+            message = "names nobody; add `tracker: [<name>]`, or remove the key"
+            found.append(places.finding("no-people", "config", ("people",), message))
         found += _findings(places, "config", rules.tool_rules_of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
@@ -83,7 +86,9 @@ def _policies(policies: Policies) -> Iterator[Problem]:
         yield from _reviews(policy, ("policies", name, "takeover", "action"))
         for index, phase in enumerate(policy.phases):
             path: KeyPath = ("policies", name, "phases", index)
-            yield from _targets(policy, phase, path)
+            for place, target, known in _targets(phase, path, [other.name for other in policy.phases]):
+                if target not in known:
+                    yield "unknown-target", place, f"this policy has no phase {target}{nearest(target, known)}"
             yield from _edges(phase, path) if phase.human is None else ()
             yield from _human(policy, index, path) if phase.human is not None else ()
             yield from _sessions(policy, phase, path)
@@ -126,14 +131,7 @@ def _names(policy: Policy, path: KeyPath) -> Iterator[Problem]:
         seen.add(phase.name)
 
 
-def _targets(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
-    names = [other.name for other in policy.phases]
-    for place, target, known in _places_of_targets(phase, path, names):
-        if target not in known:
-            yield "unknown-target", place, f"this policy has no phase {target}{nearest(target, known)}"
-
-
-def _places_of_targets(phase: Phase, path: KeyPath, names: list[str]) -> Iterator[tuple[KeyPath, str, list[str]]]:
+def _targets(phase: Phase, path: KeyPath, names: list[str]) -> Iterator[tuple[KeyPath, str, list[str]]]:
     known = [*names, CLOSE]
     for edge, target in phase.next.items():
         yield (*path, "next", edge), target, known
@@ -182,9 +180,8 @@ def _human(policy: Policy, index: int, path: KeyPath) -> Iterator[Problem]:
 
 def _sessions(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
     agent_phases = [other.name for other in policy.phases if other.human is None]
-    wishes = (("different_model_from", phase.prefer.different_model_from),)
-    wishes += (("different_provider_from", phase.prefer.different_provider_from),)
-    for key, other in wishes:
+    for key in ("different_model_from", "different_provider_from"):
+        other: str | None = getattr(phase.prefer, key)
         if other is not None and other not in agent_phases:
             message = f"{other} is no phase of this policy in which an agent works{nearest(other, agent_phases)}"
             yield "unknown-phase", (*path, "prefer", key), message
@@ -289,17 +286,11 @@ def _fits_nobody(phase: Phase, agents: tuple[Agent, ...], path: KeyPath) -> Iter
         message = f"no agent in agents.yaml has the capability {lacking[0]}{nearest(lacking[0], known)}"
         yield "no-agent", place, message
         return
-    reasons = [_misfit(agent, phase) for agent in agents]
+    of_any = phase.model_copy(update={"provider": None, "model": None})  # as an agent without a model may be, by files
+    reasons = [unfit(agent, of_any if agent.runner.model is None else phase, NOT_SEEN) for agent in agents]
     if all(reasons):
         said = "; ".join(f"{agent.id}: {reason}" for agent, reason in zip(agents, reasons, strict=True))
         yield "no-agent", place, f"no agent in agents.yaml fits ({said})"
-
-
-def _misfit(agent: Agent, phase: Phase) -> str | None:
-    """Say why an agent can never run a phase. By the files alone an agent without a model may be of any."""
-    if agent.runner.model is None:
-        phase = phase.model_copy(update={"provider": None, "model": None})
-    return unfit(agent, phase, NOT_SEEN)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------
@@ -313,12 +304,6 @@ def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)
     yield from _people(settings.people, settings)
-
-
-def _nobody(settings: Settings) -> Iterator[Problem]:
-    """A key that stands in the file without anything behind it would let everybody in."""
-    if settings.people is None and "people" in settings.model_fields_set:
-        yield "no-people", ("people",), "names nobody; add `tracker: [<name>]`, or remove the key"
 
 
 def _people(people: People | None, settings: Settings) -> Iterator[Problem]:

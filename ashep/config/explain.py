@@ -66,8 +66,11 @@ def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list
         if details["type"] == "too_short" and isinstance(node.value, list | dict) and node.value:
             continue  # its items are wrong; pydantic counts only the good ones
         found.setdefault(path, (node, []))[1].append(details)
-    deepest = [path for path in found if not _superseded(path, found)]
-    return [_problem(model, path, *found[path]) for path in deepest]
+    deepest = [(path, *found[path]) for path in found if not _superseded(path, found)]
+    return [
+        Problem(*_said(model, path, node, errors), node.line, node.key or None, node.file)
+        for path, node, errors in deepest
+    ]
 
 
 def _superseded(path: KeyPath, found: dict[KeyPath, tuple[Node, list[ErrorDetails]]]) -> bool:
@@ -92,11 +95,6 @@ def _locate(root: Node, details: ErrorDetails) -> tuple[KeyPath, Node]:
     return tuple(path), node
 
 
-def _problem(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> Problem:
-    code, message = _said(model, path, node, errors)
-    return Problem(code, message, node.line, node.key or None, node.file)
-
-
 def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorDetails]) -> tuple[str, str]:
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
@@ -111,8 +109,7 @@ def _said(model: type[BaseModel], path: KeyPath, node: Node, errors: list[ErrorD
         if kind == "literal_error":
             known = _WORD.findall(str(errors[0].get("ctx", {}).get("expected")))
             return "unknown-key", f"unknown key{nearest(str(path[-1]), known)}"
-        message = "not a name: a letter, then letters, digits, _ or - (64 at most)"
-        return "bad-name", message
+        return "bad-name", "not a name: a letter, then letters, digits, _ or - (64 at most)"
     expected = " or ".join(dict.fromkeys(_expected(details) for details in errors))
     code = "wrong-value" if kind in _VALUE_KINDS else "wrong-type"
     return code, f"expected {expected}, found {describe(node)}"
@@ -182,7 +179,11 @@ def _expected(details: ErrorDetails) -> str:
     bound = {"greater_than_equal": "ge", "less_than_equal": "le", "less_than": "lt", "greater_than": "gt"}.get(kind)
     if bound is not None:
         words = {"ge": "at least", "le": "at most", "lt": "less than", "gt": "more than"}[bound]
-        return f"{words} {_limit(str(context[bound]))}"
+        limit = str(context[bound])
+        if (span := _SPAN.fullmatch(limit)) is not None:  # pydantic names a duration as Python does
+            length = timedelta(days=int(span[1] or 0), seconds=int(span[2] or 0))
+            limit = format_duration(length) if length else "zero"
+        return f"{words} {limit}"
     if (pattern := str(context.get("pattern"))) in _PATTERNS:
         return _PATTERNS[pattern]
     if kind == "too_long":
@@ -194,15 +195,6 @@ def _expected(details: ErrorDetails) -> str:
 
 _WORD = re.compile(r"'([^']*)'")
 _SPAN = re.compile(r"datetime\.timedelta\((?:days=(\d+))?(?:, )?(?:seconds=(\d+))?0?\)")
-
-
-def _limit(said: str) -> str:
-    """Give a bound as the files write it; pydantic names a duration as Python does."""
-    span = _SPAN.fullmatch(said)
-    if span is None:
-        return said
-    bound = timedelta(days=int(span[1] or 0), seconds=int(span[2] or 0))
-    return format_duration(bound) if bound else "zero"
 
 
 def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

@@ -163,7 +163,11 @@ class _Files:
     def _read(self, file: Path, missing: "_Tree | None" = None) -> "_Tree | None":
         try:
             raw = _bytes(file)
-            return missing if raw is None and missing is not None else _tree(nodes.decode(_present(raw)), file)
+            if raw is None and missing is not None:
+                return missing
+            if raw is None:
+                raise Unreadable(Problem("missing-file", "there is no such file; `ashep init` writes one", None, None))
+            return _tree(nodes.decode(raw), file)
         except Unreadable as error:
             self.findings.append(_finding(error.problem, file))
             return None
@@ -239,7 +243,8 @@ def _parse(
     found.sort(key=lambda problem: _order(problem, files))
     findings = [_finding(problem, tree.file) for problem in found]
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
-    return _Parsed(None if findings else validated, _source(tree.file, text, root), findings)
+    source = Source(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
+    return _Parsed(None if findings else validated, source, findings)
 
 
 def _bytes(file: Path) -> bytes | None:
@@ -253,16 +258,6 @@ def _bytes(file: Path) -> bytes | None:
         return None
     except OSError as error:
         raise Unreadable(Problem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
-
-
-def _present(raw: bytes | None) -> bytes:
-    if raw is None:
-        raise Unreadable(Problem("missing-file", "there is no such file; `ashep init` writes one", None, None))
-    return raw
-
-
-def _source(file: Path, text: str, root: Node) -> Source:
-    return Source(file, text, hashlib.sha256(text.encode()).hexdigest(), root)
 
 
 def _finding(problem: Problem, file: Path) -> Finding:
@@ -328,7 +323,8 @@ def _has_commit(project: Path) -> bool:
     if ref == head:
         return _COMMIT.fullmatch(head) is not None
     if (common / "reftable").is_dir():
-        return any(len(name) == 2 or name.endswith(".pack") for name in _objects(common))
+        names = [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]
+        return any(len(name) == 2 or name.endswith(".pack") for name in names)
     if (common / ref).is_file():
         return _COMMIT.fullmatch((common / ref).read_text().strip()) is not None
     return any(line.endswith(f" {ref}") for line in (common / "packed-refs").read_text().splitlines())
@@ -337,7 +333,3 @@ def _has_commit(project: Path) -> bool:
 def _named(file: Path, before: str = "") -> Path:
     """Give the folder that a file of git's names."""
     return file.parent / file.read_text().strip().removeprefix(before)
-
-
-def _objects(common: Path) -> list[str]:
-    return [*os.listdir(common / "objects"), *os.listdir(common / "objects" / "pack")]

@@ -47,13 +47,9 @@ class ConfigErrors(ConfigError):
         first, more = findings[0], len(findings) - 1
         message = f"{first.message} (and {more} more)" if more else first.message
         super().__init__(message, file=first.file, line=first.line, key=first.key)
-        self.errors: tuple[ConfigError, ...] = tuple(_refusal(finding) for finding in findings)
-
-
-def _refusal(finding: Finding) -> ConfigError:
-    """A mistake as it is told by who does not show the way to it."""
-    how = " (`ashep policy check` tells how)" if finding.story else ""
-    return replace(finding, message=finding.message + how).error()
+        how = " (`ashep policy check` tells how)"  # who tells these does not show the way to it
+        told = (replace(one, message=one.message + how) if one.story else one for one in findings)
+        self.errors: tuple[ConfigError, ...] = tuple(one.error() for one in told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,7 @@ class BaseWatch:
             world = self._shepherd.world
             for name in checked_policies(world):
                 await self._look(name)
-            with anyio.move_on_after(LOOK):
-                while inputs(self._shepherd.world) == inputs(world):
-                    await self._shepherd.changed()
+            await self._shepherd.wait_while(lambda now, world=world: inputs(now) == inputs(world), LOOK)
 
     async def _look(self, name: str) -> None:
         """Run the checks of a policy, unless both it and the base are as they were."""

@@ -102,7 +102,8 @@ class Control:
                 await self._ask(lambda world: _pause(world, request))
             case Resume():
                 ended = _standing(self._shepherd.world)
-                await self._ask(lambda world: _resume(world, request))
+                resumed = WorkResumed(clean(request.by), clean(request.why), request.provider)
+                await self._ask(lambda world: _no_person(world, request.by) or resumed)
                 return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
             case Cancel():
                 return await self._cancel(request)
@@ -122,9 +123,7 @@ class Control:
         issue = str(getattr(cancelled, "issue", ""))
         flow = before.flows.get(issue)
         run = flow.run.id if flow is not None and flow.run is not None and not flow.run.ended else None
-        with anyio.move_on_after(STOPPING):
-            while issue in self._shepherd.world.indexes.live:
-                await self._shepherd.changed()
+        await self._shepherd.wait_while(lambda world: issue in world.indexes.live, STOPPING)
         return {"issue": issue, "run": run, "stopped": issue not in self._shepherd.world.indexes.live}
 
     async def _ask(self, judge: Callable[[World], Judged]) -> Fact:
@@ -166,10 +165,6 @@ def _unknown_provider(world: World, provider: str | None) -> str:
     models = (model_of(agent, world.seen) for agent in world.agents.agents)
     known = sorted({model.provider for model in models if model is not None})
     return "" if provider in known else f"no agent runs on {provider}; there are {', '.join(known) or 'none'}"
-
-
-def _resume(world: World, request: Resume) -> Judged:
-    return _no_person(world, request.by) or WorkResumed(clean(request.by), clean(request.why), request.provider)
 
 
 def _cancellation(world: World, request: Cancel) -> Judged:

@@ -232,15 +232,11 @@ class Running:
                 group.start_soon(monitor.let_go)
         if options.until_idle:
             say(summary(self.shepherd.world))
-            return max(code, self._all_there(options, say))
+            for issue in options.issues:
+                if issue not in self.shepherd.world.flows:  # nothing was done about it
+                    say(f"there is no issue {issue} that is not closed")
+                    code = 1
         return code
-
-    def _all_there(self, options: WorkOptions, say: Say) -> int:
-        """1 where an issue that was asked for is none that the tracker lists: nothing was done about it."""
-        unknown = [issue for issue in options.issues if issue not in self.shepherd.world.flows]
-        for issue in unknown:
-            say(f"there is no issue {issue} that is not closed")
-        return int(bool(unknown))
 
     async def _until_signal(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, say: Say) -> None:
         async for received in signals:
@@ -254,17 +250,15 @@ class Running:
         A server that is alive, or has not failed too often, is waited for longer than `grace`.
         """
         while True:
-            while not is_idle(self.shepherd.world, grace):
-                await self.shepherd.changed()
+            await self.shepherd.wait_while(lambda world: not is_idle(world, grace))
             if is_held_up(self.shepherd.world):
-                while not {*self.shepherd.world.runners} <= {*self.shepherd.world.seen}:  # its start is no absence
-                    await self.shepherd.changed()
+                # its start is no absence
+                await self.shepherd.wait_while(lambda world: not {*world.runners} <= {*world.seen})
                 # a person may have just put it right
                 await self.worker.fresh_look(lambda: is_held_up(self.shepherd.world))
                 patience = 0.0 if needs_person(self.shepherd.world) else grace.total_seconds()
                 with anyio.move_on_after(patience) as waited:
-                    while is_held_up(self.shepherd.world):
-                        await self.shepherd.changed()
+                    await self.shepherd.wait_while(is_held_up)
                 over = waited.cancelled_caught and is_idle(self.shepherd.world, grace)
                 if over and not has_patience(self.shepherd.world):
                     say(f"gave up waiting: {obstacle(self.shepherd.world)}")
@@ -308,7 +302,7 @@ async def daemon(
     keeper = Keeper(journal, report)
     pictures = [*pictures, keeper.offer]
     runners = runners_of(parts.runner)
-    leases = Leases(parts.tracker, parts.clock)
+    leases, made = Leases(parts.tracker, parts.clock), parts.means
     checkups = Made(parts.checkup, by=lambda settings: (settings.worker, settings.landing))
     effects = Effects(
         tracker=parts.tracker,
@@ -316,7 +310,7 @@ async def daemon(
         trees=TreeEffects(parts.tree, parts.workspaces, checkups),
         blobs=journal.blobs,
         leases=leases,
-        means=_means(parts, journal),
+        means=None if made is None else lambda settings: made(settings, journal.blobs.keep),
         pulls=parts.pulls,
         prompts=templates.folder if templates else None,
         notifier=parts.notifier,
@@ -362,11 +356,6 @@ async def daemon(
 async def _begins(shepherd: Shepherd, session: str, message: str) -> bool:
     """Let the turn of a prompt begin, once that is durable."""
     return bool(await shepherd.ask(lambda world: observe.turn_asked(world, session, message)))
-
-
-def _means(parts: Parts, journal: Journal) -> Callable[[Settings], Means] | None:
-    made, keep = parts.means, journal.blobs.keep
-    return None if made is None else lambda settings: made(settings, keep)
 
 
 async def _look(worker: Worker, at_once: bool) -> Looked:

@@ -34,9 +34,7 @@ class Heartbeat:
                 continue
             left = EVERY - self._leases.age(due[0])
             if left > 0:
-                with anyio.move_on_after(max(left, SHORTEST)):
-                    while self._held() == held:
-                        await self._shepherd.changed()
+                await self._shepherd.wait_while(lambda _, held=held: self._held() == held, max(left, SHORTEST))
                 continue
             await self._beat(due[0])
 

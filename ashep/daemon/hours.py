@@ -7,8 +7,6 @@ the World. Windows are of two kinds: those in which no run starts, and those in 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
-import anyio
-
 from ashep.config.cron import cron
 from ashep.core.facts.resources import QuietSeen
 from ashep.core.facts.vocabulary import Fact
@@ -76,12 +74,4 @@ class Hours:
             if windows != told:
                 told = windows
                 self._shepherd.tell(lambda world, windows=windows, now=now: self._read(world, windows, now))
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._wake, wanted, group.cancel_scope)
-                await (self._clock.sleep_until(begins) if begins else anyio.sleep_forever())
-                group.cancel_scope.cancel()
-
-    async def _wake(self, wanted: Sequence[QuietHours], scope: anyio.CancelScope) -> None:
-        while self._wanted() == wanted:
-            await self._shepherd.changed()
-        scope.cancel()
+            await self._shepherd.sleep_while(lambda _, wanted=wanted: self._wanted() == wanted, begins)

@@ -95,8 +95,7 @@ class Monitor:
 
     async def run(self) -> None:
         """Watch for ever, from the moment on in which an agent is of this runner."""
-        while self._name not in self._shepherd.world.runners and not self._in_use():
-            await self._shepherd.changed()
+        await self._shepherd.wait_while(lambda world: self._name not in world.runners and not self._in_use())
         self._last_live = self._clock.monotonic()
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch_server)
@@ -114,8 +113,7 @@ class Monitor:
     async def _watch_server(self) -> None:
         failures = 0
         while True:
-            while self._server.start_after is not None:
-                await self._shepherd.changed()
+            await self._shepherd.wait_while(lambda _: self._server.start_after is not None)
             if await self._look_at_server():
                 failures = 0
                 async with anyio.create_task_group() as group:
@@ -164,14 +162,12 @@ class Monitor:
         """
         while not self._is_over() and not self._asleep:
             with anyio.move_on_after(CATALOGUE) as waited:
-                while not self._is_over() and not self._asleep:
-                    await self._shepherd.changed()
+                await self._shepherd.wait_while(lambda _: not self._is_over() and not self._asleep)
             if self._server.start_after is not None:
                 continue  # where it is gone again, a look would start another one
             if waited.cancelled_caught and not self._asleep and not await self._look_at_server():
                 return
-        while self._asleep and not self._away() and not self._in_use():
-            await self._shepherd.changed()
+        await self._shepherd.wait_while(lambda _: self._asleep and not self._away() and not self._in_use())
 
     def _is_over(self) -> bool:
         return self._away() or is_due(self._shepherd.world, self._name)
@@ -338,8 +334,7 @@ class Monitor:
             await self._look_at_people()
             with anyio.move_on_after(PEOPLE_EVERY):
                 await self._shepherd.changed()
-                while not any(one.fresh_after for _, one in self._takeovers()):
-                    await self._shepherd.changed()
+                await self._shepherd.wait_while(lambda _: not any(one.fresh_after for _, one in self._takeovers()))
 
     def _takeovers(self) -> list[tuple[Flow, Takeover]]:
         world = self._shepherd.world

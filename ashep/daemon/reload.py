@@ -14,11 +14,10 @@ import anyio
 import anyio.to_thread
 from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - a part of its type is not shipped
 
-from ashep.config import ConfigErrors, Configuration
+from ashep.config import ConfigErrors
 from ashep.config.policy_files import FOLDER as POLICIES
 from ashep.core.facts.resources import Adopted, EditMended, EditRefused
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
@@ -117,7 +116,9 @@ class Reload:
             kept = settings.worker.model_copy(update={"workspace": world.settings.worker.workspace})
             settings = settings.model_copy(update={"worker": kept})
         facts: list[Adopted] = []
-        another = _needs_another(fresh, world.settings)
+        of = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
+        # an agent is of a runner that comes with the next start only
+        another = any(fresh.settings.runners.kind(name) != world.settings.runners.kind(name) for name in of)
         for kind, name, wanted, known in (
             ("settings", "config", settings, world.settings),
             ("agents", "agents", world.agents if another and world.agents else fresh.agents, world.agents),
@@ -160,9 +161,3 @@ class Reload:
 def _refused(world: World, fact: EditRefused) -> list[Fact]:
     known = world.files.refused
     return [] if known is not None and (known.problems, known.more) == (fact.problems, fact.more) else [fact]
-
-
-def _needs_another(fresh: Configuration, settings: Settings) -> bool:
-    """Whether an agent is of a runner that comes with the next start only."""
-    of = {agent.runner.type for agent in fresh.agents.agents if not agent.is_human}
-    return any(fresh.settings.runners.kind(name) != settings.runners.kind(name) for name in of)

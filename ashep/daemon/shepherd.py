@@ -83,6 +83,12 @@ class Shepherd:
         """Return after the next batch."""
         await self._changed.wait()
 
+    async def wait_while(self, holds: Callable[[World], bool], longest: float | None = None) -> None:
+        """Return once this holds no more, which every batch may bring about; at most so many seconds later."""
+        with anyio.move_on_after(longest):
+            while holds(self.world):
+                await self.changed()
+
     async def ask(self, *observations: Observation) -> list[Fact]:
         """Have something compared with the World, and give the facts that it came to once they are durable."""
         facts: list[Fact] = []
@@ -183,10 +189,8 @@ class Shepherd:
             if due is None:
                 await self.changed()
                 continue
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._wake, due, group.cancel_scope)
-                await self._clock.sleep_until(due - self._ahead)
-                group.cancel_scope.cancel()
+            # not longer than that is due next: a turn may have come before this begins
+            await self.sleep_while(lambda world, due=due: next_due(world) == due, due - self._ahead)
             if jumped := self._jumped():
                 self.tell(*jumped)
             if any(True for _ in due_timers(self.world, self.now())):
@@ -194,11 +198,17 @@ class Shepherd:
                 self.tell(lambda world: due_timers(world, self.now()))
                 await waits()
 
-    async def _wake(self, due: datetime, scope: anyio.CancelScope) -> None:
-        """End the sleep until `due` once that is not what is due next: also where a turn came before this began."""
-        while next_due(self.world) == due:
-            await self.changed()
-        scope.cancel()
+    async def sleep_while(self, holds: Callable[[World], bool], until: datetime | None) -> None:
+        """Sleep until a time of the clock, for ever where there is none, or until this holds no more."""
+
+        async def wake(scope: anyio.CancelScope) -> None:
+            await self.wait_while(holds)
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wake, group.cancel_scope)
+            await (self._clock.sleep_until(until) if until is not None else anyio.sleep_forever())
+            group.cancel_scope.cancel()
 
     def now(self) -> datetime:
         """The time of facts: the wall clock's, which goes on here where that was set back."""

@@ -47,17 +47,14 @@ async def kill(stage: Stage, process: Process, say: Callable[[str], None]) -> st
     while len({run.partition("/")[0] for run in runs}) < len(stage.piece.issues):
         runs = [run for run in await to_thread.run_sync(asked, stage.folder) if _writes(run)]
         if process.returncode is not None:
-            raise AshepError(f"`ashep work` has ended before Claude Code was asked: {await _said(process)}")
+            assert process.stdout is not None
+            said = b"".join([part async for part in process.stdout]).decode(errors="replace").strip()
+            raise AshepError(f"`ashep work` has ended before Claude Code was asked: {said}")
         await anyio.sleep(0.02)
     process.kill()
     await process.wait()
     say(f"$ kill -9 {process.pid}   (`ashep work`, in the midst of {runs[-1]} on Claude Code)")
     return runs[-1]
-
-
-async def _said(process: Process) -> str:
-    assert process.stdout is not None
-    return b"".join([part async for part in process.stdout]).decode(errors="replace").strip()
 
 
 def _writes(run: str) -> bool:

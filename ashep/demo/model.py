@@ -22,6 +22,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TextIO, cast
@@ -265,8 +266,8 @@ class ModelServer:
             self._log = self._log_path.open("a", encoding="utf-8")
         app = Starlette(
             routes=[
-                Route("/v1/chat/completions", self._chat, methods=["POST"]),
-                Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/chat/completions", partial(self._answer, Chat), methods=["POST"]),
+                Route("/v1/messages", partial(self._answer, Messages), methods=["POST"]),
                 Route("/v1/messages/count_tokens", _count, methods=["POST"]),
                 Route("/v1/models", _nothing),
                 Route("/", _nothing),
@@ -324,13 +325,8 @@ class ModelServer:
             self._log.write(json.dumps(line) + "\n")
             self._log.flush()
 
-    async def _chat(self, request: Request) -> Response:
-        return await self._answer(request, Chat(cast("Json", await request.json())))
-
-    async def _messages(self, request: Request) -> Response:
-        return await self._answer(request, Messages(cast("Json", await request.json())))
-
-    async def _answer(self, request: Request, wire: Wire) -> Response:
+    async def _answer(self, read: Callable[[Json], Wire], request: Request) -> Response:
+        wire = read(cast("Json", await request.json()))
         ask = read_ask(wire.asked, next(filter(None, map(request.headers.get, SESSION_HEADERS)), ""))
         repeated = (ask.session, ask.prompt) in self._failed
         ask = replace(ask, repeated=repeated, headers=dict(request.headers))

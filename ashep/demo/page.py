@@ -14,6 +14,7 @@ from secrets import token_urlsafe
 
 import anyio
 
+from ashep.actions.patience import silent
 from ashep.actions.verify import Outputs
 from ashep.adapters import control_socket
 from ashep.adapters.clock import RealClock
@@ -139,14 +140,10 @@ async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
     return 0
 
 
-def _quiet(_: str) -> None:
-    """Say nothing."""
-
-
 async def beforehand(night: Night, running: Running) -> None:
     """Play the story, and some issues up to where they wait for a person."""
     async with anyio.create_task_group() as people:
-        people.start_soon(night.person, _quiet)
+        people.start_soon(night.person, silent)
         while not await night.over():
             await running.shepherd.changed()
         people.cancel_scope.cancel()

@@ -166,17 +166,14 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
 async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
     """Give what begins a daemon, as a user does; in the end it is stopped, and so are the servers."""
     argv, begun = ashep(*stage.piece.works), list[Process]()
-    # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
-    options: dict[str, Any] = {
-        "cwd": stage.project,
-        "env": stage.environ,
-        "stderr": subprocess.STDOUT,
-        "start_new_session": True,
-    }
 
     async def begin() -> Process:
-        begun.append(await anyio.open_process(argv, **options))
-        return begun[-1]
+        # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
+        process = await anyio.open_process(
+            argv, cwd=stage.project, env=stage.environ, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        begun.append(process)
+        return process
 
     try:
         yield begin

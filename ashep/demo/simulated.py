@@ -6,6 +6,7 @@ In memory only checks of files are carried out.
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -186,20 +187,15 @@ def begun(project: Path) -> Configuration:
 
 async def _play(project: Path, say: Say) -> Scene:
     wait_for_threads()
-    stage = Scene()
-    folder, configuration = project / FOLDER, begun(project)
-    journal = open_now(folder / "state", stage.clock.now())
+    stage, configuration = Scene(), begun(project)
 
     def timed(line: str) -> None:
         say(f"{stage.clock.now():%H:%M} {line}")
 
-    tell = narrator(timed)
-
-    parts = stage.parts(project)
-    try:
+    with closing(open_now(project / FOLDER / "state", stage.clock.now())) as journal:
         info = await stage.tracker.check()
         async with (
-            daemon(parts, configuration, journal, WorkOptions(), [tell]) as running,
+            daemon(stage.parts(project), configuration, journal, WorkOptions(), [narrator(timed)]) as running,
             anyio.create_task_group() as group,
         ):
             group.start_soon(running.worker.run, info)
@@ -209,8 +205,6 @@ async def _play(project: Path, say: Say) -> Scene:
                 while not await stage.over():
                     await running.shepherd.changed()
             group.cancel_scope.cancel()
-    finally:
-        journal.close()
     return stage
 
 

@@ -123,23 +123,20 @@ def _environment(home: Path) -> dict[str, str]:
     private = ("XDG_", "BEADS", "BD_", "OPENCODE", "GIT_", "ASHEP", "ANTHROPIC_", "CLAUDE", "VERTEX_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     git = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _IDENTITY.items()}
-    return (
-        kept
-        | git
-        | {
-            "HOME": str(home),
-            "TMPDIR": str(home / "tmp"),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_DATA_HOME": str(home / "data"),
-            "XDG_STATE_HOME": str(home / "state"),
-            "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
-            "BD_DISABLE_METRICS": "1",
-            "BD_NON_INTERACTIVE": "1",
-            "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            "OPENCODE_DISABLE_MODELS_FETCH": "1",
-            "OPENCODE_MODELS_PATH": str(home / "config" / "opencode" / MODELS_FILE),
-        }
-    )
+    ours = {
+        "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CACHE_HOME": str(programs.tools_cache().parent.parent),
+        "BD_DISABLE_METRICS": "1",
+        "BD_NON_INTERACTIVE": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_MODELS_PATH": str(home / "config" / "opencode" / MODELS_FILE),
+    }
+    return kept | git | ours
 
 
 _IDENTITY = {"NAME": PERSON, "EMAIL": f"{PERSON}@localhost"}

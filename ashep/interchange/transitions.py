@@ -8,6 +8,7 @@ is dispatched. A state that routes to `human` is a human phase, and one that rou
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from ashep.config.findings import ConfigErrors
@@ -152,15 +153,13 @@ class _Reader:
     def _named_like(self, state: str) -> str | None:
         stem = state.removeprefix("READY_FOR_").removeprefix("READY_TO_")
         working = dict.fromkeys(one.row.source for one in self.rows if not self.waits(one.row.source))
-        alike = {one: _common(one, stem) for one in working}
+        alike = {one: _shared(one, stem) for one in working}
         best = [one for one, length in alike.items() if length >= _STEM and length == max(alike.values())]
         return best[0] if len(best) == 1 else None
 
 
-def _common(one: str, other: str) -> int:
-    return next(
-        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
+def _shared(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def policy_of(document: Document) -> tuple[dict[str, Any], list[Note]]:
@@ -187,7 +186,9 @@ def _roles(reader: _Reader) -> None:
     for placed in reader.rows:
         row = placed.row
         if row.route_to == naming.COMPLETE:
-            _ended(reader, placed)
+            if left := reader.of(row.target):
+                end = f"{row.target} is an end ({naming.COMPLETE} on line {placed.node.line}); nothing leads out of it"
+                raise reader.refuse(left[0], end)
             continue
         state = row.target if row.route_to == naming.HUMAN else reader.begins(placed)
         role = reader.role_at.setdefault(state, row.route_to)
@@ -208,14 +209,6 @@ def _roles(reader: _Reader) -> None:
             message = f"the phase of {state} cannot be called {name}; rename the state, or whom it routes to"
             raise reader.refuse(seen[state], message)
         reader.phase_at[state] = name
-
-
-def _ended(reader: _Reader, placed: Placed) -> None:
-    if left := reader.of(placed.row.target):
-        message = (
-            f"{placed.row.target} is an end ({naming.COMPLETE} on line {placed.node.line}); nothing leads out of it"
-        )
-        raise reader.refuse(left[0], message)
 
 
 def _phase(reader: _Reader, state: str) -> dict[str, Any]:
@@ -328,12 +321,8 @@ def _renamed(document: Document, name: str, whole: dict[str, Any]) -> Iterable[N
         yield Note("changed", word, placed[word], "an export of this policy calls it otherwise")
 
 
-def _strict(whole: dict[str, Any]) -> dict[str, Any]:
+def _strict(value: Any) -> Any:
     """Give what pydantic's strict mode takes: tuples for lists."""
-
-    def as_tuples(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: as_tuples(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        return tuple(map(as_tuples, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-    return as_tuples(whole)
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return tuple(map(_strict, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -38,8 +38,13 @@ def read_webboty(place: Path) -> Imported:
     roots = {kind: Fields(reading, reading.root) for kind, reading in readings.items()}
     documents, defaults, prompts, files = dict[str, dict[str, Any]](), Defaults(), dict[str, str](), dict[str, str]()
     if "agents" in roots:
-        documents["agents"] = {"agents": _agents(roots["agents"])}
-        defaults.agents = {agent["id"]: agent for agent in documents["agents"]["agents"]}
+        root = roots["agents"]
+        root.version()
+        agents = [agent for node in root.items("agents") if (agent := _agent(Fields(root.reading, node))) is not None]
+        if not agents:
+            raise root.refuse("there is no agent here", "agents")
+        documents["agents"] = {"agents": agents}
+        defaults.agents = {agent["id"]: agent for agent in agents}
     if "config" in roots:
         documents["config"] = _config(roots["config"], defaults)
     if "policies" in roots:
@@ -76,14 +81,6 @@ def _kind(root: Fields) -> str:
     if root.entries.keys().isdisjoint(("worker", "monitor", "loop_prevention", *_ELSEWHERE)):
         raise root.refuse("neither policies, agents nor a configuration of webboty/agent-shepherd")
     return "config"
-
-
-def _agents(root: Fields) -> list[dict[str, Any]]:
-    root.version()
-    agents = [agent for node in root.items("agents") if (agent := _agent(Fields(root.reading, node))) is not None]
-    if not agents:
-        raise root.refuse("there is no agent here", "agents")
-    return agents
 
 
 def _agent(fields: Fields) -> dict[str, Any] | None:

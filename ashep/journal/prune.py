@@ -1,7 +1,7 @@
 """Pruning: archived files go for good, once a snapshot stands for them, and the texts that nothing names."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -92,13 +92,8 @@ def named(folder: Path, told: Callable[[], None] = lambda: None) -> set[str]:
         if path.name >= begin.file:
             told()
             with open_file(folder, path.name) as file:
-                names.update(_in_all(file))
+                names.update(name for line in file for name in _names(line))
     return names
-
-
-def _in_all(lines: Iterable[bytes]) -> Iterator[str]:
-    for line in lines:
-        yield from _names(line)
 
 
 def _names(data: bytes) -> Iterator[str]:

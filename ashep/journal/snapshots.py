@@ -25,7 +25,7 @@ from ashep.core.facts.records import VERSION, format_time
 from ashep.core.state.snapshot import Part, dump, load, of_now
 from ashep.core.state.world import World
 from ashep.journal.files import BASE, START, Position, damaged, holds
-from ashep.journal.lines import BadLine, Record, checksum, encode, parse
+from ashep.journal.lines import BadLine, checksum, encode, parse
 from ashep.journal.paths import make_folder, replace
 
 FOLDER = "snapshots"
@@ -115,13 +115,10 @@ def _kept(path: Path) -> Kept | None:
     try:
         with path.open("rb") as file:
             record = parse(file.readline())
-        return Kept(path, _mark(record), record["fingerprint"])
+        place = Position(record["file"], record["offset"], record["seq"], record["crc"])
+        return Kept(path, Mark(place, record["digest"]), record["fingerprint"])
     except (OSError, BadLine, KeyError):
         return None
-
-
-def _mark(record: Record) -> Mark:
-    return Mark(Position(record["file"], record["offset"], record["seq"], record["crc"]), record["digest"])
 
 
 def newest(state: Path, until: Position | None = None) -> tuple[World, Position]:

@@ -137,9 +137,8 @@ class Brief:
     @property
     def judges(self) -> bool:
         """Whether this phase judges other agents' work, and so is not told what those said about it."""
-        return not {"review", "arbitrate"}.isdisjoint(self.phase.needs) or (
-            bool(self.phase.verdicts) and not self.writes
-        )
+        reviews = not {"review", "arbitrate"}.isdisjoint(self.phase.needs)
+        return reviews or (bool(self.phase.verdicts) and not self.writes)
 
     @property
     def role(self) -> str:

@@ -57,14 +57,6 @@ _INSERT_FACT = f"INSERT INTO {FACTS.name} ({', '.join(_COLUMNS)}) VALUES ({', '.
 """As SQLAlchemy would write it; most rows are facts, and handing them over as they are halves what they cost."""
 
 
-def _values(row: Row) -> tuple[object, ...]:
-    return tuple(map(row.__getitem__, _COLUMNS))
-
-
-def _silent(done: int, end: int) -> None:
-    pass
-
-
 class RunLog:
     """`runs.jsonl`: one line for each finished run, in the order in which they ended; written by the daemon only.
 
@@ -114,7 +106,8 @@ class Store:
         self._db: Connection = engine.connect()
         self._tallies: dict[str, Tally] = {}
         self._position, self._turn = NOWHERE, ""
-        self._file = _identity(engine)
+        self._path = Path(engine.url.database or "")
+        self._file = _found(self._path, by_size=False)
         self._begins = 0
         """What precedes this number has no rows any more."""
         self._amended = False
@@ -128,7 +121,7 @@ class Store:
         world: World | None = None,
         *,
         until: Position | None = None,
-        progress: Progress = _silent,
+        progress: Progress = lambda _done, _end: None,
     ) -> "Store":
         """Open, and draw anew or catch up as need be, up to a position: by default the journal's present end.
 
@@ -152,7 +145,7 @@ class Store:
 
     def stands(self) -> bool:
         """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
-        return _identity(self._engine) == self._file and (self._log is None or self._log.stands())
+        return _found(self._path, by_size=False) == self._file and (self._log is None or self._log.stands())
 
     def catch_up(self, source: Source, until: Position, world: World | None = None) -> None:
         """Draw what the journal holds up to a position, in one transaction.
@@ -169,12 +162,14 @@ class Store:
         drawing = Drawing(source, self._position, until, world, self._turn)
         with self._db.begin():
             for entries in drawing.chunks(self._progress):
-                self._db.exec_driver_sql(_INSERT_FACT, [_values(fact_row(entry)) for entry in entries])
+                rows = map(fact_row, entries)
+                self._db.exec_driver_sql(_INSERT_FACT, [tuple(map(row.__getitem__, _COLUMNS)) for row in rows])
                 ended += self._write_runs(self._told(entries))
             self._position = until
             known, issues = drawing.end()
             self._turn = turn(known.indexes)
-            self._write_issues(known, issues)
+            if changed := [issue_row(known, issue) for issue in issues]:
+                self._db.execute(insert(ISSUES).prefix_with("OR REPLACE"), changed)
             self._write_meta(source, known)
         if self._log is not None and self._amended:
             self._log.reconcile(self._finished())
@@ -204,7 +199,11 @@ class Store:
         self._db.commit()
         if meta:
             self._position = _position(meta)
-            self._load_tallies()
+            # the runs that are not over are told again, from their facts
+            under_way = select(RUNS.c.run).where(RUNS.c.ended.is_(None))
+            for row in self._rows(select(FACTS).where(FACTS.c.run.in_(under_way)).order_by(FACTS.c.seq)):
+                self._told([from_json(entry_data(row))])
+            self._db.commit()
 
     def _told(self, entries: Iterable[Entry]) -> dict[str, Tally]:
         """Give the runs that changed."""
@@ -256,10 +255,6 @@ class Store:
         if gone and self._log is not None:
             self._log.reconcile(self._finished())
 
-    def _write_issues(self, world: World, issues: Iterable[str]) -> None:
-        if rows := [issue_row(world, issue) for issue in issues]:
-            self._db.execute(insert(ISSUES).prefix_with("OR REPLACE"), rows)
-
     def _write_meta(self, source: Source, world: World) -> None:
         file, offset, seq, crc = self._position
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
@@ -273,13 +268,6 @@ class Store:
         rows = [{"key": key, "value": str(value)} for key, value in (values | {"seq": seq, "crc": crc}).items()]
         self._db.execute(delete(META))
         self._db.execute(insert(META), rows)
-
-    def _load_tallies(self) -> None:
-        """Tell the runs that are not over again, from their facts."""
-        under_way = select(RUNS.c.run).where(RUNS.c.ended.is_(None))
-        for row in self._rows(select(FACTS).where(FACTS.c.run.in_(under_way)).order_by(FACTS.c.seq)):
-            self._told([from_json(entry_data(row))])
-        self._db.commit()
 
     def _finished(self) -> Iterator[str]:
         finished = RUNS.c.ended.is_not(None) & (RUNS.c.state != "withdrawn")
@@ -333,15 +321,6 @@ def _private(path: Path) -> Path:
     return path
 
 
-def _identity(engine: Engine) -> tuple[int, int] | None:
-    """Say which file stands at the database's place; None: none."""
-    try:
-        found = Path(engine.url.database or "").stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _version() -> str:
     return f"{FORM}/{__version__}"
 
@@ -383,12 +362,13 @@ def _reason(path: Path, source: Source) -> str:
     return ""
 
 
-def _found(path: Path) -> tuple[int, int] | None:
+def _found(path: Path, *, by_size: bool = True) -> tuple[int, int] | None:
+    """Say which file stands at a place; None: none."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size
+    return found.st_ino, found.st_size if by_size else found.st_dev
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,6 +1,7 @@
 """Reader of the database, with the standard library alone: importing sqlmodel would cost a command most of a second."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 NAME = "ashep.db"
@@ -26,15 +27,10 @@ def stale(state: Path) -> bool:
     """
     files = sorted(path for path in (state / "journal").glob("*.jsonl") if path.stem.isdecimal())
     try:
-        connection = open_read_only(state)
+        with closing(open_read_only(state)) as connection:
+            rows = connection.execute("SELECT key, value FROM meta WHERE key IN ('file', 'offset')").fetchall()
     except sqlite3.Error:
         return True
-    try:
-        rows = connection.execute("SELECT key, value FROM meta WHERE key IN ('file', 'offset')").fetchall()
-    except sqlite3.Error:
-        return True
-    finally:
-        connection.close()
     known = {row["key"]: row["value"] for row in rows}
     end = (files[-1].name, str(files[-1].stat().st_size)) if files else ("", "0")
     return (known.get("file"), known.get("offset")) != end

@@ -99,6 +99,7 @@ def table(seen: Data, now: datetime) -> list[tuple[str, ...]]:
 
 
 def _row(run: Data, outcome: Data, now: datetime) -> tuple[str, ...]:
+    line = " ".join((outcome.get("summary") or run["error"] or run["why"]).split())
     return (
         run["run"],
         run["state"],
@@ -107,13 +108,8 @@ def _row(run: Data, outcome: Data, now: datetime) -> tuple[str, ...]:
         duration(run["started_at"], run["ended_at"], now),
         str(run["tokens"]) if run["tokens"] else "",
         " ".join(filter(None, (outcome.get("result"), outcome.get("verdict")))),
-        _short(outcome.get("summary") or run["error"] or run["why"]),
+        line if len(line) <= 100 else line[:99] + "…",
     )
-
-
-def _short(text: str, length: int = 100) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 # --- one run ------------------------------------------------------------------------------------------------------
@@ -167,8 +163,7 @@ def _add(told: Data, kind: str, at: str, body: Data, place: Callable[[str], str]
         case "TreeSeen":
             told["commits"] += body.get("commits", ())
         case "WorkVerified":
-            keys = ("commit", "tree", "changed", "isolated", "results")
-            verified = {key: body.get(key) for key in keys}
+            verified = {key: body.get(key) for key in ("commit", "tree", "changed", "isolated", "results")}
             fresh = {"output": "", "proves_nothing": False, "cause": "", "on_base": False}
             results = [fresh | one for one in verified["results"] or ()]
             told["verified"].append({"at": at, **verified, "results": results})

@@ -197,14 +197,12 @@ def summary(found: Sequence[Compared], *, strict: bool) -> Iterator[str]:
 def _saved(what: str, recorded: Count, least: Count, most: Count, place: int) -> str:
     was, low, high = recorded[place], least[place], most[place]
     head = f"{what}: {was:,} recorded, {_from_to(low, high)} under the other policy"
+    if low == high == was:
+        return f"{head}: none saved, none added"
     if low == high:
-        return f"{head}: {_signed(was - low)}"
+        return f"{head}: {abs(was - low):,} {'saved' if was > low else 'added'}"
     if was - high >= 0:
         return f"{head}: {was - high:,} to {was - low:,} saved"
     if was - low <= 0:
         return f"{head}: {low - was:,} to {high - was:,} added"
     return f"{head}: at best {was - low:,} saved, at worst {high - was:,} added"
-
-
-def _signed(saved: int) -> str:
-    return f"{saved:,} saved" if saved > 0 else f"{-saved:,} added" if saved < 0 else "none saved, none added"

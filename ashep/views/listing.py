@@ -143,15 +143,10 @@ def _edges(runs: list[Data], asked: list[Data], begun: list[int]) -> list[Data]:
             kind = "retry"
         else:
             kind = "back" if known.get(next_phase, len(known)) < known[phase] else "next"
-        edges.append({"source": source, "target": target, "kind": kind, "why": _why(step)})
+        outcome: Data = step.get("outcome") or {}
+        why = (step["answer"] or "no answer") if "question" in step else outcome.get("verdict") or step["state"]
+        edges.append({"source": source, "target": target, "kind": kind, "why": str(why)})
     return edges
-
-
-def _why(step: Data) -> str:
-    if "question" in step:
-        return str(step["answer"] or "no answer")
-    outcome: Data = step["outcome"] or {}
-    return str(outcome.get("verdict") or step["state"])
 
 
 # --- all runs -----------------------------------------------------------------------------------------------------

@@ -38,16 +38,11 @@ class Names:
         told: list[str] = []
         at = 0
         while at < len(parts):
-            length = self._id_at(parts, at)
+            most = min(self._longest, len(parts) - at)
+            length = next((n for n in range(most, 0, -1) if "".join(parts[at : at + n]) in self._ids), 1)
             name = "".join(parts[at : at + length])
             told.append(name if name == own or name not in self._ids else ANOTHER)
             at += length
         if told == parts and self._ids.isdisjoint(parts):
             self._harmless.add(word)
         return "".join(told)
-
-    def _id_at(self, parts: list[str], at: int) -> int:
-        for length in range(min(self._longest, len(parts) - at), 0, -1):
-            if "".join(parts[at : at + length]) in self._ids:
-                return length
-        return 1

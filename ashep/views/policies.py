@@ -48,11 +48,9 @@ class Recalled:
         of = (world.policies, world.agents, world.settings)
         if of != self._of:
             policies, agents, settings = of
-            names = policies.policies if policies and agents else ()
             told: dict[str, Data] = {}
-            for name in names:
-                assert policies is not None and agents is not None
-                told[name] = graph.as_json(drawn(policies, agents, settings, name, {}))
+            if policies and agents:
+                told = {one: graph.as_json(drawn(policies, agents, settings, one, {})) for one in policies.policies}
             self._of, self._told = of, told
         return self._told
 

@@ -62,7 +62,10 @@ def report(database: Database | None, since: str, now: datetime) -> Data:
     told["closes"] = dict.fromkeys(proof.KINDS, 0)
     if database is None:
         return told
-    rows = list(_facts(database, _first(database, since)))
+    kinds = ", ".join("?" * len(_HAPPENED))
+    query = f"SELECT seq, at, type, issue, run, body FROM facts WHERE seq >= ? AND type IN ({kinds}) ORDER BY seq"
+    found = database.execute(query, [_first(database, since), *_HAPPENED])
+    rows = [dict(row) | {"body": json.loads(row["body"])} for row in found]
     issues = [(row, json.loads(row["body"])) for row in database.execute("SELECT * FROM issues")]
     sections: dict[str, Iterable[Data]] = {
         "closed": _closed(database, rows, {row["issue"]: row for row, _ in issues}),
@@ -106,13 +109,6 @@ def _first(database: Database, since: str) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _facts(database: Database, first: int) -> Iterator[Data]:
-    kinds = ", ".join("?" * len(_HAPPENED))
-    query = f"SELECT seq, at, type, issue, run, body FROM facts WHERE seq >= ? AND type IN ({kinds}) ORDER BY seq"
-    for row in database.execute(query, [first, *_HAPPENED]):
-        yield dict(row) | {"body": json.loads(row["body"])}
 
 
 def _newest(database: Database, issue: str, kinds: tuple[str, ...], before: int | None = None) -> Data | None:
@@ -269,9 +265,7 @@ def _failures(target: str, rows: list[Data]) -> Iterator[Data]:
 
 
 def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
-    """In order of value: priority, then age."""
-    asked = [(row, body) for row, body in issues if row["state"] == "person"]
-    for row, body in sorted(asked, key=lambda one: (one[1]["priority"], one[0]["since"] or "", one[0]["issue"])):
+    for row, body in _by_value(issues, "person"):
         taken = row["code"] in ("paused", "pull_request")
         kinds = {"paused": _TAKEN, "pull_request": _OPENED}.get(row["code"], _ASKED)
         fact = _newest(database, row["issue"], kinds)
@@ -284,10 +278,8 @@ def _waiting(database: Database, issues: Issues) -> Iterator[Data]:
 
 def _parked(database: Database, issues: Issues) -> Iterator[Data]:
     for row, body in _by_value(issues, "parked"):
-        fact = _newest(database, row["issue"], _PARKED)
-        yield _stands(
-            row, f"{row['issue']} (P{body['priority']}, {row['title']}): {row['code']}: {row['reason']}", fact
-        )
+        text = f"{row['issue']} (P{body['priority']}, {row['title']}): {row['code']}: {row['reason']}"
+        yield _stands(row, text, _newest(database, row["issue"], _PARKED))
 
 
 def _going_on(database: Database, issues: Issues) -> Iterator[Data]:
@@ -303,6 +295,7 @@ def _going_on(database: Database, issues: Issues) -> Iterator[Data]:
 
 
 def _by_value(issues: Issues, *states: str) -> Issues:
+    """Of each state in order of value: priority, then age."""
     chosen = [(row, body) for row, body in issues if row["state"] in states]
     return sorted(chosen, key=lambda one: (one[0]["state"], one[1]["priority"], one[0]["since"] or "", one[0]["issue"]))
 

@@ -368,11 +368,8 @@ def trees(seen: Data, now: datetime) -> list[str]:
     known: Data | None = seen["daemon"].get("trees")
     if not known or not known["kept"]:
         return []
-    count = (
-        "1 work tree of a closed issue stands"
-        if known["kept"] == 1
-        else (f"{known['kept']} work trees of closed issues stand")
-    )
+    many = f"{known['kept']} work trees of closed issues stand"
+    count = "1 work tree of a closed issue stands" if known["kept"] == 1 else many
     when = f"in {distance(known['next'], now)}" if _ahead(known["next"], now) else "now"
     return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
 
@@ -465,7 +462,7 @@ def sections(told: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], no
 
 def _waiting(entry: Data, now: datetime) -> tuple[str, ...]:
     since = distance(entry["since"], now) if entry["since"] else ""
-    due = f"due in {distance(entry['due'], now)}" if entry["due"] and entry["due"] > _text(now) else ""
+    due = f"due in {distance(entry['due'], now)}" if entry["due"] and _ahead(entry["due"], now) else ""
     return entry["issue"], entry["phase"] or "", since, due, f"{entry['title']}: {entry['reason']}"
 
 
@@ -485,7 +482,3 @@ def _alive(sign: Data | None) -> str:
         return f"its provider is asked again in {span(sign['retry_in'])}"
     tool = f", {sign['tool']} for {span(sign['tool_for'])}" if sign["tool"] else ""
     return f"sign {span(sign['quiet'])} ago{tool}"
-
-
-def _text(now: datetime) -> str:
-    return now.isoformat(timespec="microseconds").replace("+00:00", "Z")

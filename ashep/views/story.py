@@ -53,13 +53,10 @@ class Telling:
 def _seen(telling: Telling, body: Data) -> Said:
     before, view = telling.view, body["view"]
     if before is None:
-        return f"first seen: {view['type']}, priority {view['priority']}, {view['status']}", _holder(view)
+        holder = f"assigned to {view['assignee']}" if view.get("assignee") else ""
+        return f"first seen: {view['type']}, priority {view['priority']}, {view['status']}", holder
     changes = _changes(before, view)
     return ("the tracker shows " + ", ".join(changes), "") if changes else None
-
-
-def _holder(view: Data) -> str:
-    return f"assigned to {view['assignee']}" if view.get("assignee") else ""
 
 
 def _changes(before: Data, after: Data) -> list[str]:
@@ -112,9 +109,8 @@ def _ended(_: Telling, body: Data) -> Said:
     outcome: Data = body.get("outcome") or {}
     said = " ".join(filter(None, (outcome.get("result"), outcome.get("verdict"))))
     summary = f"“{outcome['summary']}”" if outcome.get("summary") else ""
-    return f"run {body['run']} {body['state']}" + (f": {said}" if said else ""), " ".join(
-        filter(None, (body["why"], summary))
-    )
+    reason = " ".join(filter(None, (body["why"], summary)))
+    return f"run {body['run']} {body['state']}" + (f": {said}" if said else ""), reason
 
 
 def _again(_: Telling, body: Data) -> Said:
@@ -122,10 +118,6 @@ def _again(_: Telling, body: Data) -> Said:
         return f"{body['phase']} is tried again at {local(body['due'])}", body["why"]
     awaited = "its provider takes work again" if code.startswith("provider_") else "there is budget"
     return f"{body['phase']} goes on when {awaited}", body["why"]
-
-
-def _claimed(_: Telling, body: Data) -> Said:
-    return f"claimed in the tracker as {body['view'].get('assignee')}", ""
 
 
 def _written(telling: Telling, body: Data) -> Said:
@@ -303,7 +295,7 @@ SENTENCES: dict[str, Callable[[Telling, Data], Said]] = {
     "IssueFinished": _is("finished"),
     "IssueClosed": _is("closed by {by}"),
     "EffectFailed": _is("failed: {key}", "{error}"),
-    "IssueClaimed": _claimed,
+    "IssueClaimed": lambda _, body: (f"claimed in the tracker as {body['view'].get('assignee')}", ""),
     "ClaimRefused": _is("the claim was refused", "{error}"),
     "IssueWritten": _written,
     "GuardRefused": _is("a person was faster: nothing was written", ""),
@@ -353,8 +345,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     for row in rows:
         body = json.loads(row["body"])
         words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
-        line = _line(telling, row, body)
-        if line is not None:
+        if (line := _line(telling, row, body)) is not None:
             lines.append(line)
     now = {key: stands[key] for key in ("state", "code", "reason", "since", "phase", "policy", "run", "due")}
     return {

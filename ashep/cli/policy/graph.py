@@ -61,5 +61,4 @@ def _print(drawn: Picture, form: str) -> None:
         for line, mark in graph.text(drawn):
             screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
     else:
-        for line in graph.mermaid(drawn) if form == "mermaid" else graph.dot(drawn):
-            screen.say(line)
+        screen.say_lines(graph.mermaid(drawn) if form == "mermaid" else graph.dot(drawn))

@@ -142,7 +142,12 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
     if script.error is not None:
         raise script.error
     if as_json:
-        screen.data({"policy": cast.policy, **_life(life), "story": story, "not_reached": [*map(_said, script.rest())]})
+        told = {
+            "end": life.end, "code": life.code or None, "why": life.why, "runs": life.runs,
+            "visits": dict(life.visits), "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
+            "moves": [{"point": point, "move": step.move} for point, step in life.moves],
+        }  # fmt: skip
+        screen.data({"policy": cast.policy, **told, "story": story, "not_reached": [*map(_said, script.rest())]})
     else:
         _sum_up(life)
     for line in script.rest():
@@ -201,14 +206,6 @@ def _narrator(say: Callable[[str], Any]) -> Any:
         tell(entries, world)
 
     return picture
-
-
-def _life(life: Life) -> dict[str, Any]:
-    return {
-        "end": life.end, "code": life.code or None, "why": life.why, "runs": life.runs, "visits": dict(life.visits),
-        "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
-        "moves": [{"point": point, "move": step.move} for point, step in life.moves],
-    }  # fmt: skip
 
 
 def _sum_up(life: Life) -> None:

@@ -119,7 +119,9 @@ def criteria(
     project = project_of(context)
     configured(project)
     if given is not None:
-        _set(project, issue, given, as_json=as_json)
+        name = "standard input" if str(given) == "-" else str(given)
+        text = _text(given)
+        _put(project, issue, read_given(text, name, types(settings_in(configured(project)))), as_json=as_json)
         return
     if suggest:
         _suggest(project, issue, yes=yes, as_json=as_json)
@@ -170,16 +172,13 @@ def _say(issue: str, reading: Reading, found: Seen, *, lint: bool) -> None:
             screen.say(f"{issue}: no mistake found")
         return
     screen.say(_headline(issue, reading.criteria))
-    screen.table(("CHECK", "TYPE", "WHAT", "FOR"), [_row(check) for check in reading.criteria.checks])
+    rows = [(check.id, check.type, what(check), check.description) for check in reading.criteria.checks]
+    screen.table(("CHECK", "TYPE", "WHAT", "FOR"), rows)
 
 
 def _headline(issue: str, found: Criteria) -> str:
     count = len(found.checks)
     return f"{issue}: {count} check{'' if count == 1 else 's'}, hash {hash_of(found)}"
-
-
-def _row(check: Check) -> tuple[str, ...]:
-    return check.id, check.type, what(check), check.description
 
 
 def what(check: Check) -> str:
@@ -199,11 +198,6 @@ def what(check: Check) -> str:
             return verify["question"]
         case _:
             return ", ".join(f"{key}: {value}" for key, value in verify.items())
-
-
-def _set(project: Path, issue: str, file: Path, *, as_json: bool) -> None:
-    name = "standard input" if str(file) == "-" else str(file)
-    _put(project, issue, read_given(_text(file), name, types(settings_in(configured(project)))), as_json=as_json)
 
 
 def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:

@@ -71,8 +71,7 @@ def foreman(
     elif clear:
         screen.say(reading.clear(place))
     elif take_over:
-        for line in reading.take_over(place):
-            screen.say(line)
+        screen.say_lines(reading.take_over(place))
     elif hand_over:
         raise typer.Exit(_hand_over(place.folder, directory, file, yes=yes))
     else:

@@ -1,5 +1,6 @@
 """Commands about the agent registry: agents list, explain, check. They read files and the journal, and ask nobody."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
@@ -12,7 +13,6 @@ from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.place import configured
 from ashep.config import ConfigErrors, errors_of, examine
 from ashep.config.explain import nearest
-from ashep.core.facts.resources import RunnerSeen
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.kinds import spoken
 from ashep.core.policy.policies import Policies
@@ -54,8 +54,7 @@ def list_agents(context: typer.Context, as_json: Json = False) -> None:
         return
     columns = ("AGENT", "CAPABILITIES", "ACCESS", "RUNS ON", "PRIORITY", "CAN TAKE")
     screen.table(columns, [_row(entry) for entry in rows])
-    for line in _seen(registry.world, registry.agents):
-        screen.say(line)
+    screen.say_lines(_seen(registry.world, registry.agents))
 
 
 def _entry(agent: Agent, takes: dict[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -114,10 +113,8 @@ def explain(
     else:
         for one in found:
             _tell(registry, one)
-        for line in _seen(registry.world, registry.agents):
-            screen.say(line)
-    nobody = any(one.choice is not None and one.choice.agent is None for one in found)
-    raise typer.Exit(int(nobody))
+        screen.say_lines(_seen(registry.world, registry.agents))
+    raise typer.Exit(int(any(one.choice is not None and one.choice.agent is None for one in found)))
 
 
 def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
@@ -125,24 +122,19 @@ def _unknown(what: str, word: str, known: list[str]) -> NoReturn:
 
 
 def _choice(registry: Registry, one: Explained) -> dict[str, Any]:
-    choice = one.choice
+    choice, world = one.choice, registry.world
+    agent = choice.agent if choice is not None else None
+    hold = held_providers(world).get(provider_of(world, agent)) if agent is not None else None
     return {
         "policy": one.policy,
         "phase": one.phase.name,
         "human": choice is None,
-        "agent": choice.agent.id if choice and choice.agent else None,
+        "agent": agent.id if agent is not None else None,
         "why": choice.why if choice else "a person answers in this phase",
         "others": dict(choice.others) if choice else {},
         "granted": dict(one.granted),
-        "held": _held(registry, one),
+        "held": hold.why if hold else None,
     }
-
-
-def _held(registry: Registry, one: Explained) -> str | None:
-    if one.choice is None or one.choice.agent is None:
-        return None
-    hold = held_providers(registry.world).get(provider_of(registry.world, one.choice.agent))
-    return hold.why if hold else None
 
 
 def _tell(registry: Registry, one: Explained) -> None:
@@ -165,17 +157,15 @@ def _listed(world: World) -> dict[str, dict[str, Any]]:
     }
 
 
-def _seen(world: World, agents: Agents) -> list[str]:
-    names = sorted({agent.runner.type for agent in agents.agents if not agent.is_human})
-    return [_of_runner(spoken(name), world.seen.get(name)) for name in names]
-
-
-def _of_runner(name: str, seen: RunnerSeen | None) -> str:
-    if seen is None:
-        return f"{name} was never seen: whether it has these agents and models is not known"
-    if seen.state != "up":
-        return f"{name} is {seen.state}: whether it has these agents and models is not known"
-    return f"{name} listed {len(seen.agents)} agents and {len(seen.models)} models when it was last seen"
+def _seen(world: World, agents: Agents) -> Iterator[str]:
+    for name in sorted({agent.runner.type for agent in agents.agents if not agent.is_human}):
+        seen = world.seen.get(name)
+        if seen is None or seen.state != "up":
+            how = f"is {seen.state}" if seen is not None else "was never seen"
+            yield f"{spoken(name)} {how}: whether it has these agents and models is not known"
+        else:
+            told = f"{len(seen.agents)} agents and {len(seen.models)} models"
+            yield f"{spoken(name)} listed {told} when it was last seen"
 
 
 @agents.command(epilog=example("ashep agents check", "ashep agents check --json"))

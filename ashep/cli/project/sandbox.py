@@ -74,7 +74,10 @@ def sandbox(
             raise UsageError(str(error)) from error
         if inside is None:
             raise UsageError("agents run as you here, for bubblewrap cannot be used: `ashep install` says why")
-        code = inside.foreground(argv, place / _within(project) if issue is not None else place)
+        if issue is not None:
+            top = next((above for above in (project, *project.parents) if (above / ".git").exists()), project)
+            place /= project.relative_to(top)
+        code = inside.foreground(argv, place)
     raise typer.Exit(code)
 
 
@@ -84,8 +87,3 @@ def _place(project: Path, settings: Settings, issue: str) -> Path:
     if not place.is_dir() or place_at(places, place) != place.resolve():
         raise AshepError(f"{issue} has no place that stands; `ashep trees open {issue}` makes that of a branch again")
     return place.resolve()
-
-
-def _within(project: Path) -> Path:
-    top = next((above for above in (project, *project.parents) if (above / ".git").exists()), project)
-    return project.relative_to(top)

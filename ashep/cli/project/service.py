@@ -62,8 +62,8 @@ def install(
     screen.say(f"{'wrote' if write(unit) else 'unchanged:'} {unit.path}")
     command = " ".join(unit.systemctl)
     if now:
-        _managed(unit, "daemon-reload")
-        _managed(unit, "enable", "--now", unit.name)
+        anyio.run(manage, unit, "daemon-reload")
+        anyio.run(manage, unit, "enable", "--now", unit.name)
         screen.say(f"{unit.name} is enabled, and runs")
     else:
         screen.say(f"next: {command} daemon-reload && {command} enable --now {unit.name}")
@@ -86,8 +86,7 @@ def status(context: typer.Context, user: User = False, serve: Serve = False, as_
     if as_json:
         screen.data(told)
     else:
-        for line in _lines(told, "--user " if user else "", "--serve " if serve else ""):
-            screen.say(line)
+        screen.say_lines(_lines(told, "--user " if user else "", "--serve " if serve else ""))
     raise typer.Exit(int((told["manager"] or {}).get("ActiveState") not in ("active", "reloading", "activating")))
 
 
@@ -120,16 +119,12 @@ def uninstall(context: typer.Context, user: User = False, serve: Serve = False) 
     if stands(unit) is None:
         raise AshepError(f"{unit.path} is not there")
     try:
-        _managed(unit, "disable", "--now", unit.name)
+        anyio.run(manage, unit, "disable", "--now", unit.name)
     except AshepError as error:
         screen.note(str(error))
     remove(unit)
     screen.say(f"deleted {unit.path}")
     try:
-        _managed(unit, "daemon-reload")
+        anyio.run(manage, unit, "daemon-reload")
     except AshepError as error:
         screen.note(str(error))
-
-
-def _managed(unit: Unit, *words: str) -> None:
-    anyio.run(manage, unit, *words)

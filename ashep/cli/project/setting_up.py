@@ -72,7 +72,11 @@ def install(
     """
     project = project_of(context)
     if security:
-        _say_security(project, as_json)
+        lines = anyio.run(contained, project, settings_of(project))
+        if as_json:
+            screen.data({"lines": [asdict(line) for line in lines]})
+        else:
+            screen.table(("LEVEL", "WHAT", "HOW IT IS"), [(line.level, line.check, line.what) for line in lines])
         return
     raise typer.Exit(say_checks(_checked(project, server=True), as_json))
 
@@ -88,14 +92,6 @@ def say_checks(lines: list[Line], as_json: bool) -> int:
         if line.remedy:
             screen.say(f"        {line.remedy}")
     return int(failed)
-
-
-def _say_security(project: Path, as_json: bool) -> None:
-    lines = anyio.run(contained, project, settings_of(project))
-    if as_json:
-        screen.data({"lines": [asdict(line) for line in lines]})
-    else:
-        screen.table(("LEVEL", "WHAT", "HOW IT IS"), [(line.level, line.check, line.what) for line in lines])
 
 
 @app.command(name="sync-agents", epilog=example("ashep sync-agents --dry-run", "ashep sync-agents"))

@@ -114,6 +114,5 @@ def learnings(
     At most 50 lines and 8 kB; the oldest go. In learnings.md only the marked part is written anew.
     """
     file, lines = taught(context.obj or Path.cwd(), keep=write)
-    for line in lines:
-        screen.say(line)
+    screen.say_lines(lines)
     screen.note(f"written to {file}" if write else f"--write keeps them in {file}")

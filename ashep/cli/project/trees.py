@@ -175,7 +175,6 @@ def _say_collected(told: dict[str, Any]) -> None:
 
 def _spaces(context: typer.Context) -> GitWorkspaces:
     project = project_of(context)
-    configured(project)
     return worktrees_of(project, settings_in(configured(project)))
 
 

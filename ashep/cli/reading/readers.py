@@ -85,8 +85,7 @@ def status(
         *standing.trees(told, now()),
         *standing.records(told, local),
     )
-    for line in (*outages, *standing.limits(told, now()), *standing.untold(told, now())):
-        screen.say(line)
+    screen.say_lines((*outages, *standing.limits(told, now()), *standing.untold(told, now())))
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
     return TrackerMissing.exit_code if lacks else 0
 
@@ -185,8 +184,7 @@ def why(project: Path | None, *, issue: Issue, as_json: Json = False) -> int:
         reason = f" - {line['reason']}" if line["reason"] else ""
         at = (local(line["at"]), "dim")
         screen.say_painted(at, (line["fact"] + reason, None), (f"[#{line['trace']}]", "dim"))
-    for line in proof.lines(told):
-        screen.say(line)
+    screen.say_lines(proof.lines(told))
     for last in story.closing(told):
         screen.say_painted((last, "bold" if last.startswith("now:") else None))
     return 0
@@ -254,8 +252,7 @@ def report(
         screen.data(told)
         return 0
     if as_markdown:
-        for line in reported.markdown(told):
-            screen.say(line)
+        screen.say_lines(reported.markdown(told))
         return 0
     for text, kind in reported.lines(told):
         style = {"title": "bold", "heading": "bold", "nothing": "dim"}.get(kind)

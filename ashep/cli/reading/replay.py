@@ -86,13 +86,10 @@ def replay(
 def _print(difference: dict[str, Any]) -> None:
     screen.say_painted((f"#{difference['seq']}", "bold"), (difference["issue"] or "", None))
     for sign, side, colour in (("-", "recorded", "red"), ("+", "derived", "green")):
-        if difference[side] is not None:
-            screen.say_painted((f"{sign} {_record(difference[side])}", colour))
-
-
-def _record(data: dict[str, Any]) -> str:
-    fields = {name: value for name, value in data.items() if name not in ("v", "seq", "type", "issue")}
-    return " ".join([data["type"], *(f"{name}={value!r}" for name, value in fields.items())])
+        if (data := difference[side]) is not None:
+            names = [name for name in data if name not in ("v", "seq", "type", "issue")]
+            fields = " ".join([data["type"], *(f"{name}={data[name]!r}" for name in names)])
+            screen.say_painted((f"{sign} {fields}", colour))
 
 
 def _sum_up(decisions: int, folded: dict[int, int], differences: int) -> None:
@@ -124,8 +121,7 @@ def compare(
     screen.table(comparison.COLUMNS, rows[-SHOWN:])
     if len(rows) > SHOWN:
         screen.say(f"… and {len(rows) - SHOWN} before these; --json holds all")
-    for line in comparison.summary(found, strict=strict):
-        screen.say(line)
+    screen.say_lines(comparison.summary(found, strict=strict))
     if covers > 1:
         screen.say(f"what was before {covers} was pruned from the journal, and is not covered")
     for one in refused:

@@ -94,8 +94,7 @@ def show(
     if as_json:
         screen.data(told(found))
         return
-    for line in _shown(found):
-        screen.say(line)
+    screen.say_lines(_shown(found))
 
 
 def _shown(found: Found) -> Iterator[str]:
@@ -131,7 +130,11 @@ def status(context: typer.Context, tracker: Tracker = False, as_json: Json = Fal
     counts = Counter("unreadable" if one.story is None else one.story.state for one in _kept(seen))
     if as_json:
         issues = {one.path: one.issue[0] for one in seen.found if one.issue}
-        told = {"states": dict(counts), "sprint": seen.sprint, "issues": issues, "problems": [*_problems(seen)]}
+        problems = [
+            {"path": path, "line": one.line, "says": one.said, "disagrees": one.disagrees}
+            for path, one in _all_problems(seen)
+        ]
+        told = {"states": dict(counts), "sprint": seen.sprint, "issues": issues, "problems": problems}
         screen.data(told)
         return
     for state, count in sorted(counts.items()):
@@ -175,11 +178,6 @@ def _all_problems(seen: Stories) -> Iterator[tuple[str, Problem]]:
         yield from ((one.path, problem) for problem in one.problems)
         if one.story is not None and one.story.why not in ("", *(problem.said for problem in one.problems)):
             yield one.path, Problem(one.story.status.line if one.story.status else 1, one.story.why)
-
-
-def _problems(seen: Stories) -> Iterator[dict[str, object]]:
-    for path, one in _all_problems(seen):
-        yield {"path": path, "line": one.line, "says": one.said, "disagrees": one.disagrees}
 
 
 def _say_problems(seen: Stories) -> None:

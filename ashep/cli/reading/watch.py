@@ -67,7 +67,7 @@ class Seen:
 
     def look(self, seen: Picture, state: Path) -> None:
         """Look whether it changed."""
-        key = (_number(seen), seen.daemon, seen.behind)
+        key = (standing.drawn_to(seen.database), seen.daemon, seen.behind)
         if key != self._key:
             self._take(seen, {"disk": disk_of(state)})
             self._key = key
@@ -75,11 +75,6 @@ class Seen:
     def _take(self, seen: Picture, more: Data) -> None:
         self.told = standing.status(seen.database, daemon_of(seen) | more)
         self.runs = standing.under_way(seen.database)
-
-
-def _number(seen: Picture) -> str:
-    row = seen.database.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone() if seen.database else None
-    return str(row["value"]) if row else ""
 
 
 class Signs:

@@ -74,7 +74,9 @@ def retry(
     project = project_of(context)
     stands = _account(project, issue)
     if phase is not None:
-        answers.check_phase(phase, _phases(project, stands.get("policy")))
+        policies, name = load(configured(project)).policies.policies, stands.get("policy")
+        chosen = [policies[name]] if name in policies else policies.values()
+        answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
     held = stands.get("state") == "not_eligible"
     name = _as_person(project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now()))
     screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
@@ -131,12 +133,6 @@ def _account(project: Path, issue: str) -> dict[str, Any]:
     except (JournalDamaged, DiskFailed) as error:
         screen.note(str(error))
         return {}
-
-
-def _phases(project: Path, policy: str | None) -> set[str]:
-    policies = load(configured(project)).policies.policies
-    chosen = [policies[policy]] if policy in policies else list(policies.values())
-    return {phase.name for one in chosen for phase in one.phases}
 
 
 def _as_person(project: Path, write: Write) -> str:

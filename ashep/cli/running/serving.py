@@ -111,18 +111,14 @@ def ui(
     if asked is not None:
         show(str(asked["link"]))
         return
-    origins = () if origin is None else (_origin(origin),)
+    try:
+        origins = () if origin is None else (parse_origin(origin),)
+    except ValueError as error:
+        raise UsageError(f"--origin {origin}: {error}") from error
     if pairs and not (settings.ui.origins or origins):
         raise UsageError(entrance.NO_ORIGIN)
     wanted = Wanted(host, port, None, socket, origins)
     listen(project, folder, settings, wanted, screen.note, Person(person, show, pairs, origin))
-
-
-def _origin(text: str) -> str:
-    try:
-        return parse_origin(text)
-    except ValueError as error:
-        raise UsageError(f"--origin {text}: {error}") from error
 
 
 def _drawn(link: str) -> str:

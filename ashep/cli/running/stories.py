@@ -110,8 +110,6 @@ def run(
 
 @dataclass(frozen=True)
 class _Chosen:
-    """A story that was asked for."""
-
     found: Found
     issue: str | None
     refused: str | None

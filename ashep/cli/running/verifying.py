@@ -75,10 +75,8 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
 
 def _say(found: Verified, outputs: Outputs) -> None:
     screen.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (found.counts, None))
-    for line in found.about:
-        screen.say(line)
+    screen.say_lines(found.about)
     screen.table(COLUMNS, found.rows)
-    for line in found.printed(outputs):
-        screen.say(line)
+    screen.say_lines(found.printed(outputs))
     if found.verification.isolated is False:
         screen.note("the checks ran without a sandbox: see `ashep install`")

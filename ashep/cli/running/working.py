@@ -5,6 +5,7 @@ import signal
 import time
 import webbrowser
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -75,9 +76,7 @@ def progress(line: str) -> None:
 
 def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
     if as_json:
-        starting = [
-            {"issue": one.issue, "agent": one.agent, "phase": one.phase, "prompt": one.prompt} for one in seen.starting
-        ]
+        starting = [asdict(one) for one in seen.starting]
         held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
         screen.data({"workspace": seen.workspace, "starting": starting, "held": held, "notes": seen.notes})
         return

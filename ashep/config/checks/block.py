@@ -189,11 +189,8 @@ def _closes(line: str, mark: str) -> bool:
 def _block(start: tuple[int, str, str, str], inside: list[str], last: int | None) -> Block:
     number, indent, _, words = start
     name = next(iter(words.split()), "").lower()
-    return Block(number, last, name, "".join(f"{_dedented(line, len(indent))}\n" for line in inside), indent)
-
-
-def _dedented(line: str, most: int) -> str:
-    return line[min(most, len(line) - len(line.lstrip(" \t"))) :]
+    plain = (line[min(len(indent), len(line) - len(line.lstrip(" \t"))) :] for line in inside)
+    return Block(number, last, name, "".join(f"{line}\n" for line in plain), indent)
 
 
 def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wrong) -> None:
@@ -215,8 +212,11 @@ def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wr
     if root.child(KEY) is None:
         return
     reading.blocks.append(block)
-    if block.language == "json" and (problem := _not_json(block, text)) is not None:
-        found.append(problem)
+    if block.language == "json":
+        try:
+            json.loads(text)  # YAML is more than JSON is: who says json means it, and other programs may read it
+        except json.JSONDecodeError as error:
+            found.append(Problem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None))
     reading.root = root
     reading.criteria = _criteria(root, found, types, wrong)
     _keep(found, reading)
@@ -227,15 +227,6 @@ def _refused(block: Block) -> tuple[str, str] | None:
         return "open-block", "the block that begins here does not end: close it with its fence"
     if len(block.text) > MAX_BLOCK:
         return "too-large", f"a block of checks has at most {MAX_BLOCK // 1024} KiB"
-    return None
-
-
-def _not_json(block: Block, text: str) -> Problem | None:
-    """YAML is more than JSON is: who says json means it, and other programs may read it."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return Problem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None)
     return None
 
 
@@ -313,16 +304,10 @@ def _read_check(node: Node, model: type[BaseModel], found: list[Problem], wrong:
         found += problems(error, model, node)
         return None
     if isinstance(check, language.CodePatternCheck) and (said := wrong(check.verify.pattern)):
-        place = _below(node, "verify", "pattern")
+        verify = node.child("verify") or node
+        place = verify.child("pattern") or verify
         found.append(Problem("wrong-value", f"not a regular expression: {said}", place.line, place.key))
     return check
-
-
-def _below(node: Node, *path: str) -> Node:
-    """Find an entry that is known to be there."""
-    for part in path:
-        node = node.child(part) or node
-    return node
 
 
 def _refuse_twins(checks: list[Node], found: list[Problem]) -> None:

@@ -40,8 +40,7 @@ def lint(text: str, where: str, types: Collection[str] = ()) -> Reading:
     if reading.criteria is not None and reading.root is not None:
         for code, message, path in _doubts(reading.criteria):
             place = _place(reading.root, path)
-            finding = Finding(code, where, place.line, place.key, message, "warning")
-            reading.findings.append(finding)
+            reading.findings.append(Finding(code, where, place.line, place.key, message, "warning"))
     reading.findings += list(_strays(text, reading))
     reading.findings.sort(key=lambda finding: (finding.severity != "error", finding.line or 0))
     return reading

@@ -29,7 +29,8 @@ def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong 
     if reading.blocks:
         block = reading.blocks[0]
     else:
-        block = Block(0, text.count("\n") + 1, "json" if _is_json(where, text) else "yaml", text)
+        is_json = where.endswith(".json") or text.lstrip().startswith("{")
+        block = Block(0, text.count("\n") + 1, "json" if is_json else "yaml", text)
         read_block(block, reading, types, wrong)
     if not reading.blocks and not reading.findings:
         reading.wrong("missing-key", f"the key `{KEY}` is missing at the top; it holds the list of checks", 1, KEY)
@@ -40,10 +41,6 @@ def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong 
 
 def _read_before(pattern: str) -> None:
     """What is put was read, its patterns too; what it takes the place of does not matter."""
-
-
-def _is_json(where: str, text: str) -> bool:
-    return where.endswith(".json") or text.lstrip().startswith("{")
 
 
 def put(acceptance: str, given: Given, where: str, types: Collection[str] = ()) -> str:

@@ -283,10 +283,13 @@ class Effects:
             return [runs.SessionOpened(command.issue, command.run, command.key, command.reuse, reused=True)]
         session = await runner.find_session(command.session_key, command.directory) if probe else None
         if session is None:
+            flow = world.flows[command.issue]
+            story = PurePosixPath(story_of(flow.issue, world.settings.labels)).stem
+            role = f"{story} {flow.run.phase} · " if story and flow.run is not None else ""
             session = await runner.open_session(
                 SessionRequest(
                     key=command.session_key,
-                    title=_title(command, world),
+                    title=f"ashep {role}{command.run}",  # people look for it by that
                     access=command.access,
                     agent=command.slug,
                     model=command.model,
@@ -351,11 +354,3 @@ class Effects:
         message = message_of(command.notices, world.instance, command.key, again=again, address=address)
         await self.notifier.send(target, message)
         return [resources.NoticeSent(command.key, command.target)]
-
-
-def _title(command: commands.OpenSession, world: World) -> str:
-    """Call a session by its run, and that of a story by story and role, too: people look for it by that."""
-    flow = world.flows[command.issue]
-    story = PurePosixPath(story_of(flow.issue, world.settings.labels)).stem
-    role = f"{story} {flow.run.phase} · " if story and flow.run is not None else ""
-    return f"ashep {role}{command.run}"

@@ -57,8 +57,10 @@ class PromptEffects:
         asks: bool = False,
     ) -> None:
         self._tracker, self._runners, self._trees, self._blobs = tracker, runners, trees, blobs
-        self._folder, self._render, self._work, self._asks = folder, render, work, asks
-        self._templates = Made(self._read)
+        self._render, self._work, self._asks = render, work, asks
+        self._templates = Made[str, Templates | None](
+            lambda blob: Templates.from_text(folder or Path(), blobs.text(blob)) if blob else None
+        )
 
     async def prepare(self, command: commands.PreparePrompt, now: Callable[[], World]) -> list[Fact]:
         """Write a prompt's text, and keep it. A task waits a while for what the checks find on the base."""
@@ -79,10 +81,6 @@ class PromptEffects:
         if run is not None and run.session is not None and (command.n > 1 or run.session == run.reuse):
             before = await self._runners.of(run.session).asked(run.session)
         return [runs.PromptPrepared(command.issue, command.run, command.key, command.n, blob, shown, before)]
-
-    def _read(self, blob: str) -> Templates | None:
-        """Read the user's templates as they were adopted last."""
-        return Templates.from_text(self._folder or Path(), self._blobs.text(blob)) if blob else None
 
     async def _brief(self, command: commands.PreparePrompt, world: World, flow: Flow) -> Brief:
         run, phase = flow.run, phase_of(world, flow)

@@ -252,8 +252,10 @@ class WorkEffects:
             facts.append(adopted)
             blob = adopted.blob
         own = await self._text(blob)
-        criteria, strangers = self._to_check(command, world, flow, own)
         (known, afresh), policy = found_before(flow), world.policy(flow)
+        if policy is None and not command.run:  # without its checks anything would land
+            raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
+        criteria, strangers = to_check(policy, command.phase, own)
         request = VerifyRequest(means.repository, command.commit, command.base, criteria, known, strangers, afresh)
         before = flow.work.own.base if flow.work.own is not None else ""
         found = await verify_against_base(means.verifier, request, before or command.base)
@@ -265,13 +267,6 @@ class WorkEffects:
             found.isolated, log, command.change, policy is not None and policy.on_base_failure == "ignore",
         )  # fmt: skip
         return [*facts, verified]
-
-    def _to_check(self, command: VerifyWork, world: World, flow: Flow, own: str) -> tuple[Criteria, frozenset[str]]:
-        """Give what is checked, and which of it stands in the issue's text."""
-        policy = world.policy(flow)
-        if policy is None and not command.run:  # without its checks anything would land
-            raise AshepError(f"policies.yaml has no policy {flow.policy} any more, whose checks the work must pass")
-        return to_check(policy, command.phase, own)
 
     async def _text(self, blob: str) -> str:
         return await to_thread.run_sync(self._blobs.text, blob) if blob else ""
@@ -286,7 +281,11 @@ class WorkEffects:
                 blame = f"; it {one.blame}" if one.on_base else ""
                 words = f"{one.check_id}{about}: {one.status}: {one.message}{blame}"
                 parts.append(words + (f"\n{output}" if output else ""))
-        return await self._blobs.keep("\n\n".join(_capped(parts))) if parts else ""
+        room = MOST_LOG // max(len(parts), 1)
+        for at, part in enumerate(parts):
+            if len(part) > room:
+                parts[at] = f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}"
+        return await self._blobs.keep("\n\n".join(parts)) if parts else ""
 
     # --- landing ----------------------------------------------------------------------------------------------------
 
@@ -368,11 +367,6 @@ def _apart(checks: Iterable[Check]) -> Iterable[Check]:
             name = f"{check.id[:60]}-{number}"
         known.add(name)
         yield check if name == check.id else check.model_copy(update={"id": name})
-
-
-def _capped(parts: list[str]) -> list[str]:
-    room = MOST_LOG // max(len(parts), 1)
-    return [part if len(part) <= room else f"{part[: room // 4]}\n[…]\n{part[-(room - room // 4) :]}" for part in parts]
 
 
 async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: Named = NOTHING) -> Impact:

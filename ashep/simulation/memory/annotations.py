@@ -33,12 +33,11 @@ class MemoryAnnotations:
     async def listed(self, status: str | None) -> tuple[Titled, ...]:
         """List the issues."""
         await anyio.lowlevel.checkpoint()
-        found = [
+        return tuple(
             Titled(issue, one.title, one.status, _copy(self._tracker.metadata(issue)))
             for issue, one in sorted(self._tracker.everything().items())
             if status in ("all", one.status) or (status is None and one.status != "closed")
-        ]
-        return tuple(found)
+        )
 
     async def prefix(self) -> str:
         """Give that of the tracker."""

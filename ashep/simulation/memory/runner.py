@@ -131,8 +131,7 @@ class MemoryRunner:
         self._enter("find_session")
         wanted = (key, directory)
         found = (one.id for one in self.sessions.values() if (one.request.key, one.request.directory) == wanted)
-        found = next(found, None)
-        return self._leave("find_session", found)
+        return self._leave("find_session", next(found, None))
 
     async def has_session(self, session: str) -> bool:
         """Whether there is this session (see the port)."""
@@ -264,7 +263,8 @@ class MemoryRunner:
         """Store a prompt once and begin its turn, again where an earlier one died with its server (fact 11)."""
         message = next((message for message in session.messages if message.id == prompt.message_id), None)
         if message is None:
-            if self._known(prompt.message_id):
+            known = (message.id for one in self.sessions.values() for message in one.messages)
+            if prompt.message_id in known:
                 return  # fact 17: taken, and never seen again
             play = self._ask(session, prompt)
             if play.fate == "missing" or (prompt.agent is not None and prompt.agent not in self.agents):
@@ -279,9 +279,6 @@ class MemoryRunner:
         if play.fate != "stored" and (prompt.model is None or prompt.model in self.models):
             self._begin(session, message, play)
         self._sign(session.id)
-
-    def _known(self, message_id: str) -> bool:
-        return any(message.id == message_id for session in self.sessions.values() for message in session.messages)
 
     def _ask(self, session: Session, prompt: Prompt) -> Play:
         began = self.began[prompt.message_id]

@@ -183,9 +183,8 @@ class MemoryWorkspaces:
         known = self._known(branch)
         if branch in self.resisting:
             raise AshepError(f"git add: what is in the tree of {branch} is not taken")
-        lacking = (
-            () if known.tree is not None else (f"its work tree is gone; the next run gets it anew, from {branch}",)
-        )
+        gone = f"its work tree is gone; the next run gets it anew, from {branch}"
+        lacking = () if known.tree is not None else (gone,)
         if known.tree is not None and known.tree != self.files(known.head):
             known.head = self._commit(message.splitlines()[0], known.tree, known.head, run=run)
         tree, commits = self.tree_of(known.head), self._after(known.base, known.head)
@@ -199,7 +198,8 @@ class MemoryWorkspaces:
         fork = self.files(forked)
         refused = list[str]()
         changed = [path for path in sorted({*since, *now}) if since.get(path) != now.get(path)]
-        sprint = next((one for one in (_beside(wanted.story), SPRINT) if wanted.story and one in fork), "")
+        beside = str(PurePosixPath(wanted.story).parent / SPRINT)
+        sprint = next((one for one in (beside, SPRINT) if wanted.story and one in fork), "")
         if beyond := [one for one in beyond_leave(wanted, changed) if one != sprint]:
             mine = {path: now.get(path) for path in changed if path not in beyond}
             now, head = {path: text for path, text in (since | mine).items() if text is not None}, wanted.since
@@ -355,10 +355,6 @@ class MemoryWorkspaces:
     def _after(self, base: str, head: str) -> tuple[Commit, ...]:
         before = self._ancestors(base)
         return tuple(self._snapshots[one].commit for one in reversed(self._line(head)) if one not in before)
-
-
-def _beside(story: str) -> str:
-    return str(PurePosixPath(story).parent / SPRINT)
 
 
 def _data(text: str | None) -> bytes | None:
