@@ -72,6 +72,12 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(line).rstrip() for line in padded]
 
 
+def list_names(names: Sequence[str], most: int) -> str:
+    """Give so many of these in a sentence, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 _CALL = re.compile(r"@(?=\S)")
 
 

@@ -170,25 +170,18 @@ def is_idle(world: World, soon: timedelta = timedelta()) -> bool:
     busy = any(not waits_for_person(world, world.flows[issue]) for issue in world.indexes.busy)
     if busy or (due is not None and due <= soon_at):
         return False
-    if repository.is_awaited(world) or (
-        repository.is_behind(world) and not (world.repository and world.repository.error)
-    ):
+    is_behind = repository.is_behind(world) and not (world.repository and world.repository.error)
+    if is_behind or repository.is_awaited(world):
         return False
-    return not _goes_on(world) and not _tries(world, soon_at) and not is_to_be_told(world, soon_at)
-
-
-def _goes_on(world: World) -> bool:
-    if not any(pause.until for pause in world.pauses):
-        return False
-    flows = (world.flows[issue] for issue in world.indexes.unclosed)
-    return any(flow.code in holds.PAUSED and pauses.until(world.pauses, flow.held_by) is not None for flow in flows)
-
-
-def _tries(world: World, soon: datetime) -> bool:
-    """Whether a provider that something waits for may be tried until then."""
-    names = {one.provider for one in world.outages if one.tried_since or (one.until and one.until <= soon)}
-    flows = (world.flows[issue] for issue in world.indexes.unclosed) if names else ()
-    return any(flow.code in holds.NO_PROVIDER and flow.held_by in names for flow in flows)
+    ends = any(pause.until for pause in world.pauses)
+    outages = (outage for outage in world.outages if outage.tried_since or (outage.until and outage.until <= soon_at))
+    tried = {outage.provider for outage in outages}  # by then
+    for flow in (world.flows[issue] for issue in (world.indexes.unclosed if ends or tried else ())):
+        if flow.code in holds.PAUSED and pauses.until(world.pauses, flow.held_by) is not None:
+            return False
+        if flow.code in holds.NO_PROVIDER and flow.held_by in tried:
+            return False
+    return not is_to_be_told(world, soon_at)
 
 
 def is_held_up(world: World) -> bool:
@@ -230,16 +223,10 @@ def has_patience(world: World) -> bool:
 
     One that starts or is busy may, and a managed server that has not failed as often as infrastructure may.
     """
-    waiting = {
-        flow.held_by or OPENCODE
-        for flow in map(world.flows.__getitem__, world.indexes.unclosed)
-        if flow.code == "runner_away"
-    }
-    for name in waiting:
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
+    for name in {flow.held_by or OPENCODE for flow in flows if flow.code == "runner_away"}:
         seen, server = world.seen.get(name), server_of(world.servers, name)
-        if seen is not None and seen.patient:
-            return True
         is_failing = server.failures > 0 and not is_exhausted(server.failures, server.away, world.now)
-        if is_failing and world.dies(name):
+        if (seen is not None and seen.patient) or (is_failing and world.dies(name)):
             return True
     return False

@@ -109,7 +109,7 @@ def of_issue(
     if lacking:
         yield Finding("not_asked_for", issue, f"lacks {', '.join(lacking)}")
     if living:
-        yield from _late(world, flow, at, asked or {})
+        yield from _late(flow, at, asked or {})
 
 
 def _waits(world: World, flow: Flow) -> Iterator[Finding]:
@@ -128,9 +128,8 @@ def _waits(world: World, flow: Flow) -> Iterator[Finding]:
         if not flow.wanted:
             yield Finding("stranded", issue, f"is in {flow.phase}, with no run, and none is wanted")
         elif flow.not_before is None and flow.code not in (*TIMED, "paused", "not_asked"):
-            yield Finding(
-                "no_end", issue, f"wants a run of {flow.phase}, and waits for nothing ({flow.code or 'no'} hold)"
-            )
+            what = f"wants a run of {flow.phase}, and waits for nothing ({flow.code or 'no'} hold)"
+            yield Finding("no_end", issue, what)
     elif flow.stage in ("finishing", "giving_back"):
         landing = flow.work.landing
         lands_later = landing is not None and (landing.due is not None or behind(world, flow) is not None)
@@ -149,7 +148,7 @@ def _run_waits(world: World, flow: Flow, run: Run) -> Iterator[Finding]:
         yield Finding("no_end", flow.issue.id, f"{run.id} has no deadline")
 
 
-def _late(world: World, flow: Flow, at: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
+def _late(flow: Flow, at: datetime, asked: Mapping[str, datetime]) -> Iterator[Finding]:
     issue = flow.issue.id
     for name, due in timers.flow_dues(flow):
         if at - due > DUE_BOUND:
@@ -168,7 +167,11 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
     for view in issues:
         flow = world.flows.get(view.id)
         if flow is None:
-            yield from _unknown(world, view, taken_in=taken_in)
+            ours = view.stamp is not None and view.stamp.instance == world.instance
+            if _holds(world, view) or (ours and taken_in):  # one just created is not known before the next look
+                yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
+            elif taken_in:
+                yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
         elif not intents.stale(flow, as_of):
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
@@ -180,14 +183,6 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
 def _holds(world: World, view: tracker.Issue) -> bool:
     names = {world.actor, world.name} - {""}
     return view.assignee in names and view.status in ("in_progress", "blocked")
-
-
-def _unknown(world: World, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
-    ours = view.stamp is not None and view.stamp.instance == world.instance
-    if _holds(world, view) or (ours and taken_in):  # one that was just created is not known before the next look
-        yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
-    elif taken_in:
-        yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
 
 
 def _listed(world: World, flow: Flow, view: tracker.Issue, *, taken_in: bool) -> Iterator[Finding]:
@@ -261,11 +256,8 @@ class Ledger:
     def __init__(self, world: World) -> None:
         """Begin where the journal does."""
         self.asked: dict[str, datetime] = {}
-        self._runs: dict[str, str] = {}
+        self._runs = {flow.run.id: issue for issue, flow in world.flows.items() if flow.run and not flow.run.ended}
         self._closings = Closings(world)
-        for issue, flow in world.flows.items():
-            if flow.run is not None and not flow.run.ended:
-                self._runs[flow.run.id] = issue
 
     def note(self, entry: records.Entry) -> None:
         """Take an entry in."""

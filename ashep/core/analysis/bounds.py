@@ -55,9 +55,9 @@ def bounds_of(
     deadlines = {one.name: (round((one.human or Human()).deadline.total_seconds()), one.max_visits) for one in asking}
     longest = max((_longest(phase, agents) for phase in working), default=timedelta())
     costs = {phase.name: _costs(phase, agents) for phase in working}
-    worst = max((most for _, most in costs.values()), default=0.0) if all(_known(c) for c in costs.values()) else None
+    worst = max((most for _, most in costs.values()), default=0.0) if all(c[0] >= 0 for c in costs.values()) else None
     way = [state for state in best if state.kind == "work"]
-    known = all(_known(costs[state.phase]) for state in way)
+    known = all(costs[state.phase][0] >= 0 for state in way)
     return Bounds(
         best_runs=len(way),
         best_questions=sum(state.kind == "ask" for state in best),
@@ -78,10 +78,6 @@ def _attempts(phase: Phase, *, own_trees: bool) -> int:
     """Runs of a visit: a failure uses up an attempt, and work that falls short one of `verify`."""
     looked_into = own_trees and is_looked_into(phase)
     return phase.retry.max_attempts + ((phase.verify or Verify()).max_attempts - 1 if looked_into else 0)
-
-
-def _known(costs: tuple[float, float]) -> bool:
-    return costs[0] >= 0
 
 
 def _costs(phase: Phase, agents: Agents) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 A part of the audit: it is concluded from the journal's facts, and nothing that the rules concluded is believed.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from ashep.core.facts import commands, delivery, issues, resources
@@ -36,10 +37,10 @@ class Closings:
         """Begin where the journal does, with what was known there."""
         self.found: list[resources.Finding] = []
         self._finished: dict[str, _Work] = {}
-        self._failed: dict[str, frozenset[str]] = {}
+        self._failed: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         self._asked: set[str] = set()
         """Issues of which a person is asked whether their work may pass."""
-        self._waived: dict[str, frozenset[str]] = {}
+        self._waived: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         self._checks = {issue for issue, flow in world.flows.items() if flow.work.criteria and flow.work.criteria.hash}
         """Issues with checks of their own that are not a person's."""
         self._own = {issue for issue, flow in world.flows.items() if flow.work.own is not None}
@@ -71,12 +72,9 @@ class Closings:
             case issues.PersonAsked():
                 (self._asked.add if body.about in ("proof", "base") else self._asked.discard)(body.issue)
             case issues.PersonAnswered(answer="approved") if body.issue in self._asked:
-                self._waived[body.issue] = self._waiver(body.issue) | self._failed.get(body.issue, frozenset())
+                self._waived[body.issue] |= self._failed[body.issue]
             case _:
                 pass
-
-    def _waiver(self, issue: str) -> frozenset[str]:
-        return self._waived.get(issue, frozenset())
 
     def _verified(self, fact: delivery.WorkVerified) -> None:
         counts = (result for result in fact.results if not (fact.ignore and result.on_base))
@@ -85,7 +83,7 @@ class Closings:
             failed |= {UNCHANGED}
         work, self._failed[fact.issue] = self._finished.get(fact.issue), failed
         if work is not None and not fact.run:
-            work.verified, work.lacking = fact.commit, failed - self._waiver(fact.issue)
+            work.verified, work.lacking = fact.commit, failed - self._waived[fact.issue]
 
     def _closed(self, issue: str, seq: int) -> None:
         work, what = self._finished.pop(issue, None), f"was closed by us at {seq}"
@@ -97,16 +95,13 @@ class Closings:
         elif verify and (not work.verified or (work.onto and not work.asked and work.verified != work.landed)):
             self._broken("unverified", issue, f"{what}, and nobody verified {work.landed[:12] or 'its work'}")
         elif verify and work.lacking:
-            self._broken("unverified", issue, f"{what} although {_named(work.lacking)}")
+            failed = ", ".join(sorted(work.lacking - {UNCHANGED}))
+            parts = ["it changes nothing"] if UNCHANGED in work.lacking else []
+            parts += [f"{failed} did not hold"] if failed else []
+            self._broken("unverified", issue, f"{what} although {' and '.join(parts)}")
 
     def _broken(self, code: str, issue: str, what: str) -> None:
         self.found.append(resources.Finding(code, issue, what))
-
-
-def _named(lacking: frozenset[str]) -> str:
-    failed = sorted(lacking - {UNCHANGED})
-    parts = ["it changes nothing"] if UNCHANGED in lacking else []
-    return " and ".join([*parts, *([f"{', '.join(failed)} did not hold"] if failed else [])])
 
 
 def _begun(flow: Flow) -> _Work:

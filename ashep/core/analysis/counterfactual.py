@@ -25,7 +25,7 @@ from ashep.core.analysis.compared import (
     untimely,
     weighty,
 )
-from ashep.core.facts import commands, issues, resources, runs
+from ashep.core.facts import commands, issues, runs
 from ashep.core.facts.delivery import TreeSeen, WorkVerified
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import Fact
@@ -35,8 +35,8 @@ from ashep.core.policy.policies import Policies
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import CANDIDATE, queue_of
 from ashep.core.reconcile.evolve import evolve
+from ashep.core.resources.retention import issue_of
 from ashep.core.state.frozen import replace
-from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
 DISPATCHED = (
@@ -99,7 +99,7 @@ class Counterfactual:
             if isinstance(entry.body, runs.RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
                     other_life.written(self.lives[asking], entry.body)
-            issue = issue_of(entry)
+            issue = issue_of(entry.body)
             if issue is None or isinstance(entry.body, commands.Command):
                 continue
             if isinstance(entry.body, issues.CreationWanted):
@@ -146,10 +146,8 @@ class Counterfactual:
         self._note(life)
 
     def _note(self, life: Life) -> None:
-        if life.world is not None and life.met is None:
-            self._asking.add(life.issue)
-        else:
-            self._asking.discard(life.issue)
+        waits = life.world is not None and life.met is None
+        (self._asking.add if waits else self._asking.discard)(life.issue)
 
     # --- as long as both are the same ---------------------------------------------------------------------------------
 
@@ -253,8 +251,7 @@ class Counterfactual:
         what = f"the work of {phase}" if phase else "what is to land"
         why = f"something else would be looked for in {what}"
         life.fork = Fork(entry.seq, entry.at, found, None, why)
-        unknown = Unknown(entry.seq, f"evidence about {what}", why, life.counted, 0, None)
-        life.end = other_life.bounded(other, life.issue, unknown)
+        other_life.lacking(life, other, f"evidence about {what}", why, entry.seq)
         return True
 
     def _looked_elsewhere(self, life: Life, other: World, found: Fact | commands.Command) -> bool:
@@ -264,9 +261,8 @@ class Counterfactual:
             return False
         if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
             return False
-        why = "something else would be looked for in what is to land"
-        unknown = Unknown(life.seq, other_life.CHECKED, why, life.counted, 0, None)
-        life.end, life.world = other_life.bounded(other, life.issue, unknown), None
+        why, life.world = "something else would be looked for in what is to land", None
+        other_life.lacking(life, other, other_life.CHECKED, why, life.seq)
         return True
 
     @staticmethod
@@ -285,8 +281,8 @@ class Counterfactual:
         did = f"it ended ({ended.state}) after" if ended else "it has gone on for"
         why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
         life.fork = Fork(seq, now, ended, None, why)
-        unknown = Unknown(seq, f"how {run.id} ends under another {limit.name}", why, life.counted, 0, None)
-        life.end = other_life.bounded(self._other(self.world, life), life.issue, unknown)
+        needs = f"how {run.id} ends under another {limit.name}"
+        other_life.lacking(life, self._other(self.world, life), needs, why, seq)
         return True
 
     def _out_of_time(self, life: Life, entry: Entry) -> None:
@@ -327,14 +323,6 @@ class Counterfactual:
                 life.fork = Fork(world.seq, world.now, None, now[0])
                 self.lives[issue] = life
                 self._go_on(life, other, now, (), Entry(world.seq, world.now, now[0]))
-
-
-def issue_of(entry: Entry) -> str | None:
-    """Name the issue that an entry is about."""
-    if isinstance(entry.body, resources.TimerDue):
-        return split_timer(entry.body.key)[1] or None
-    issue = getattr(entry.body, "issue", None)
-    return issue if isinstance(issue, str) else None
 
 
 def _phase(policies: Policies | None, policy: str | None, phase: str) -> dict[str, Any]:

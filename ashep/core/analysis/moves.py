@@ -227,8 +227,7 @@ class Board:
 
     def _state(self, flow: Flow) -> State:
         passed = tuple(sorted(one for one in flow.counters.passed if one in self._required))
-        ran = (report.phase for report in reversed(flow.reports) if report.phase in self._writers)
-        writer = next(ran, "")
+        writer = next((report.phase for report in reversed(flow.reports) if report.phase in self._writers), "")
         match flow.stage:
             case "work":
                 return State("work", flow.phase or "", "", passed, writer)

@@ -62,20 +62,16 @@ def go_on(
         flow = world.flows[life.issue]
         if run < len(facts) or flow.stage not in ("work", "idle", "left") or _held(facts) is not None:
             break
-        flow = _rested(flow)
+        # what is only a matter of time is over: a delay, and what is still to be read of a run that has ended
+        last = flow.run
+        if last is not None and last.ended:
+            last = replace(last, stop=False, tree_wanted="no")
+        flow = replace(flow, run=last, not_before=None)
         world = replace(world, flows=world.flows.insert(life.issue, flow))
         facts = started(world, flow)
         if not facts:
             break
     _settle(life, world, facts, strict=strict)
-
-
-def _rested(flow: Flow) -> Flow:
-    """Let what is only a matter of time be over: a delay, and what is still to be read of a run that has ended."""
-    run = flow.run
-    if run is not None and run.ended:
-        run = replace(run, stop=False, tree_wanted="no")
-    return replace(flow, run=run, not_before=None)
 
 
 def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World, list[Fact]]:
@@ -103,7 +99,7 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
     elif held is not None and _for_good(world, flow, held):
         life.end = End("held", held.code, held.why)
     elif flow.stage == "work" and flow.work.verifying:
-        _lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record")
+        lacking(life, world, f"evidence about the work of {flow.phase}", "nobody looked for it in the record", life.seq)
     elif flow.stage == "finishing" and flow.work.landing is not None and not flow.work.landing.over:
         life.world = world  # the record may tell
     elif flow.stage in ("finishing", "closed"):
@@ -122,8 +118,9 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         _unknown(life, world, because)
 
 
-def _lacking(life: Life, world: World, needs: str, because: str) -> None:
-    life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 0, None))
+def lacking(life: Life, world: World, needs: str, because: str, seq: int) -> None:
+    """End what is known of the other life at what was never observed, up to `seq`; no run is certain to follow."""
+    life.end = bounded(world, life.issue, Unknown(seq, needs, because, life.counted, 0, None))
 
 
 def _for_good(world: World, flow: Flow, held: issues.IssueHeld) -> bool:
@@ -148,7 +145,7 @@ def _policy(world: World, flow: Flow) -> Policy | None:
 def _unknown(life: Life, world: World, because: str) -> None:
     flow = world.flows[life.issue]
     needs = f"an answer to the question of {flow.phase}" if flow.stage == "person" else "what was not observed"
-    _lacking(life, world, needs, because)
+    lacking(life, world, needs, because, life.seq)
 
 
 def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
@@ -279,7 +276,7 @@ def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[En
         if (body.onto, body.into) != (landing.onto, landing.into):
             return spoil(life, f"it was to land on {body.onto or body.into or 'no branch'} in the record")
         if landing.verify and not body.verify:
-            _lacking(life, world, CHECKED, UNLOOKED)
+            lacking(life, world, CHECKED, UNLOOKED, life.seq)
             life.world = None
         return None
     if not _tells(flow, own, landing, entry.body):
@@ -337,7 +334,7 @@ def conclude(life: Life, recorded: Flow) -> None:
         if not life.spoilt and recorded.stage == "finishing":
             life.end = End("landing", "", "it is about to land in the record, too")
         else:
-            _lacking(life, life.world, LANDS, life.spoilt or "it has not landed in the record so far")
+            lacking(life, life.world, LANDS, life.spoilt or "it has not landed in the record so far", life.seq)
     elif life.met is not None and not life.spoilt:
         life.end = End("waiting", "", "the question is open in the record, too")
         life.rests_on += (life.met,)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any, get_args
 
 from ashep.core.facts import commands, records, resources
@@ -67,7 +68,8 @@ class Replay:
     def batch(self, entries: Sequence[records.Entry]) -> list[Difference]:
         """Go on by one batch; what is recorded is what the next one begins with, whatever was derived."""
         told = [entry.body for entry in entries if type(entry.body) not in DERIVED]
-        made = self._count(entries) if self.issue else len(entries) - len(told)
+        decided = [entry.body for entry in entries if type(entry.body) in DERIVED]
+        made = sum(not self.issue or getattr(body, "issue", None) == self.issue for body in decided)
         if len(told) == len(entries) and all(isinstance(fact, resources.JournalPruned) for fact in told):
             self._fold(entries)  # the owner's act, written while no daemon ran: nobody took a turn
             return []
@@ -83,11 +85,6 @@ class Replay:
             return []
         self._fold(entries)
         return [one for one in differences(entries, derived) if self.issue in (None, one.issue)]
-
-    def _count(self, entries: Sequence[records.Entry]) -> int:
-        return sum(
-            type(entry.body) in DERIVED and getattr(entry.body, "issue", None) == self.issue for entry in entries
-        )
 
     def _fold(self, entries: Iterable[records.Entry]) -> None:
         for entry in entries:
@@ -111,9 +108,7 @@ def differences(recorded: Sequence[records.Entry], derived: Sequence[records.Ent
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        for place in range(max(i2 - i1, j2 - j1)):
-            was = recorded[i1 + place] if i1 + place < i2 else None
-            now = derived[j1 + place] if j1 + place < j2 else None
+        for was, now in zip_longest(recorded[i1:i2], derived[j1:j2]):
             seq = was.seq if was else recorded[min(i2, len(recorded) - 1)].seq
             yield Difference(seq, was, now)
 

@@ -126,7 +126,10 @@ def _findings(space: Space, board: Board) -> Iterator[Defect]:
     yield from _dead_ends(found)
     yield from _never_closes(found)
     yield from _beyond_limits(found)
-    yield from _unreachable(found)
+    names = {state.phase for state in space.ways}
+    for phase in (phase.name for phase in board.policy.phases if phase.name not in names):
+        message = f"nothing leads to the phase {phase}"
+        yield found.defect("unreachable-phase", phase, ("name",), message, (), "lead an edge there, or remove it")
     for phase in board.policy.phases:
         if phase.must_pass:
             yield from _skipped(found, phase)
@@ -170,10 +173,8 @@ def _without_end(found: _Found, board: Board) -> Iterator[Defect]:
     """A question without a deadline, and a circle that uses up no counter."""
     for state in found.space.steps:
         if state.kind == "ask" and board.due(state) is None:
-            text = f"the question of {state.phase} never ends by itself"
-            yield found.defect(
-                "no-deadline", state.phase, ("human",), text, found.space.told(state), "give it a deadline"
-            )
+            text, story = f"the question of {state.phase} never ends by itself", found.space.told(state)
+            yield found.defect("no-deadline", state.phase, ("human",), text, story, "give it a deadline")
     if (circle := _circle([step for step in found.all_steps() if _is_unbounded(step)])) is not None:
         first = circle[0]
         text = f"an issue can go round from {first.source.phase} for ever: nothing in this circle is counted"
@@ -296,14 +297,6 @@ def _beyond_limits(found: _Found) -> Iterator[Defect]:
 
 
 _Worn = tuple[int, tuple[tuple[str, int], ...]]  # runs and visits of a cycle
-
-
-def _unreachable(found: _Found) -> Iterator[Defect]:
-    seen = {state.phase for state in found.space.ways}
-    for phase in found.policy.phases:
-        if phase.name not in seen:
-            text = f"nothing leads to the phase {phase.name}"
-            yield found.defect("unreachable-phase", phase.name, ("name",), text, (), "lead an edge there, or remove it")
 
 
 def _skipped(found: _Found, phase: Phase) -> Iterator[Defect]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
+from typing import get_args
 
 from ashep.core.delivery import stories
 from ashep.core.delivery.pull_text import title
@@ -22,7 +23,6 @@ from ashep.core.state.delivery import (
     Evidence,
     Flaw,
     Landing,
-    Proof,
     must_change,
     name_failing,
     proof_of,
@@ -32,6 +32,7 @@ from ashep.core.state.frozen import replace
 from ashep.core.state.indexes import turn
 from ashep.core.state.intents import at_liberty
 from ashep.core.state.world import IssueRules, World
+from ashep.core.text import list_names
 
 MOST_FAILED = 5
 """How often in a row git may fail to move a base before a person is to see to it."""
@@ -51,7 +52,9 @@ def verified(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkVerifie
         why = f"it cannot land, and no work is to blame for that: {name_failing(evidence.results)}"
         return _ask(world, flow, why, "base")
     if lacking:
-        return back(world, flow, f"on {landing.onto or 'its branch'} it did not hold: {_named(lacking)}")
+        return back(
+            world, flow, f"on {landing.onto or 'its branch'} it did not hold: {list_names(lacking, MOST_NAMED)}"
+        )
     return _told(flow, landing.commit or fact.commit) if landing.over else []
 
 
@@ -69,9 +72,11 @@ def _of_run(world: World, earlier: Flow, flow: Flow, evidence: Evidence) -> list
 def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence: Evidence) -> list[Fact]:
     lacking, before = evidence.lacking(flow.work.waived), earlier.work.evidence
     said, most = dict(flow.counters.passed).get(phase.name, "success"), (phase.verify or Verify()).max_attempts
-    told = f"{phase.name} says {said}, but {_short(lacking, evidence)}"
+    failed, blameless = tuple(name for name in lacking if name != UNCHANGED), name_failing(evidence.results)
+    parts = ["the work changes nothing"] if UNCHANGED in lacking else []
+    parts += [f"these checks do not pass: {list_names(failed, MOST_NAMED)}"] if failed else []
+    told = f"{phase.name} says {said}, but {', and '.join(parts)}" + (f" ({blameless})" if blameless else "")
     if not evidence.blamed(flow.work.waived):
-        blameless = name_failing(evidence.results)
         return _ask(world, flow, f"{phase.name} says {said}, and no work is to blame for what fails: {blameless}")
     if flow.run is not None and flow.run.asks.denied:
         tools = ", ".join(flow.run.asks.denied)
@@ -95,19 +100,6 @@ def _ask(world: World, flow: Flow, why: str, about: About = "proof") -> list[Fac
     return ask(world, flow, flow.phase, f"{why}. {wanted}"[:2000], why, human=None, about=about)
 
 
-def _short(lacking: tuple[str, ...], evidence: Evidence) -> str:
-    failed = tuple(name for name in lacking if name != UNCHANGED)
-    parts = ["the work changes nothing"] if UNCHANGED in lacking else []
-    parts += [f"these checks do not pass: {_named(failed)}"] if failed else []
-    blameless = name_failing(evidence.results)
-    return ", and ".join(parts) + (f" ({blameless})" if blameless else "")
-
-
-def _named(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
-
-
 def words(evidence: Evidence) -> str:
     """Say in a few words what was found, and of what."""
     counted, where = delivery.summary_of(evidence.results), f"in tree {evidence.tree[:12]}"
@@ -129,7 +121,7 @@ def conflicted(world: World, earlier: Flow, flow: Flow, fact: delivery.WorkConfl
     landing = flow.work.landing
     if landing is None:
         return []
-    where = _named(fact.paths) or "everything: they have no common history"
+    where = list_names(fact.paths, MOST_NAMED) or "everything: they have no common history"
     return back(world, flow, f"its work and {landing.onto} contradict each other in {where}")
 
 
@@ -143,9 +135,7 @@ def refused(world: World, earlier: Flow, flow: Flow, fact: delivery.LandingRefus
     if code == "failed":
         most = flow.work.landing.failed >= MOST_FAILED
         return park(flow, "landing_unwritten", f"{why} ({MOST_FAILED} tries)") if most else []
-    if code in ("theirs", "refused"):
-        return park(flow, "landing_theirs" if code == "theirs" else "landing_refused", why)
-    return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
+    return park(flow, f"landing_{code}" if code in ("theirs", "refused", "protected") else "landing_gone", why)
 
 
 def landed(
@@ -164,25 +154,21 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
     if flow.work.is_empty:
         where = "Nothing was changed" + (f", and nothing landed on `{onto}`" if onto else "")
     proof = words(evidence) if evidence is not None and landing.verify else "nothing was to be checked"
-    waived = f" A person let these pass: {_named(flow.work.waived)}." if flow.work.waived else ""
+    waived = f" A person let these pass: {list_names(flow.work.waived, MOST_NAMED)}." if flow.work.waived else ""
     noted = "".join(f"\n\nNote: {note[:1000]}." for note in notes[:MOST_NAMED])
     return [CommentWanted(flow.issue.id, f"landed.{landing.seq}", f"{where}; {proof}.{waived}{noted}")]
 
 
 def sealed(world: World, earlier: Flow, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """Tell people what the seal could not take in, and see to what it holds."""
-    told = [*_lacking(world, flow, fact), *stories.sealed(world, flow, fact)]
+    told = stories.sealed(world, flow, fact)
+    # what is not on the branch would be missed: people are told where it is, and again where a person was there
+    if fact.lacking and flow.active:
+        listed = "\n".join(f"- {words}" for words in fact.lacking)
+        told.insert(0, CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}"))
     if any(isinstance(one, (IssueParked, PersonAsked)) for one in told):
         return told
     return [*told, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
-
-
-def _lacking(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
-    """What is not on the branch would be missed: people are told where it is, and again where a person was there."""
-    if not fact.lacking or not flow.active:
-        return []
-    listed = "\n".join(f"- {words}" for words in fact.lacking)
-    return [CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}")]
 
 
 def _misnamed(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
@@ -281,7 +267,12 @@ def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetim
     lacking, blamed = evidence.lacking(flow.work.waived), evidence.blamed(flow.work.waived)
     onto = flow.work.landing.onto if flow.work.landing is not None else ""
     flaw = Flaw("checks", f"did not hold: {', '.join(lacking)}", fact.log, onto) if lacking else None
-    flow = with_work(flow, evidence=evidence, flaw=flaw, proofs=_noted(flow, evidence, at))
+    flow = with_work(flow, flaw=flaw, evidence=evidence)
+    if evidence.results:  # noted where anything was checked
+        branch = flow.work.own.branch if flow.work.own is not None else ""
+        criteria = flow.work.criteria.hash if flow.work.criteria is not None else ""
+        proof = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
+        flow = with_work(flow, proofs=(*flow.work.proofs, proof)[-MOST_PROOFS:])
     if fact.run:
         return with_work(flow, unproven=flow.work.unproven + 1) if blamed else flow
     landing = flow.work.landing
@@ -290,22 +281,10 @@ def fold_verified(flow: Flow, fact: delivery.WorkVerified, seq: int, at: datetim
     return with_work(flow, landing=dataclasses.replace(landing, verified=True), flaw=None)
 
 
-def _noted(flow: Flow, evidence: Evidence, at: datetime) -> tuple[Proof, ...]:
-    """Note what was found, where anything was checked."""
-    if not evidence.results:
-        return flow.work.proofs
-    branch = flow.work.own.branch if flow.work.own is not None else ""
-    criteria = flow.work.criteria.hash if flow.work.criteria is not None else ""
-    made = proof_of(at, branch, evidence.commit, evidence.tree, criteria, evidence.results)
-    return (*flow.work.proofs, made)[-MOST_PROOFS:]
+_Step = delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused
 
 
-def fold_landing(
-    flow: Flow,
-    fact: delivery.WorkIntegrated | delivery.WorkConflicted | delivery.WorkLanded | delivery.LandingRefused,
-    seq: int,
-    at: datetime,
-) -> Flow:
+def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
     """Fold a step of landing."""
     landing, own = flow.work.landing, flow.work.own
     if own is not None and not isinstance(fact, delivery.LandingRefused):
@@ -471,8 +450,5 @@ FOLDS: Folds = {
     delivery.CriteriaChanged: fold_edit,
     delivery.VerificationWanted: _to_verify,
     delivery.WorkVerified: fold_verified,
-    delivery.WorkIntegrated: fold_landing,
-    delivery.WorkConflicted: fold_landing,
-    delivery.WorkLanded: fold_landing,
-    delivery.LandingRefused: fold_landing,
+    **dict.fromkeys(get_args(_Step), fold_landing),
 }

@@ -41,11 +41,12 @@ def body(
 
     `summary`: what the last outcome said · `runs`: ids of the issue's runs, with their trace ids.
     """
+    traces = [f"{' '.join(clean(run).split())} (trace {trace})" for run, trace in runs[-MOST_RUNS:]]
     parts = [
         f"Agent Shepherd asks to merge the work on issue {_code(issue)}.",
         "What the agent says of it:\n\n" + fenced(_capped(clean(summary).strip() or "(nothing)", MOST_SUMMARY)),
         _evidence(verification),
-        _traces(issue, runs),
+        f"Its runs, which {_code('ashep why ' + issue)} explains:\n\n{fenced(chr(10).join(traces))}" if traces else "",
         "What you say here, and whether you merge or close it, reaches the issue.",
         marker(key),
     ]
@@ -74,13 +75,6 @@ def _line(result: CheckResult) -> str:
     note = f" (it {result.blame})" if result.on_base else note
     name = " ".join(clean(result.check_id).split())
     return f"{_MARKS[result.status]} {name}: {_capped(message, MOST_MESSAGE)}{note} [{result.duration_ms} ms]"
-
-
-def _traces(issue: str, runs: Sequence[tuple[str, int]]) -> str:
-    if not runs:
-        return ""
-    lines = [f"{' '.join(clean(run).split())} (trace {trace})" for run, trace in runs[-MOST_RUNS:]]
-    return f"Its runs, which {_code('ashep why ' + issue)} explains:\n\n{fenced(chr(10).join(lines))}"
 
 
 def fenced(text: str) -> str:

@@ -17,7 +17,7 @@ from ashep.core.issues.routing import ask, created_id, park
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.policies import STORY
 from ashep.core.state.world import World, phase_of
-from ashep.core.text import clean
+from ashep.core.text import clean, list_names
 
 if TYPE_CHECKING:
     from ashep.core.facts.tracker import Issue
@@ -90,8 +90,7 @@ def mended(story: str) -> str:
 
 
 def _named(names: Iterable[str]) -> str:
-    listed = sorted(clean(one)[:200] for one in names)
-    return ", ".join(listed[:MOST_NAMED]) + (f" and {len(listed) - MOST_NAMED} more" if listed[MOST_NAMED:] else "")
+    return list_names(sorted(clean(name)[:200] for name in names), MOST_NAMED)
 
 
 def amends(world: World, flow: Flow, run: Run) -> bool:
@@ -106,8 +105,7 @@ def sealed(world: World, flow: Flow, fact: TreeSealed) -> list[Fact]:
     facts: list[Fact] = (
         [CommentWanted(fact.issue, f"refused.{world.seq}", f"{fact.run} is over, and:\n{told}")] if told else []
     )
-    left = fact.story
-    run = flow.run
+    left, run = fact.story, flow.run
     if left is None or run is None or run.id != fact.run or not run.ended or not flow.active:
         return facts
     facts += _put_off(world, flow, fact)

@@ -73,9 +73,8 @@ def own_trees(world: World) -> bool:
 
 def branch_for(issue: Issue, labels: Labels) -> str:
     """Give the branch on which an issue is worked on that has none yet: its own, or the one that its label names."""
-    names = (
-        label.removeprefix(labels.branch_prefix) for label in issue.labels if label.startswith(labels.branch_prefix)
-    )
+    prefix = labels.branch_prefix
+    names = (label.removeprefix(prefix) for label in issue.labels if label.startswith(prefix))
     shared = min((name for name in names if name.strip()), default=None)
     return branch_of(issue.id) if shared is None else shared_branch(shared)
 
@@ -166,16 +165,14 @@ def tree_seen(world: World, fact: TreeSeen) -> World:
         for path in [path for path, (content, _) in left.items() if dirty.get(path) != content]:
             left = left.remove(path)
     flow = world.flows.get(fact.issue) if fact.issue else None
-    if flow is None or flow.run is None or flow.run.id != fact.run:
-        world = replace(world, tree=fact.tree, left_over=left)
-        return world if flow is None else put(world, flow.issue.id, _read(flow, fact))
-    if fact.moment == "after" and flow.run.before is not None:
-        before = dict(flow.run.before.dirty)
+    run = flow.run if flow is not None and fact.moment == "after" else None
+    if flow is not None and run is not None and run.id == fact.run and run.before is not None:
+        before = dict(run.before.dirty)
         for path, content in dirty.items():
             if before.get(path) != content:
                 left = left.insert(path, (content, flow.issue.id))
     world = replace(world, tree=fact.tree, left_over=left)
-    return put(world, flow.issue.id, _read(flow, fact))
+    return world if flow is None else put(world, flow.issue.id, _read(flow, fact))
 
 
 def is_writing(flow: Flow) -> bool:

@@ -111,6 +111,7 @@ class Impact:
 def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named = NOTHING) -> Impact:
     """Say what a diff touches; `named`: by the configuration. It reads every added line: a large one takes seconds."""
     ways = _Ways(settings or ImpactSettings())
+    submodules = (Evidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
     found: Mapping[FlagName, Iterable[Evidence]] = {
         "rules": chain(ways.touched("rules", diff), _named(named, diff), _links(diff)),
         "agent_instructions": ways.touched("agent_instructions", diff),
@@ -118,7 +119,7 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named =
         "secrets": _secrets(ways, diff),
         "deleted_tests": _deleted_tests(ways, diff),
         "migrations": ways.touched("migrations", diff),
-        "dependencies": chain(ways.touched("dependencies", diff), _submodules(diff)),
+        "dependencies": chain(ways.touched("dependencies", diff), submodules),
         "public_api": chain(ways.touched("public_api", diff), _declarations(ways, diff)),
         "size": _size(ways, diff),
     }
@@ -200,13 +201,9 @@ class _Ways:
     def is_test(self, path: str) -> bool:
         return self._tests.has(path)
 
-    def holds_tests(self, file: ChangedFile) -> bool:
-        """Whether its lines may be tests; in Rust they stand beside what they test."""
-        return self.is_test(file.path) or sources.language_of(file.path) == "rust"
-
-    def held_tests(self, file: ChangedFile) -> bool:
-        """Whether its former lines may have been tests."""
-        return self.is_test(file.former or file.path) or sources.language_of(file.former or file.path) == "rust"
+    def can_hold_tests(self, path: str) -> bool:
+        """Whether its lines may be tests; in Rust they stand next to what they test."""
+        return self.is_test(path) or sources.language_of(path) == "rust"
 
 
 def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
@@ -223,13 +220,8 @@ def _links(diff: Diff) -> Iterator[Evidence]:
         target = file.added_lines[0][1] if file.added_lines else ""
         there = target if target.startswith("/") else impact_paths.tidy(f"{file.path}/../{target}")
         if not target or there.startswith(("/", "../")) or there == ".." or ".git" in there.split("/"):
-            yield Evidence(
-                _shown(file.path), f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
-            )
-
-
-def _submodules(diff: Diff) -> Iterator[Evidence]:
-    return (Evidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
+            what = f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
+            yield Evidence(_shown(file.path), what)
 
 
 def _secrets(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
@@ -257,8 +249,9 @@ def _declarations(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
 
 
 def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
-    files = [file for file in diff.files if ways.held_tests(file) and not ways.ignores(file)]
-    now = Counter(name for file in diff.files if ways.holds_tests(file) for _, name in _tests(file, file.added_lines))
+    files = [file for file in diff.files if ways.can_hold_tests(file.former or file.path) and not ways.ignores(file)]
+    holding = (file for file in diff.files if ways.can_hold_tests(file.path))
+    now = Counter(name for file in holding for _, name in _tests(file, file.added_lines))
     gone = [[one for one in _tests(file, file.removed_lines) if not _take(now, one[1])] for file in files]
     fewer = [_marks(file, file.removed_lines) - _marks(file, file.added_lines) for file in files]
     fewer_in: Counter[str] = Counter()

@@ -119,16 +119,10 @@ def find_secrets(path: str, lines: Sequence[Line]) -> tuple[Leak, ...]:
 
 def _private_keys(text: str) -> Iterator[int]:
     for match in _PRIVATE_KEY.finditer(text) if "PRIVATE KEY" in text else ():
-        rest = match[1]
-        if _KEY_BODY.match(rest) or (
-            not rest.strip("\r\\n\"'`,+ \t") and _KEY_BODY.match(_next_line(text, match.end()))
-        ):
+        rest, end = match[1], text.find("\n", match.end())
+        following = text[end + 1 : end + 200] if end >= 0 else ""
+        if _KEY_BODY.match(rest) or (not rest.strip("\r\\n\"'`,+ \t") and _KEY_BODY.match(following)):
             yield match.start()
-
-
-def _next_line(text: str, place: int) -> str:
-    end = text.find("\n", place)
-    return text[end + 1 : end + 200] if end >= 0 else ""
 
 
 def _is_secret(rule: _Rule, match: re.Match[str]) -> bool:

@@ -19,6 +19,7 @@ def _patterns(**languages: str) -> Mapping[str, re.Pattern[str]]:
     return {language: re.compile(pattern) for language, pattern in languages.items()}
 
 
+_NOTHING = re.compile(r"(?!)")
 _QUOTED = r"[\"'`]([^\"'`\n]{1,200})"
 _NAMED_TESTS = _patterns(
     python=r"[ \t]*(?:async[ \t]+)?def[ \t]+(test\w*)[ \t]*\(",
@@ -87,27 +88,23 @@ def language_of(path: str) -> str:
 
 def named_test(language: str, line: str) -> str | None:
     """Give the name of the test that begins in a line."""
-    pattern = _NAMED_TESTS.get(language)
-    found = pattern.match(line) if pattern is not None else None
+    found = _NAMED_TESTS.get(language, _NOTHING).match(line)
     return " ".join(_first(found.groups()).split()) if found else None
 
 
 def marks_test(language: str, line: str) -> bool:
     """Whether a line makes a test of what follows, whose name stands elsewhere, so that marks can only be counted."""
-    pattern = _MARKED_TESTS.get(language)
-    return pattern is not None and pattern.match(line) is not None
+    return _MARKED_TESTS.get(language, _NOTHING).match(line) is not None
 
 
 def skips(language: str, line: str) -> bool:
     """Whether a line leaves tests out, or expects them to fail."""
-    pattern = _SKIPS.get(language)
-    return pattern is not None and pattern.search(line) is not None
+    return _SKIPS.get(language, _NOTHING).search(line) is not None
 
 
 def offered_in(language: str, line: str) -> str | None:
     """Give the name of what a line declares for others: a public function, class, type."""
-    pattern = _OFFERS.get(language)
-    found = pattern.match(line) if pattern is not None else None
+    found = _OFFERS.get(language, _NOTHING).match(line)
     return _first(found.groups()) if found else None
 
 

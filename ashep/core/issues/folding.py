@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import datetime, timedelta
+from typing import get_args
 
 from ashep.core.facts import commands, issues, tracker
 from ashep.core.facts.runs import OrphanStopped
@@ -17,9 +18,11 @@ from ashep.core.state.run import with_watch
 
 def asked(flow: Flow, command: commands.Command) -> Flow:
     """An intent stands in the journal."""
-    writing = (
-        _posture(flow, command) if isinstance(command, (commands.ClaimIssue, commands.WriteIssue)) else flow.writing
-    )
+    writing, undo = flow.writing, flow.authors.undo
+    if isinstance(command, (commands.ClaimIssue, commands.WriteIssue)):
+        writing = flow.target
+        if undo is not None and command.stamp.seq == undo.seq:
+            writing = dataclasses.replace(flow.written, seq=undo.seq) if flow.written else None
     if isinstance(command, commands.SendPrompt):
         flow = replace(flow, messages=(*flow.messages, command.message_id)[-MAX_REPORTS:])
     run = flow.run
@@ -28,18 +31,7 @@ def asked(flow: Flow, command: commands.Command) -> Flow:
     return replace(flow, open=(*flow.open, command), writing=writing)
 
 
-def _posture(flow: Flow, command: commands.ClaimIssue | commands.WriteIssue) -> Posture | None:
-    undo = flow.authors.undo
-    if undo is None or command.stamp.seq != undo.seq:
-        return flow.target
-    return dataclasses.replace(flow.written, seq=undo.seq) if flow.written else None
-
-
 # --- decisions ----------------------------------------------------------------------------------------------------
-
-
-def _held(flow: Flow, fact: issues.IssueHeld, seq: int, at: datetime) -> Flow:
-    return replace(flow, code=fact.code, why=fact.why, held_by=fact.of, since=at)
 
 
 def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
@@ -55,10 +47,6 @@ def _cycle(flow: Flow, fact: issues.CycleBegan, seq: int, at: datetime) -> Flow:
     )  # fmt: skip
     flow = replace(flow, counters=counters, failures=0, infra=0, infra_began=None, doubts=0, doubts_began=None)
     return flow if fact.keeps else with_work(flow, waived=(), evidence=None)
-
-
-def _takeover(flow: Flow, fact: issues.TakeoverWanted, seq: int, at: datetime) -> Flow:
-    return replace(flow, reclaim=fact.holder)
 
 
 def _retry(flow: Flow, fact: issues.RetryScheduled, seq: int, at: datetime) -> Flow:
@@ -81,18 +69,6 @@ def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: date
     return replace(ended_with(flow, asked, fact.answer) if asked else flow, question=None)
 
 
-def _answer_refused(flow: Flow, fact: issues.AnswerRefused, seq: int, at: datetime) -> Flow:
-    return replace(flow, take_off=fact.labels, judged=flow.judged | set(fact.judged))
-
-
-def _doubted(flow: Flow, fact: ChangeDoubted, seq: int, at: datetime) -> Flow:
-    return replace(flow, authors=dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq))
-
-
-def _comment(flow: Flow, fact: issues.CommentWanted, seq: int, at: datetime) -> Flow:
-    return replace(flow, comments=(*flow.comments, (fact.name, fact.text)))
-
-
 def _creation(flow: Flow, fact: issues.CreationWanted, seq: int, at: datetime) -> Flow:
     counters = replace(flow.counters, created=flow.counters.created + 1)
     return replace(flow, creations=(*flow.creations, fact), counters=counters)
@@ -107,12 +83,10 @@ def _judged(flow: Flow, fact: ChangeJudged, seq: int, at: datetime) -> Flow:
     return replace(judged, target=dataclasses.replace(stood, seq=seq))  # as it was, once more
 
 
-def _outcome_of_flow(
-    flow: Flow,
-    fact: issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft | issues.IssueFinished | issues.IssueClosed,
-    seq: int,
-    at: datetime,
-) -> Flow:
+_Ending = issues.IssueParked | issues.IssueGivenBack | issues.IssueLeft | issues.IssueFinished | issues.IssueClosed
+
+
+def _outcome_of_flow(flow: Flow, fact: _Ending, seq: int, at: datetime) -> Flow:
     quiet = replace(flow, wanted=False, question=None, not_before=None)
     match fact:
         case issues.IssueParked():
@@ -219,10 +193,6 @@ def _unclaimed(flow: Flow, fact: tracker.ClaimRefused | tracker.GuardRefused, se
     return replace(flow, writing=None, look_again=True)
 
 
-def _unwritten(flow: Flow, fact: tracker.WriteRefused, seq: int, at: datetime) -> Flow:
-    return replace(flow, writing=None, authors=authors.written(flow.authors))  # what it was to put back goes with it
-
-
 def _posted(flow: Flow, fact: tracker.CommentPosted, seq: int, at: datetime) -> Flow:
     return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != fact.name))
 
@@ -241,30 +211,10 @@ def _answer_read(flow: Flow, fact: tracker.AnswerRead, seq: int, at: datetime) -
     return replace(flow, issue=fact.view, view_seq=seq, answer_seq=seq, answers=fact.comments, authors=known)
 
 
-def _as_it_was(flow: Flow, fact: AuthorsRead, seq: int, at: datetime) -> Flow:
-    return flow
-
-
-def _orphan_stopped(flow: Flow, fact: OrphanStopped, seq: int, at: datetime) -> Flow:
-    return replace(flow, orphan=None)
-
-
-def _reclaimed(flow: Flow, fact: tracker.IssueReclaimed, seq: int, at: datetime) -> Flow:
-    return replace(flow, reclaim=None)
-
-
 def _gone(flow: Flow, fact: tracker.IssueGone, seq: int, at: datetime) -> Flow:
     if fact.key is None and (stale(flow, fact.as_of) or not flow.active):
         return flow
     return replace(flow, look_again=fact.key is None)
-
-
-def _lease_lost(flow: Flow, fact: tracker.LeaseLost, seq: int, at: datetime) -> Flow:
-    return replace(flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again)
-
-
-def _lease_expired(flow: Flow, fact: tracker.LeaseExpired, seq: int, at: datetime) -> Flow:
-    return replace(flow, expired=(fact.holder, fact.expired))
 
 
 def written(flow: Flow, seq: int) -> Flow:
@@ -354,40 +304,47 @@ def answered(flow: Flow, answer: str) -> Flow:
 
 
 FOLDS: Folds = {
-    issues.IssueHeld: _held,
+    issues.IssueHeld: lambda flow, fact, seq, at: replace(
+        flow, code=fact.code, why=fact.why, held_by=fact.of, since=at
+    ),
     issues.IssueTaken: _taken,
     issues.IssueAdopted: _adopted,
     issues.CycleBegan: _cycle,
     issues.PhaseEntered: _entered,
     issues.RetryScheduled: _retry,
-    issues.TakeoverWanted: _takeover,
+    issues.TakeoverWanted: lambda flow, fact, seq, at: replace(flow, reclaim=fact.holder),
     issues.PersonAsked: _asked_person,
     issues.PersonReminded: _reminded,
     issues.PersonAnswered: _person_answered,
-    issues.AnswerRefused: _answer_refused,
-    ChangeDoubted: _doubted,
+    issues.AnswerRefused: lambda flow, fact, seq, at: replace(
+        flow, take_off=fact.labels, judged=flow.judged | {*fact.judged}
+    ),
+    ChangeDoubted: lambda flow, fact, seq, at: replace(
+        flow, authors=dataclasses.replace(flow.authors, doubts=fact.changes, seq=seq)
+    ),
     ChangeJudged: _judged,
-    issues.CommentWanted: _comment,
+    issues.CommentWanted: lambda flow, fact, seq, at: replace(flow, comments=(*flow.comments, (fact.name, fact.text))),
     issues.CreationWanted: _creation,
-    issues.IssueParked: _outcome_of_flow,
-    issues.IssueGivenBack: _outcome_of_flow,
-    issues.IssueLeft: _outcome_of_flow,
-    issues.IssueFinished: _outcome_of_flow,
-    issues.IssueClosed: _outcome_of_flow,
+    **dict.fromkeys(get_args(_Ending), _outcome_of_flow),
     tracker.EffectFailed: _failed,
     tracker.IssueClaimed: _written,
     tracker.IssueWritten: _written,
     tracker.ClaimRefused: _unclaimed,
     tracker.GuardRefused: _unclaimed,
-    tracker.WriteRefused: _unwritten,
+    # what it was to put back goes with it
+    tracker.WriteRefused: lambda flow, fact, seq, at: replace(
+        flow, writing=None, authors=authors.written(flow.authors)
+    ),
     tracker.CommentPosted: _posted,
     tracker.IssueCreated: _created,
     tracker.LabelsTakenOff: _taken_off,
     tracker.AnswerRead: _answer_read,
-    AuthorsRead: _as_it_was,
-    OrphanStopped: _orphan_stopped,
-    tracker.IssueReclaimed: _reclaimed,
+    AuthorsRead: lambda flow, fact, seq, at: flow,
+    OrphanStopped: lambda flow, fact, seq, at: replace(flow, orphan=None),
+    tracker.IssueReclaimed: lambda flow, fact, seq, at: replace(flow, reclaim=None),
     tracker.IssueGone: _gone,
-    tracker.LeaseLost: _lease_lost,
-    tracker.LeaseExpired: _lease_expired,
+    tracker.LeaseLost: lambda flow, fact, seq, at: replace(
+        flow, lease_lost=flow.leased, look_again=flow.leased or flow.look_again
+    ),
+    tracker.LeaseExpired: lambda flow, fact, seq, at: replace(flow, expired=(fact.holder, fact.expired)),
 }

@@ -96,8 +96,11 @@ _APPROVED: dict[issues.About, str] = {"proof": "it goes on as it is", "change": 
 
 
 def _last_words(flow: Flow) -> str:
-    said = [report for report in flow.reports if report.outcome is not None][-3:]
-    lines = [f"- {report.phase} ({report.agent}, {report.run}): {_result(report.outcome)}" for report in said]
+    outcomes = [(report, report.outcome) for report in flow.reports if report.outcome is not None][-3:]
+    lines = [
+        f"- {report.phase} ({report.agent}, {report.run}): {outcome.verdict or outcome.result}: {outcome.summary[:600]}"
+        for report, outcome in outcomes
+    ]
     return "\n".join(lines) + "\n\n" if lines else ""
 
 
@@ -122,13 +125,6 @@ def _failed(flow: Flow) -> str:
 def _blame(result: CheckResult) -> str:
     remedy = f" {CAUSES[result.cause][1]}." if CAUSES[result.cause][1] else ""
     return f". No work is to blame: it {result.blame}.{remedy}" if result.on_base else ""
-
-
-def _result(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "no outcome"
-    word = outcome.verdict or outcome.result
-    return f"{word}: {outcome.summary[:600]}"
 
 
 def abort(flow: Flow, why: str) -> list[Fact]:
@@ -176,9 +172,8 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
             question = f"{phase.name} got stuck. {fact.diagnosis.summary[:1900]}"
             return ask(world, flow, phase.name, question, fact.why, human=None)
         if fact.state == "stalled" and phase.stall.action == "fail":
-            return created + _give_up(
-                world, flow, phase, "failed", f"{fact.why}; a stalled {phase.name} is not repeated"
-            )
+            why = f"{fact.why}; a stalled {phase.name} is not repeated"
+            return created + _give_up(world, flow, phase, "failed", why)
         return created + _try_again(world, flow, phase, "failed", fact.why)
     return created + _follow(world, flow, policy, phase, fact.outcome)
 
@@ -186,9 +181,8 @@ def after_run(world: World, flow: Flow, fact: RunEnded) -> list[Fact]:
 def _follow(world: World, flow: Flow, policy: Policy, phase: Phase, outcome: Outcome) -> list[Fact]:
     summary = outcome.summary[:200]
     if outcome.needs_human or outcome.next_action == "need_human":
-        return ask(
-            world, flow, phase.name, outcome.summary[:2000], f"{phase.name} asks a person: {summary}", human=None
-        )
+        why = f"{phase.name} asks a person: {summary}"
+        return ask(world, flow, phase.name, outcome.summary[:2000], why, human=None)
     if outcome.next_action == "repeat_phase" or outcome.result != "success":
         kind = "partial" if outcome.result == "partial" else "failed"
         return _try_again(world, flow, phase, kind, f"{phase.name} reported {outcome.result}: {summary}")

@@ -42,7 +42,11 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: IssueSeen) -> list[Fact]
     """Say what follows from a look, unless it is older than what is known."""
     if stale(earlier, fact.as_of) and fact.key is None:
         return []
-    return shown(world, earlier, flow, fact) or _leased_again(world, earlier, flow)
+    facts = shown(world, earlier, flow, fact)
+    if facts or not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted:
+        return facts
+    # after a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault
+    return _again(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
 
 
 def answer_read(world: World, earlier: Flow, flow: Flow, fact: AnswerRead) -> list[Fact]:
@@ -74,13 +78,6 @@ def unread(world: World, flow: Flow, fact: EffectFailed) -> list[Fact]:
     if not flow.authors.doubts or fact.key != asked.key or tries.get(fact.key, 0) < GIVEN_UP:
         return []
     return _goes_on(world, flow, _judged(world, flow, ()))
-
-
-def _leased_again(world: World, earlier: Flow, flow: Flow) -> list[Fact]:
-    """After a refused heartbeat a fresh read shows the issue as ours all the same: that was no agent's fault."""
-    if not earlier.lease_lost or flow.lease_lost or flow.stage != "work" or flow.wanted or flow.phase is None:
-        return []
-    return _again(world, flow, "the tracker refused a heartbeat, and shows the issue as ours")
 
 
 def _again(world: World, flow: Flow, why: str) -> list[Fact]:

@@ -220,8 +220,7 @@ def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
         return Verdict(_held(flow, NOT_ASKED), room)
     if (hold := keeps(world, flow)) is not None:
         return Verdict(_held(flow, hold), room)
-    assert policy is not None
-    assert phase is not None
+    assert policy is not None and phase is not None
     if (hold := _paused(world, flow, phase)) is not None:
         return Verdict(_held(flow, hold), room)
     if flow.counters.cycle_runs >= policy.limits.max_runs:
@@ -321,7 +320,7 @@ def in_the_way(world: World, issue: str, room: Capacity, kind: Literal["read", "
     if room.used_up is not None:
         return room.used_up
     if room.starts is not None and room.starts <= 0:
-        return budgets.many_runs(world)
+        return Hold("runs_per_hour", f"{world.settings.budgets.runs_per_hour} runs started in an hour, as many as may")
     if room.slots <= 0:
         return Hold("slot", f"all {world.settings.worker.max_concurrent_runs} slots are taken")
     if room.busy and room.is_working:

@@ -172,8 +172,7 @@ class Dispatcher:
                 waiting.leave(issue)
             self._times.pop(issue, None)
             flow = world.flows.get(issue)
-            queue = queue_of(flow) if flow else None
-            if flow is not None and queue is not None:
+            if flow is not None and (queue := queue_of(flow)) is not None:
                 due[queue].append(rank(flow))
         for ranks in due.values():
             ranks.sort()

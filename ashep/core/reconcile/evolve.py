@@ -70,14 +70,6 @@ def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, in
 # --- beside the flow ----------------------------------------------------------------------------------------------
 
 
-def _taken(world: World, flow: Flow, fact: issues.IssueTaken) -> World:
-    return replace(world, taken=world.taken + 1)
-
-
-def _created(world: World, flow: Flow, fact: tracker.IssueCreated) -> World:
-    return replace(world, ready_fresh=False)
-
-
 def _closed(world: World, flow: Flow, fact: issues.IssueClosed) -> World:
     world = _unlocked(world, flow, fact)
     if fact.by != "shepherd":
@@ -93,10 +85,6 @@ def _planned(world: World, flow: Flow, fact: run_facts.RunPlanned) -> World:
 
 def _used(world: World, flow: Flow, fact: run_facts.TurnSeen | run_facts.TurnStopped) -> World:
     return replace(world, spending=runs.spent(world.spending, flow, fact, world.seen, world.now))
-
-
-def _quota(world: World, flow: Flow, fact: run_facts.QuotaSeen) -> World:
-    return replace(world, quotas=providers.quota_seen(world.quotas, fact, world.now))
 
 
 def _prompted(world: World, flow: Flow, fact: run_facts.PromptSent) -> World:
@@ -115,17 +103,15 @@ def _unlocked(world: World, flow: Flow, fact: Any) -> World:
     return replace(world, lock=None) if world.lock == fact.issue else world
 
 
-def _gone(world: World, flow: Flow, fact: tracker.IssueGone) -> World:
-    return replace(world, ready=world.ready.remove(fact.issue)) if fact.issue in world.ready else world
-
-
 BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
-    issues.IssueTaken: _taken,
-    tracker.IssueCreated: _created,
+    issues.IssueTaken: lambda world, flow, fact: replace(world, taken=world.taken + 1),
+    tracker.IssueCreated: lambda world, flow, fact: replace(world, ready_fresh=False),
     run_facts.RunPlanned: _planned,
     run_facts.TurnSeen: _used,
     run_facts.TurnStopped: _used,
-    run_facts.QuotaSeen: _quota,
+    run_facts.QuotaSeen: lambda world, flow, fact: replace(
+        world, quotas=providers.quota_seen(world.quotas, fact, world.now)
+    ),
     run_facts.PromptSent: _prompted,
     tracker.ClaimRefused: _unclaimable,
     tracker.IssueReclaimed: _unclaimable,
@@ -135,7 +121,7 @@ BESIDE: Mapping[type, Callable[[World, Flow, Any], World]] = {
     issues.IssueGivenBack: _unlocked,
     issues.IssueLeft: _unlocked,
     issues.IssueClosed: _closed,
-    tracker.IssueGone: _gone,
+    tracker.IssueGone: lambda world, flow, fact: replace(world, ready=world.ready.discard(fact.issue)),
 }
 """What a fact about an issue changes of the World beside its flow; the flow is as it was before the fact."""
 
@@ -150,10 +136,6 @@ def _rested(world: World, gap: timedelta) -> World:
         if flow.stage == "work" and not flow.on_pause and not flow.waits_for_input:
             world = put(world, issue, idled(flow, gap))
     return world
-
-
-def _begun(world: World, fact: resources.JournalBegun) -> World:
-    return replace(world, instance=fact.instance, secret=fact.secret, name=fact.actor)
 
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
@@ -204,28 +186,12 @@ def _moved(world: World, move: Callable[[Flow], Flow], runner: str | None = None
     alone = runner is None or len(world.servers) == 1
     for issue in {*world.indexes.unclosed, *world.indexes.live}:
         flow = world.flows[issue]
-        if (flow.stage == "work" or issue in world.indexes.live) and (alone or _waited_for(flow) == runner):
+        waits_for = flow.held_by if flow.code.startswith("runner_") else ""
+        if flow.run is not None and not flow.run.ended:
+            waits_for = flow.run.on
+        if (flow.stage == "work" or issue in world.indexes.live) and (alone or waits_for == runner):
             world = put(world, issue, move(flow))
     return world
-
-
-def _waited_for(flow: Flow) -> str:
-    """Name the runner that a flow could not go on without; empty: none."""
-    if flow.run is not None and not flow.run.ended:
-        return flow.run.on
-    return flow.held_by if flow.code.startswith("runner_") else ""
-
-
-def _audited(world: World, fact: resources.AccountAudited) -> World:
-    return replace(world, findings=fact.findings)
-
-
-def _disk(world: World, fact: resources.DiskSeen) -> World:
-    return replace(world, disk_low=fact.state == "low")
-
-
-def _machine(world: World, fact: resources.MachineSeen) -> World:
-    return replace(world, machine_busy=fact.why if fact.state == "busy" else "")
 
 
 def _resumed(world: World, fact: resources.WorkResumed) -> World:
@@ -242,14 +208,6 @@ def _limit(world: World, fact: resources.BudgetWarned | resources.BudgetReached 
 # --- what was seen ------------------------------------------------------------------------------------------------
 
 
-def _tracker(world: World, fact: tracker.TrackerSeen) -> World:
-    return replace(world, tracker=fact, tracker_error="")
-
-
-def _tracker_lost(world: World, fact: tracker.TrackerLost) -> World:
-    return replace(world, tracker_error=fact.error, ready_fresh=False)
-
-
 def _runner(world: World, fact: resources.RunnerSeen) -> World:
     name = fact.runner or OPENCODE
     known = server.of(world.servers, name)
@@ -259,10 +217,6 @@ def _runner(world: World, fact: resources.RunnerSeen) -> World:
     servers = world.servers.insert(name, server.seen(known, fact, world.now))
     world = replace(world, seen=world.seen.insert(name, fact), outages=outages, servers=servers)
     return _moved(world, lambda flow: server.returned(flow, gap, world.now), name) if gap else world
-
-
-def _hinted(world: World, fact: tracker.ChangeHinted) -> World:
-    return replace(world, ready_fresh=False, hint_seq=world.seq)
 
 
 def _ready(world: World, fact: tracker.ReadySeen) -> World:
@@ -297,22 +251,24 @@ FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landin
 
 
 _WORLD: WorldFolds = {
-    resources.JournalBegun: _begun,
+    resources.JournalBegun: lambda world, fact: replace(
+        world, instance=fact.instance, secret=fact.secret, name=fact.actor
+    ),
     resources.DaemonStarted: _started,
     resources.Adopted: _adopt,
     resources.TimerDue: _timer,
     resources.ClockJumped: _clock_jumped,
-    resources.AccountAudited: _audited,
-    resources.DiskSeen: _disk,
-    resources.MachineSeen: _machine,
+    resources.AccountAudited: lambda world, fact: replace(world, findings=fact.findings),
+    resources.DiskSeen: lambda world, fact: replace(world, disk_low=fact.state == "low"),
+    resources.MachineSeen: lambda world, fact: replace(world, machine_busy=fact.why if fact.state == "busy" else ""),
     resources.WorkResumed: _resumed,
     resources.BudgetWarned: _limit,
     resources.BudgetReached: _limit,
     resources.WriteDelayed: _limit,
     resources.RunnerSeen: _runner,
-    tracker.TrackerSeen: _tracker,
-    tracker.TrackerLost: _tracker_lost,
-    tracker.ChangeHinted: _hinted,
+    tracker.TrackerSeen: lambda world, fact: replace(world, tracker=fact, tracker_error=""),
+    tracker.TrackerLost: lambda world, fact: replace(world, tracker_error=fact.error, ready_fresh=False),
+    tracker.ChangeHinted: lambda world, fact: replace(world, ready_fresh=False, hint_seq=world.seq),
     tracker.ReadySeen: _ready,
     tracker.ReadyChanged: _ready_changed,
     tracker.IssueSeen: _issue_seen,

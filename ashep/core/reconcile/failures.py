@@ -40,13 +40,11 @@ def write_refused(world: World, earlier: Flow, flow: Flow, fact: WriteRefused | 
 
 def gone(world: World, earlier: Flow, flow: Flow, fact: IssueGone) -> list[Fact]:
     """Close what the tracker has no more."""
-    if flow.stage == "closed" or (fact.key is None and stale(earlier, fact.as_of)):
+    if flow.stage == "closed" or (fact.key is None and (flow.active or stale(earlier, fact.as_of))):
         return []
     if fact.key is not None:
         why = "the tracker has no such issue any more"
         return [*abort(flow, why), IssueClosed(fact.issue, "somebody", why)]
-    if flow.active:
-        return []
     return [IssueClosed(fact.issue, "somebody", "no longer listed among the issues that are not closed")]
 
 

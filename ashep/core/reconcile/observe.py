@@ -3,7 +3,7 @@
 An unchanged read leaves nothing. `as_of` is the sequence number at which the read began.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -50,7 +50,10 @@ def looked(
         facts.append(TreeSeen(tree))
     seen = list(issues)
     facts += issues_read(world, seen, as_of)
-    facts += _gone(world, {issue.id for issue in seen}.union(others), as_of)
+    for issue in sorted({*world.indexes.unclosed}.difference((view.id for view in seen), others)):
+        flow = world.flows[issue]
+        if not flow.look_again and not stale(flow, as_of):
+            facts.append(tracker.IssueGone(issue, as_of))
     return facts if ready is None else facts + ready_read(world, ready, as_of)
 
 
@@ -87,9 +90,8 @@ def issues_read(world: World, views: Iterable[tracker.Issue], as_of: int) -> lis
 def issue_read(world: World, view: tracker.Issue, as_of: int) -> list[Fact]:
     """Compare one issue with what is known of it."""
     flow = world.flows.get(view.id)
-    if flow is None:
-        return [tracker.IssueSeen(view.id, view, as_of)]
-    if stale(flow, as_of) or (view == flow.issue and not flow.look_again and flow.stage != "closed"):
+    unchanged = flow is not None and view == flow.issue and not flow.look_again and flow.stage != "closed"
+    if unchanged or (flow is not None and stale(flow, as_of)):
         return []
     return [tracker.IssueSeen(view.id, view, as_of)]
 
@@ -104,13 +106,6 @@ def criteria_read(flow: Flow, criteria: Criteria | None) -> list[Fact]:
         return []
     why = "somebody changed the checks in the acceptance criteria; those that were adopted go on to count"
     return [CriteriaChanged(flow.issue.id, now, why)]
-
-
-def _gone(world: World, listed: set[str], as_of: int) -> Iterator[Fact]:
-    for issue in sorted(issue for issue in world.indexes.unclosed if issue not in listed):
-        flow = world.flows[issue]
-        if not flow.look_again and not stale(flow, as_of):
-            yield tracker.IssueGone(issue, as_of)
 
 
 def expired_leases(world: World, leases: Iterable[tuple[tracker.Issue, datetime | None]], now: datetime) -> list[Fact]:
@@ -130,11 +125,9 @@ def expired_leases(world: World, leases: Iterable[tuple[tracker.Issue, datetime 
 def lease_lost(world: World, issue: str, why: str, as_of: int) -> list[Fact]:
     """A heartbeat was refused: that says nothing where our own write has changed the issue meanwhile."""
     flow = world.flows.get(issue)
-    return (
-        []
-        if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of)
-        else [tracker.LeaseLost(issue, why)]
-    )
+    if flow is None or not flow.leased or flow.lease_lost or stale(flow, as_of):
+        return []
+    return [tracker.LeaseLost(issue, why)]
 
 
 def hinted(world: World) -> list[Fact]:
@@ -239,9 +232,8 @@ def turn_refused(world: World, issue: str, run_id: str, why: str, as_of: int, *,
     if run is None or run.id != run_id or run.ended or not run.prompt.sent:
         return []
     waits = run.watch.fresh_after != 0 and as_of >= run.watch.fresh_after
-    return (
-        [ReadRefused(issue, run_id, "turn", why[:1000], as_of, away)] if waits or "turn" not in run.asks.unshown else []
-    )
+    is_news = waits or "turn" not in run.asks.unshown
+    return [ReadRefused(issue, run_id, "turn", why[:1000], as_of, away)] if is_news else []
 
 
 def session_read(world: World, seen: SessionSeen) -> list[Fact]:
@@ -282,9 +274,7 @@ def requests_read(world: World, listed: Iterable[Request], as_of: int) -> list[F
 def machine_read(world: World, pressure: float | None, lag: float) -> list[Fact]:
     """Compare the machine's load with what is known of it: another state is a fact, and another figure is none."""
     why = busy_reason(pressure, lag, was_busy=bool(world.machine_busy))
-    if bool(why) == bool(world.machine_busy):
-        return []
-    return [MachineSeen("busy" if why else "ok", why)]
+    return [] if bool(why) == bool(world.machine_busy) else [MachineSeen("busy" if why else "ok", why)]
 
 
 def disk_read(world: World, free: int) -> list[Fact]:

@@ -28,13 +28,20 @@ MOST_NAMED = 50
 """Commits, and files, that such a comment names."""
 
 
+_OF_TRACKER = (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)
+"""Effects on an issue in the tracker, one of which is open at a time."""
+
+
 def outstanding(world: World, issue: str) -> list[commands.Command]:
     """The commands that this issue lacks."""
     flow = world.flows.get(issue)
     if flow is None:
         return []
-    if flow.effect_after is not None:  # what people did is asked after all the same
-        return _asked_after(flow)
+    if flow.effect_after is not None:
+        # who changed the issue is read at once, although another effect has failed: once, then it waits as all do
+        command = lookup(issue, flow.authors)
+        tried = command.key in dict(flow.tries) or any(isinstance(other, _OF_TRACKER) for other in flow.open)
+        return [command] if flow.authors.doubts and not flow.look_again and not tried else []
     tries, known = dict(flow.tries), {command.key for command in flow.open}
     of_work = None if flow.authors.doubts else next_of_work(world, flow)
     wanted = [*run_effects(world, flow), *([of_work] if of_work else ()), *_tracker_effects(world, flow)]
@@ -42,26 +49,11 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
     return [replace(one, tries=tries[one.key]) if one.key in tries else one for one in lacking]
 
 
-def _asked_after(flow: Flow) -> list[commands.Command]:
-    """Who changed the issue is read at once, although another effect has failed: once, then it waits as all do."""
-    if not flow.authors.doubts or flow.look_again:
-        return []
-    asked, busy = (
-        lookup(flow.issue.id, flow.authors),
-        (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors),
-    )
-    tried = asked.key in dict(flow.tries) or any(isinstance(command, busy) for command in flow.open)
-    return [] if tried else [asked]
-
-
 # --- the tracker --------------------------------------------------------------------------------------------------
 
 
 def _tracker_effects(world: World, flow: Flow) -> Iterator[commands.Command]:
-    if any(
-        isinstance(command, (*commands.WRITES, commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors))
-        for command in flow.open
-    ):
+    if any(isinstance(command, _OF_TRACKER) for command in flow.open):
         return
     command = _tracker_effect(world, flow)
     if command is not None and not (flow.write_after is not None and isinstance(command, commands.WRITES)):
@@ -104,16 +96,11 @@ def _tracker_effect(world: World, flow: Flow) -> commands.Command | None:
 
 
 def _creation(world: World, flow: Flow) -> commands.Command:
-    wanted = flow.creations[0]
-    stamp = Stamp(world.instance, wanted_seq(flow), flow.run.id if flow.run else None, depth=wanted.depth)
+    wanted, run = flow.creations[0], flow.run
+    stamp = Stamp(world.instance, run.trace if run else 0, run.id if run else None, depth=wanted.depth)
     labels = (world.settings.labels.parked,) if wanted.parked else ()
     key = f"{flow.issue.id}/create/{wanted.id}"
     return commands.CreateIssue(key, flow.issue.id, wanted.id, wanted.new, stamp, wanted.parked, labels)
-
-
-def wanted_seq(flow: Flow) -> int:
-    """The trace id of the run that asked for something."""
-    return flow.run.trace if flow.run else 0
 
 
 def _undo(world: World, flow: Flow) -> commands.Command | None:

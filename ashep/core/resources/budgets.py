@@ -130,12 +130,8 @@ def after_settings(world: World) -> list[Fact]:
     return [*facts, *passed_now(world, of_all(world), world.spending.marks), *_fuse(world)]
 
 
-def after_start(before: World, world: World, fact: runs.RunPlanned) -> list[Fact]:
-    """Say that no more runs start for a while, once as many did as may in an hour."""
-    return [*_fuse(world)]
-
-
 def _fuse(world: World) -> Iterator[BudgetReached]:
+    """Say that no more runs start for a while, once as many did as may in an hour."""
     limit, spending, now = world.settings.budgets.runs_per_hour, world.spending, world.now
     if limit is None or (count := runs_in_hour(spending, now)) < limit:
         return
@@ -175,11 +171,6 @@ def used_up(world: World) -> Hold | None:
     if (gauge := full.get("day")) is not None:
         return Hold("budget", f"used up until {day_over(world)}: {gauge.said}")
     return None
-
-
-def many_runs(world: World) -> Hold:
-    """Say that as many runs started as may in an hour."""
-    return Hold("runs_per_hour", f"{world.settings.budgets.runs_per_hour} runs started in an hour, as many as may")
 
 
 def day_over(world: World) -> str:
@@ -234,4 +225,4 @@ def fused(world: World, command: commands.Command) -> commands.Command | WriteDe
     return WriteDelayed(command.issue, command.key, due, why)
 
 
-RULES: WorldRules = {runs.RunPlanned: after_start, BudgetReached: reached}
+RULES: WorldRules = {runs.RunPlanned: lambda before, world, fact: [*_fuse(world)], BudgetReached: reached}

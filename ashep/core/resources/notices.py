@@ -64,21 +64,16 @@ class Worth(NamedTuple):
     about: str = ""
 
 
-def _asked(world: World, fact: issues.PersonAsked | runs.InputWanted) -> Iterator[Worth]:
-    due = f"{fact.due:%Y-%m-%d %H:%M}Z"
-    yield Worth("waiting", f"{_named(world, fact.issue)} waits for you, until {due}: {fact.question}", fact.issue)
-
-
-def _reminded(world: World, fact: issues.PersonReminded) -> Iterator[Worth]:
-    due = f"{fact.due:%Y-%m-%d %H:%M}Z"
-    yield Worth("waiting", f"{_named(world, fact.issue)} still waits for you, until {due}: {fact.question}", fact.issue)
+def _asked(world: World, fact: issues.PersonAsked | issues.PersonReminded | runs.InputWanted) -> Iterator[Worth]:
+    waits = f"{'still ' if isinstance(fact, issues.PersonReminded) else ''}waits for you"
+    text = f"{_named(world, fact.issue)} {waits}, until {fact.due:%Y-%m-%d %H:%M}Z: {fact.question}"
+    yield Worth("waiting", text, fact.issue)
 
 
 def _taken(world: World, fact: runs.SessionTaken) -> Iterator[Worth]:
     if fact.label == "ours":  # whoever set the label themselves, or is only to be quiet, need not be told
-        text = (
-            f"{_named(world, fact.issue)} waits until the label {world.settings.labels.paused} is taken off: {fact.why}"
-        )
+        label = world.settings.labels.paused
+        text = f"{_named(world, fact.issue)} waits until the label {label} is taken off: {fact.why}"
         yield Worth("waiting", text, fact.issue)
 
 
@@ -118,7 +113,7 @@ def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
 
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     issues.PersonAsked: _asked,
-    issues.PersonReminded: _reminded,
+    issues.PersonReminded: _asked,
     runs.SessionTaken: _taken,
     runs.InputWanted: _asked,
     issues.IssueParked: _parked,

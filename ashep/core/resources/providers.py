@@ -65,10 +65,8 @@ def stopped(world: World, flow: Flow, run: Run, fact: TurnSeen) -> list[Fact]:
     )
     if flow.phase is None:
         return [ended]
-    return [
-        ended,
-        RetryScheduled(fact.issue, flow.phase, flow.failures, world.now, f"stopped; {why}", code_of(fact.refused.kind)),
-    ]
+    code = f"provider_{fact.refused.kind}"
+    return [ended, RetryScheduled(fact.issue, flow.phase, flow.failures, world.now, f"stopped; {why}", code)]
 
 
 def is_worth_telling(world: World, run: Run, seen: TurnSeen) -> bool:
@@ -91,15 +89,10 @@ def hold_of(world: World, provider: str | None) -> Hold | None:
     }
     said = f"{provider or 'the provider'} {what[outage.kind]}: {outage.why[:200]}"
     if outage.tried_since is None:
-        return Hold(code_of(outage.kind), said, provider or "")
+        return Hold(f"provider_{outage.kind}", said, provider or "")
     if trying(world, outage.provider):
-        return Hold(code_of(outage.kind), f"{said}; one run tries whether that is over", provider or "")
+        return Hold(f"provider_{outage.kind}", f"{said}; one run tries whether that is over", provider or "")
     return None
-
-
-def code_of(kind: str) -> str:
-    """The code of a hold for an outage of this kind."""
-    return {"limited": "provider_limited", "down": "provider_down"}.get(kind, "provider_unauthorized")
 
 
 def shut(world: World) -> tuple[tuple[str, str], ...]:
@@ -136,13 +129,10 @@ def _refused(
     tried = outage is None or outage.tried_since is not None
     row = 1 if outage is None else outage.refusals + tried
     until = None if refusal.kind == "unauthorized" else world.now + _wait(refusal, row, world.now, ends=ends)
-    if outage is not None and not tried and _is_known(outage, until):
+    lasts = outage is not None and (outage.until is None or (until is not None and until <= outage.until + SLACK))
+    if lasts and not tried:
         return []
     return [ProviderRefused(provider, refusal.kind, refusal.why[:300], until, row, run.id)]
-
-
-def _is_known(outage: Outage, until: datetime | None) -> bool:
-    return outage.until is None or (until is not None and until <= outage.until + SLACK)
 
 
 def _wait(refusal: Refusal, row: int, now: datetime, *, ends: bool) -> timedelta:

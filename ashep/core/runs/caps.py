@@ -56,8 +56,7 @@ def in_the_way(
 
     Each hold stands for as long as all of its caps are full, whatever else becomes so.
     """
-    assert world.agents is not None
-    assert choice.agent is not None
+    assert world.agents is not None and choice.agent is not None
     found = [(_hold(cap, runs), frozenset({cap})) for cap in _of_phase(world, flow, phase) if is_full(cap, runs)]
     own = _full(world, choice.agent, runs)
     if not own:

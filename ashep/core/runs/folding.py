@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, get_args
 
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
@@ -79,18 +79,6 @@ def _prepared(flow: Flow, run: Run, fact: run_facts.PromptPrepared, seq: int, at
     return replace(flow, run=run, shown=flow.shown | set(fact.comments))
 
 
-def _prompted(flow: Flow, run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Flow:
-    return replace(flow, run=_sent(run, fact, seq, at), resume=None)
-
-
-def _turn_seen(flow: Flow, run: Run, fact: run_facts.TurnSeen, seq: int, at: datetime) -> Flow:
-    return _turn(*_counted(flow, run, fact), fact, at)
-
-
-def _quota_seen(flow: Flow, run: Run, fact: run_facts.QuotaSeen, seq: int, at: datetime) -> Flow:
-    return replace(flow, run=replace(run, quota=fact.quota))
-
-
 def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, at: datetime) -> Flow:
     watch = run.watch
     if watch.probation == "stop":
@@ -111,13 +99,10 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
     return fact.state == "stored" or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
 
 
-def _prompted_anew(
-    flow: Flow,
-    run: Run,
-    fact: run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned,
-    seq: int,
-    at: datetime,
-) -> Flow:
+_Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned
+
+
+def _prompted_anew(flow: Flow, run: Run, fact: _Again, seq: int, at: datetime) -> Flow:
     flow = replace(flow, run=_again(run, fact, at))
     if isinstance(fact, run_facts.PromptAbandoned):
         return _doubted(replace(flow, effect_after=fact.due), at)
@@ -176,24 +161,17 @@ def _planned(flow: Flow, fact: run_facts.RunPlanned, seq: int, at: datetime) -> 
     )  # fmt: skip
     counters, marks = flow.counters, tuple(mark for mark in flow.counters.marks if mark.scope != "run")
     counters = replace(counters, runs=counters.runs + 1, cycle_runs=counters.cycle_runs + 1, marks=marks)
-    flow = replace(
-        _moved_in(flow, fact), run=run, attempt=fact.attempt, wanted=False, counters=counters, not_before=None
-    )
+    if fact.branch is not None:  # it is to work in a tree of the issue's own: what was known of that stays known
+        own = flow.work.own
+        if own is None or own.branch != fact.branch:
+            own = OwnTree(fact.branch, fact.slot)
+        flow = with_work(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
+    flow = replace(flow, run=run, attempt=fact.attempt, wanted=False, counters=counters, not_before=None)
     stamp = flow.issue.stamp
     if fact.attempt > 1 and (stamp is None or stamp.run != fact.run):
         # the stamp is to name this run: whoever adopts the issue counts on from it
         flow = replace(flow, target=Posture(seq, "work", fact.phase))
     return replace(flow, code="", why=fact.why, since=at)
-
-
-def _moved_in(flow: Flow, fact: run_facts.RunPlanned) -> Flow:
-    """A run is to work in a tree of the issue's own: what was known of that tree stays known."""
-    if fact.branch is None:
-        return flow
-    own = flow.work.own
-    if own is None or own.branch != fact.branch:
-        own = OwnTree(fact.branch, fact.slot)
-    return with_work(flow, own=dataclasses.replace(own, slot=fact.slot, onto=own.onto or fact.onto))
 
 
 def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
@@ -208,11 +186,9 @@ def _sent(run: Run, fact: run_facts.PromptSent, seq: int, at: datetime) -> Run:
     return run if run.started else replace(run, started=at, deadline=at + run.timeout)
 
 
-def _begun(flow: Flow, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
-    run = flow.run
-    if run is None or run.id != fact.run or run.prompt.n != fact.n:
-        return flow
-    return replace(flow, run=replace(run, prompt=replace(run.prompt, begun=True)))
+def _begun(flow: Flow, run: Run, fact: run_facts.TurnBegun, seq: int, at: datetime) -> Flow:
+    same = run.prompt.n == fact.n
+    return replace(flow, run=replace(run, prompt=replace(run.prompt, begun=True))) if same else flow
 
 
 def _turn(flow: Flow, run: Run, fact: run_facts.TurnSeen, at: datetime) -> Flow:
@@ -260,11 +236,7 @@ def _refusal(run: Run, fact: run_facts.TurnSeen, at: datetime) -> Run:
     return replace(run, refused=fact.refused.attempt, deadline=deadline)
 
 
-def _again(
-    run: Run,
-    fact: run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned,
-    at: datetime,
-) -> Run:
+def _again(run: Run, fact: _Again, at: datetime) -> Run:
     watch = replace(run.watch, probation="no", sign_due=None, fresh_after=0, stall_due=None, doubted=False)
     watch = replace(watch, stopping=False, starting_since=None)
     run = replace(run, turn="", watch=watch)
@@ -289,9 +261,8 @@ def _again(
             watch = replace(watch, overdue=False)
             return replace(run, prompt=prompt, extract="wanted", stop=True, deadline=None, watch=watch)
         case run_facts.TurnDied():
-            return replace(
-                run, prompt=replace(run.prompt, sent=False, begun=False, again=True), restarts=run.restarts + 1
-            )
+            prompt = replace(run.prompt, sent=False, begun=False, again=True)
+            return replace(run, prompt=prompt, restarts=run.restarts + 1)
         case run_facts.PromptAbandoned():
             prompt = replace(run.prompt, sent=False, begun=False, tries=run.prompt.tries + 1, stamp=at)
             deadline = run.deadline
@@ -329,13 +300,12 @@ FOLDS: Folds = {
     run_facts.RunEnded: of_run(_ended),
     run_facts.SessionOpened: of_run(_opened),
     run_facts.PromptPrepared: of_run(_prepared),
-    run_facts.PromptSent: of_run(_prompted),
-    run_facts.TurnSeen: of_run(_turn_seen),
-    run_facts.QuotaSeen: of_run(_quota_seen),
+    run_facts.PromptSent: of_run(
+        lambda flow, run, fact, seq, at: replace(flow, run=_sent(run, fact, seq, at), resume=None)
+    ),
+    run_facts.TurnSeen: of_run(lambda flow, run, fact, seq, at: _turn(*_counted(flow, run, fact), fact, at)),
+    run_facts.QuotaSeen: of_run(lambda flow, run, fact, seq, at: replace(flow, run=replace(run, quota=fact.quota))),
     run_facts.TurnStopped: of_run(_turn_stopped),
-    run_facts.OutcomeRejected: of_run(_prompted_anew),
-    run_facts.DiagnosisWanted: of_run(_prompted_anew),
-    run_facts.TurnBegun: _begun,
-    run_facts.TurnDied: of_run(_prompted_anew),
-    run_facts.PromptAbandoned: of_run(_prompted_anew),
+    run_facts.TurnBegun: of_run(_begun),
+    **dict.fromkeys(get_args(_Again), of_run(_prompted_anew)),
 }

@@ -11,6 +11,7 @@ from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.core.runs.choice import Choice, choose, model_of, unfit
 from ashep.core.state.server import NOT_SEEN, Seen
+from ashep.core.text import list_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,7 @@ def weaknesses(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakn
     """Say what is doubtful: agents without use, those the server does not list, and what only one can do."""
     yield from _unused(policies, agents)
     yield from _unlisted(agents, seen)
-    yield from _single_agents(policies, agents, seen)
-    yield from _single_providers(policies, agents, seen)
+    yield from _bottlenecks(policies, agents, seen)
 
 
 def _unused(policies: Policies, agents: Agents) -> Iterator[Weakness]:
@@ -104,27 +104,23 @@ def _unlisted(agents: Agents, seen: Seen) -> Iterator[Weakness]:
             yield Weakness("not-listed", f"{agent.id} cannot be used: {against}, when it was last seen", agent.id)
 
 
-def _single_agents(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    alone = dict[str, list[str]]()
-    for phase, name in _phases(policies):
-        takers = [agent for agent in agents.agents if can(agent, phase, seen)]
-        if len(takers) == 1:
-            alone.setdefault(takers[0].id, []).append(name)
-    for agent, names in alone.items():
-        message = f"only {agent} can take {_listed(names)}: if it fails there is no other agent for a next attempt"
-        yield Weakness("one-agent", message, agent)
-
-
-def _single_providers(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
-    """Phases with several agents, all of one provider; what one agent alone can take is told as that."""
-    alone = dict[str, list[str]]()
+def _bottlenecks(policies: Policies, agents: Agents, seen: Seen) -> Iterator[Weakness]:
+    """Phases that one agent alone can take, then those with several agents, all of one provider."""
+    of_agent, of_provider = dict[str, list[str]](), dict[str, list[str]]()
     for phase, name in _phases(policies):
         takers = [agent for agent in agents.agents if can(agent, phase, seen)]
         providers = {_provider(agent, seen) for agent in takers}
-        if len(takers) > 1 and len(providers) == 1 and not any(agent.is_human for agent in takers):
-            alone.setdefault(providers.pop(), []).append(name)
-    for provider, names in alone.items():
-        message = f"every agent that can take {_listed(names)} runs on {provider}: where that refuses, all wait"
+        if len(takers) == 1:
+            of_agent.setdefault(takers[0].id, []).append(name)
+        elif len(providers) == 1 and not any(agent.is_human for agent in takers):
+            of_provider.setdefault(providers.pop(), []).append(name)
+    for agent, names in of_agent.items():
+        message = (
+            f"only {agent} can take {list_names(names, 6)}: if it fails there is no other agent for a next attempt"
+        )
+        yield Weakness("one-agent", message, agent)
+    for provider, names in of_provider.items():
+        message = f"every agent that can take {list_names(names, 6)} runs on {provider}: where that refuses, all wait"
         yield Weakness("one-provider", message)
 
 
@@ -138,8 +134,3 @@ def _phases(policies: Policies) -> Iterator[tuple[Phase, str]]:
         for phase in policy.phases:
             if phase.human is None:
                 yield phase, f"{name}/{phase.name}"
-
-
-def _listed(names: list[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -9,7 +9,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from ashep.core.delivery.trees import speaks_for_itself
 from ashep.core.facts import runs
@@ -103,7 +103,7 @@ def _question(
         return runs.RequestJudged(fact.issue, run.id, request.id, "answer", why, answers, used=used)
     if not may_ask(rules):
         why = "a rule denies questions"
-        return _told_to_decide(fact.issue, run, request, why, f"ashep: nobody answers here. {DECIDE}")
+        return _told_to_decide(fact.issue, run, request, why, "ashep: nobody answers here.")
     return _ask(world, fact, f"{run.phase} asks")
 
 
@@ -130,12 +130,12 @@ def _ask(world: World, fact: runs.RequestOpened, why: str) -> runs.RequestJudged
     return runs.RequestJudged(fact.issue, fact.run, fact.request.id, "ask", why, due=due)
 
 
-def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str, by: str = "") -> runs.RequestJudged:
+def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str) -> runs.RequestJudged:
     """Nobody answers: a permission is denied, a question answered with a sentence that lets the turn go on."""
     if request.kind == "permission":
-        return runs.RequestJudged(issue, run.id, request.id, "deny", why, message=message, by=by)
-    answers = tuple((message,) for _ in request.asks)
-    return runs.RequestJudged(issue, run.id, request.id, "answer", why, answers, by=by)
+        return runs.RequestJudged(issue, run.id, request.id, "deny", why, message=f"{message} {GO_ON}")
+    answers = tuple((f"{message} {DECIDE}",) for _ in request.asks)
+    return runs.RequestJudged(issue, run.id, request.id, "answer", why, answers)
 
 
 # --- a person -------------------------------------------------------------------------------------------------------
@@ -149,33 +149,39 @@ def asked_now(flow: Flow) -> Pending | None:
     return next((one for one in asks.requests if one.request.id == asks.shown and one.verdict == "ask"), None)
 
 
-def advance(
-    world: World, earlier: Flow, flow: Flow, fact: runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
-) -> list[Fact]:
+_RequestChange = runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
+
+
+def advance(world: World, earlier: Flow, flow: Flow, fact: _RequestChange) -> list[Fact]:
     """Put the next request to a person, or go on where none is left: after each change of the run's requests."""
     run = flow.run
     if run is None or run.ended or flow.stage != "work":
         return []
-    if isinstance(fact, runs.RequestGone) and speaks_for_itself(world, run) and _was_asked(earlier, fact.request):
-        why = "what a person was asked was answered in the session, and there its agent can answer itself"
-        return [runs.RunEnded(flow.issue.id, run.id, "failed", why, error="answered_itself", abort=True)]
+    if isinstance(fact, runs.RequestGone) and speaks_for_itself(world, run):
+        listed = earlier.run.asks.requests if earlier.run is not None else ()
+        if any(pending.request.id == fact.request and pending.verdict == "ask" for pending in listed):
+            why = "what a person was asked was answered in the session, and there its agent can answer itself"
+            return [runs.RunEnded(flow.issue.id, run.id, "failed", why, error="answered_itself", abort=True)]
     asks = [pending for pending in run.asks.requests if pending.verdict == "ask"]
     if any(pending.request.id == run.asks.shown for pending in run.asks.requests):
         return []  # it stands there, or its answer is on its way
-    if asks:
-        return _put(world, flow, run, asks[0])
-    return over(flow, "what it asked is answered")
+    if not asks:
+        return over(flow, "what it asked is answered")
+    issue, request, due = flow.issue.id, asks[0].request, asks[0].due or world.now
+    question = question_of(request)
+    then = "it is denied" if request.kind == "permission" else "the agent is told to decide itself"
+    until = f"After {due:%Y-%m-%d %H:%M} UTC {then}."
+    text = f"**{run.phase} asks:** {clean(question)}\n\n{_how(issue, request)}\n\n{until}"
+    return [
+        runs.InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
+        CommentWanted(issue, f"{INPUT}{request.id}", text),
+    ]
 
 
-def _was_asked(earlier: Flow, request: str) -> bool:
-    """Whether a person was to answer a request."""
-    known = earlier.run.asks.requests if earlier.run is not None else ()
-    return any(one.request.id == request and one.verdict == "ask" for one in known)
+_TurnOver = runs.OutcomeRejected | runs.TurnDied | runs.PromptAbandoned
 
 
-def turn_over(
-    world: World, earlier: Flow, flow: Flow, fact: runs.OutcomeRejected | runs.TurnDied | runs.PromptAbandoned
-) -> list[Fact]:
+def turn_over(world: World, earlier: Flow, flow: Flow, fact: _TurnOver) -> list[Fact]:
     """Wait for nobody once the turn that asked is no more."""
     return over(flow, "the turn in which it asked is over")
 
@@ -186,16 +192,6 @@ def over(flow: Flow, why: str) -> list[Fact]:
     if run is None or run.asks.waits_since is None or flow.stage != "work":
         return []
     return [runs.InputEnded(flow.issue.id, run.id, why)]
-
-
-def _put(world: World, flow: Flow, run: Run, pending: Pending) -> list[Fact]:
-    issue, request, due = flow.issue.id, pending.request, pending.due or world.now
-    question = question_of(request)
-    text = f"**{run.phase} asks:** {clean(question)}\n\n{_how(issue, request)}\n\n{_until(due, request)}"
-    return [
-        runs.InputWanted(issue, run.id, request.id, question, due, f"{run.id} waits in its session"),
-        CommentWanted(issue, f"{INPUT}{request.id}", text),
-    ]
 
 
 def question_of(request: Request) -> str:
@@ -220,11 +216,6 @@ def _how(issue: str, request: Request) -> str:
     return f"{ways}{several}{chooses}."
 
 
-def _until(due: datetime, request: Request) -> str:
-    then = "it is denied" if request.kind == "permission" else "the agent is told to decide itself"
-    return f"After {due:%Y-%m-%d %H:%M} UTC {then}."
-
-
 def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     """Look for a person's answer among the comments behind the question."""
     pending, run = asked_now(flow), flow.run
@@ -234,13 +225,9 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
         words = _words(world, comment)
         if words and is_named(world, comment.author):
             return [_answered(flow, run, pending.request, words, comment.author)]
-    return _unheard(world, flow, fact)
-
-
-def _unheard(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
-    """Say once of each comment that it answers nothing, for its author is not named."""
-    authors = {f"comment/{one.id}": one.author for one in fact.comments if _words(world, one)}
-    fresh = {one: author for one, author in authors.items() if one not in flow.judged}
+    # of each comment it is said once that it answers nothing, for its author is not named
+    authors = {f"comment/{comment.id}": comment.author for comment in fact.comments if _words(world, comment)}
+    fresh = {name: author for name, author in authors.items() if name not in flow.judged}
     hint = unnamed(world, fresh.values())
     if not hint:
         return []
@@ -304,8 +291,7 @@ def expired(world: World, flow: Flow) -> list[Fact]:
     bound = format_duration(world.settings.questions.deadline)
     for pending in run.asks.requests:
         if pending.verdict == "ask" and pending.due is not None and pending.due <= world.now:
-            how = GO_ON if pending.request.kind == "permission" else DECIDE
-            message = f"ashep: nobody answered within {bound}. {how}"
+            message = f"ashep: nobody answered within {bound}."
             facts.append(_told_to_decide(flow.issue.id, run, pending.request, f"nobody answered in {bound}", message))
             told = "Nobody answered in time: the agent was told to go on without an answer."
             facts.append(CommentWanted(flow.issue.id, f"{LATE}{pending.request.id}", told))
@@ -320,13 +306,10 @@ def withdrawn(world: World, flow: Flow) -> list[Fact]:
         return []
     why = f"somebody took the label {label} off"
     return [
-        _told_to_decide(
-            flow.issue.id, run, pending.request, why,
-            f"ashep: nobody will answer this. {GO_ON if pending.request.kind == 'permission' else DECIDE}",
-        )
+        _told_to_decide(flow.issue.id, run, pending.request, why, "ashep: nobody will answer this.")
         for pending in run.asks.requests
         if pending.verdict == "ask"
-    ]  # fmt: skip
+    ]
 
 
 # --- what is to be done ---------------------------------------------------------------------------------------------
@@ -421,12 +404,8 @@ def _ended(flow: Flow, run: Run, at: datetime) -> Flow:
 
 RULES: IssueRules = {
     runs.RequestOpened: opened,
-    runs.RequestGone: advance,
-    runs.RequestJudged: advance,
-    runs.RequestAnswered: advance,
-    runs.OutcomeRejected: turn_over,
-    runs.TurnDied: turn_over,
-    runs.PromptAbandoned: turn_over,
+    **dict.fromkeys(get_args(_RequestChange), advance),
+    **dict.fromkeys(get_args(_TurnOver), turn_over),
 }
 
 

@@ -35,16 +35,6 @@ from ashep.core.state.run import Run, with_watch
 from ashep.core.state.world import IssueRules, World
 
 
-def takeover_of(policy: Policy | None, phase: Phase | None) -> policies.Takeover:
-    """What a policy says of takeovers in a phase; `review` is as `pause` where a success leads to no other phase."""
-    if policy is None or phase is None:
-        return policies.Takeover()
-    wish = phase.takeover or policy.takeover
-    if wish.action == "review" and reviewed_by(policy, phase) is None:
-        return wish.model_copy(update={"action": "pause"})
-    return wish
-
-
 def reviewed_by(policy: Policy, phase: Phase) -> str | None:
     """The phase that a success of this one leads to by itself; None: there is none that would look at the work."""
     target = phase.next.get("success") or following(policy, phase)
@@ -106,8 +96,15 @@ def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> li
 
 
 def _wish(world: World, flow: Flow) -> policies.Takeover:
+    """What the policy says of takeovers here; `review` is as `pause` where a success leads to no other phase."""
     policy = world.policy(flow)
-    return takeover_of(policy, policy.phase(flow.phase) if policy and flow.phase else None)
+    phase = policy.phase(flow.phase) if policy and flow.phase else None
+    if policy is None or phase is None:
+        return policies.Takeover()
+    wish = phase.takeover or policy.takeover
+    if wish.action == "review" and reviewed_by(policy, phase) is None:
+        return wish.model_copy(update={"action": "pause"})
+    return wish
 
 
 def labelled(world: World, flow: Flow) -> list[Fact]:
@@ -280,9 +277,8 @@ def _theirs(flow: Flow, fact: SessionSeen) -> Flow:
 def _label_is_gone(flow: Flow) -> Flow:
     """What we wrote stands there no more, or is a person's: nothing of it is to be taken off."""
     written = dataclasses.replace(flow.written, paused=False) if flow.written else None
-    return replace(
-        flow, written=written, target=dataclasses.replace(flow.target, paused=False) if flow.target else None
-    )
+    target = dataclasses.replace(flow.target, paused=False) if flow.target else None
+    return replace(flow, written=written, target=target)
 
 
 def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow:

@@ -140,9 +140,8 @@ def _end_doubted(world: World, flow: Flow, run: Run, why: str) -> list[Fact]:
 
 def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[Fact]:
     issue = flow.issue.id
-    if fact.people and not speaks_for_itself(
-        world, run
-    ):  # what they want is decided before what was reported, which is kept
+    # what they want is decided before what was reported, which is kept
+    if fact.people and not speaks_for_itself(world, run):
         said = _said(world, flow, fact)
         why = f"a person wrote in the session ({fact.people[0]})"
         return in_session(world, flow, run, why, said if isinstance(said, runs.RunEnded) else None)
@@ -159,9 +158,8 @@ def _finished(world: World, flow: Flow, run: Run, fact: runs.TurnSeen) -> list[F
             return _end_doubted(world, flow, run, f"its turn was stopped by {who}")
         if fact.refused is not None:
             return stopped(world, flow, run, fact)
-        return [
-            runs.RunEnded(issue, run.id, "failed", f"the turn ended with {fact.error[:500]}", error=fact.error[:2000])
-        ]
+        why = f"the turn ended with {fact.error[:500]}"
+        return [runs.RunEnded(issue, run.id, "failed", why, error=fact.error[:2000])]
     if is_diagnosis(run):
         return diagnosed(flow, run, fact)
     end = _said(world, flow, fact)

@@ -194,11 +194,6 @@ class Flow:
     """Ids of the last requests that are over: a server may go on listing those of a turn that was stopped."""
 
     @property
-    def ours(self) -> bool:
-        """Whether the tracker shows it as ours by our own last write."""
-        return self.written is not None and self.stage not in ("left", "closed", "idle")
-
-    @property
     def active(self) -> bool:
         """Whether we are responsible for it."""
         return self.stage in ("work", "person", "parked", "finishing", "giving_back")

@@ -85,10 +85,8 @@ def steps_of(flow: Flow) -> Iterator[str]:
     """The effects under way with which an issue lands now; what is left of an earlier landing moves nothing of it."""
     now = f"/{flow.work.landing.seq}." if flow.work.landing is not None else "/."
     for command in flow.open:
-        of_landing = isinstance(command, (IntegrateWork, MoveBase)) or (
-            isinstance(command, VerifyWork) and not command.run
-        )
-        if of_landing and now in command.key:
+        verifies = isinstance(command, VerifyWork) and not command.run
+        if (verifies or isinstance(command, (IntegrateWork, MoveBase))) and now in command.key:
             yield command.key
 
 

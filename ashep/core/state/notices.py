@@ -153,12 +153,10 @@ def folded(notices: Notices, body: Fact | Command, seq: int, at: datetime, befor
 
 def _server(notices: Notices, what: str, why: str | None, at: datetime) -> Notices:
     known = notices.outage(what)
-    if why is None:
-        if known is None:
-            return notices
-        return replace(notices, outages=tuple(outage for outage in notices.outages if outage is not known))
-    if known is not None:
+    if (known is None) == (why is None):
         return notices
+    if why is None:
+        return replace(notices, outages=tuple(outage for outage in notices.outages if outage is not known))
     return replace(notices, outages=(*notices.outages, Absence(what, at, why)))
 
 
@@ -172,12 +170,10 @@ def _wanted(notices: Notices, fact: NoticeWanted, seq: int, at: datetime) -> Not
     return replace(notices, wanted=(*notices.wanted, notice))
 
 
-def _on_its_way(
-    notices: Notices,
-    body: NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed | SendNotice,
-    seq: int,
-    at: datetime,
-) -> Notices:
+_Sending = NoticesGathered | NoticesDelayed | NoticesGivenUp | NoticeSent | NoticeFailed | SendNotice
+
+
+def _on_its_way(notices: Notices, body: _Sending, seq: int, at: datetime) -> Notices:
     route = notices.route(body.target)
     match body:
         case NoticesGathered():

@@ -101,9 +101,8 @@ def dues(outages: Outages) -> list[tuple[str, datetime]]:
 
 
 def _half_open(outage: Outage, at: datetime) -> Outage:
-    return (
-        outage if outage.tried_since is not None else replace(outage, tried_since=at, until=None, proof_due=at + PROVEN)
-    )
+    half_open = replace(outage, tried_since=at, until=None, proof_due=at + PROVEN)
+    return outage if outage.tried_since is not None else half_open
 
 
 def _others(outages: Outages, provider: str) -> Outages:

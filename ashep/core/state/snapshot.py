@@ -105,11 +105,6 @@ class _Kind(NamedTuple):
 def _kinds() -> dict[str, _Kind]:
     # rpds' types take no parameters when a program runs, so that others stand for them here
     hints = get_type_hints(World, localns={"HashTrieMap": dict, "HashTrieSet": set})
-    return {field.name: _kind(hints[field.name]) for field in fields(World) if field.name != "indexes"}
-
-
-def _kind(hint: Any) -> _Kind:
-    shape: Literal["value", "map", "set"] = "value"
-    if get_origin(hint) in (dict, set):
-        shape = "map" if get_origin(hint) is dict else "set"
-    return _Kind(shape, TypeAdapter(hint))
+    shapes: dict[Any, Literal["map", "set"]] = {dict: "map", set: "set"}
+    parts = {field.name: hints[field.name] for field in fields(World) if field.name != "indexes"}
+    return {name: _Kind(shapes.get(get_origin(hint), "value"), TypeAdapter(hint)) for name, hint in parts.items()}

@@ -128,10 +128,11 @@ def writes_in_minute(spending: Spending, at: datetime) -> int:
     return sum(count for moment, count in spending.writes if moment + MINUTE + SECOND > at)
 
 
-def frees(moments: Moments, span: timedelta, limit: int) -> datetime:
+def frees(moments: Moments, span: timedelta, at: datetime, limit: int) -> datetime:
     """When fewer than `limit` of these count, if none is added; `span`: for how long one does."""
-    left = sum(count for _, count in moments)
-    for moment, count in moments:
+    counting = [(moment, count) for moment, count in moments if moment + span > at]
+    left = sum(count for _, count in counting)
+    for moment, count in counting:
         left -= count
         if left < limit:
             return moment + span
@@ -140,14 +141,12 @@ def frees(moments: Moments, span: timedelta, limit: int) -> datetime:
 
 def runs_again(spending: Spending, at: datetime, limit: int) -> datetime:
     """When fewer than `limit` runs count."""
-    counting = tuple(one for one in spending.runs if one[0] + HOUR + MINUTE > at)
-    return frees(counting, HOUR + MINUTE, limit)
+    return frees(spending.runs, HOUR + MINUTE, at, limit)
 
 
 def writes_again(spending: Spending, at: datetime, limit: int) -> datetime:
     """When fewer than `limit` writes count."""
-    counting = tuple(one for one in spending.writes if one[0] + MINUTE + SECOND > at)
-    return frees(counting, MINUTE + SECOND, limit)
+    return frees(spending.writes, MINUTE + SECOND, at, limit)
 
 
 def used_today(spending: Spending, at: datetime, provider: str | None = None) -> tuple[int, float]:
