@@ -40,7 +40,6 @@ from ashep.ports.landing import Candidate
 from ashep.prompt.brief import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import Redaction
-from ashep.views.attempts import _short as short  # pyright: ignore[reportPrivateUsage]
 from ashep.views.names import Names
 
 MIB = 1024 * 1024
@@ -153,7 +152,6 @@ READERS: dict[str, Read] = {
     "orphans: a run's name": lambda text: named(Stamp("i", 1, run=text)),
     "views: names": lambda text: Names(("ab-1", "ab-1.2", "x")).hide(text),
     "views: compound names": lambda text: Names(("ab-1", "ab-1.2")).hide(text),
-    "views: in short": short,
     "opencode: a turn": a_turn,
     "opencode: a session": a_session,
     "opencode: a refusal": lambda text: refusals.of_status(text, 1, None, None),
