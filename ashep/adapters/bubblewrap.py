@@ -236,17 +236,14 @@ def _programs(path: str) -> Iterator[Path]:
     wide = {one for home in homes for one in (home, home / ".local", home / ".config", *home.parents)}
     for entry in dict.fromkeys(path.split(os.pathsep)):
         folder = Path(entry)
-        if not folder.is_absolute() or folder.resolve() in wide or _covered(folder):
+        covered = any(folder.is_relative_to(top) for top in ("/usr", "/opt", "/nix", "/bin", "/sbin"))
+        if not folder.is_absolute() or folder.resolve() in wide or covered:
             continue
         whole = folder.parent
         found = any((whole / part).exists() for part in _OF_A_WHOLE) and not (whole / ".git").exists()
         if whole.resolve() not in wide and (folder.name == "shims" or found):
             folder = whole
         yield from dict.fromkeys((folder, folder.resolve()))
-
-
-def _covered(folder: Path) -> bool:
-    return any(folder.is_relative_to(top) for top in ("/usr", "/opt", "/nix", "/bin", "/sbin"))
 
 
 # --- system calls -----------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ class RealClock:
         self._numbers = count()
 
     def now(self) -> datetime:
-        """The wall clock, UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import SocketAttribute, SocketListener, SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ashep.errors import AshepError
@@ -60,11 +60,8 @@ def places(state: Path, environ: Mapping[str, str], link: str = LINK) -> Iterato
 
 def place(state: Path, environ: Mapping[str, str], link: str = LINK) -> Path | None:
     """Give the first place that is ours alone, its folder made; None where there is none."""
-    return next((path for path in places(state, environ, link) if _short(path) and _private(path.parent)), None)
-
-
-def _short(path: Path) -> bool:
-    return len(os.fsencode(path)) <= LONGEST_PATH
+    short = (path for path in places(state, environ, link) if len(os.fsencode(path)) <= LONGEST_PATH)
+    return next((path for path in short if _private(path.parent)), None)
 
 
 def _private(folder: Path) -> bool:
@@ -101,7 +98,8 @@ async def serve(
         async with stream, limiter:
             await _one(stream, answer)
 
-    listener = await _listen(path)
+    await anyio.Path(path).unlink(missing_ok=True)
+    listener = await anyio.create_unix_listener(path, mode=0o600)
     try:
         await anyio.to_thread.run_sync(_point, state / link, path)
         async with listener:
@@ -110,11 +108,6 @@ async def serve(
         for left in (state / link, path):
             with suppress(OSError):
                 left.unlink()
-
-
-async def _listen(path: Path) -> SocketListener:
-    await anyio.Path(path).unlink(missing_ok=True)
-    return await anyio.create_unix_listener(path, mode=0o600)
 
 
 def _point(link: Path, path: Path) -> None:
@@ -126,7 +119,10 @@ def _point(link: Path, path: Path) -> None:
 
 async def _one(stream: SocketStream, answer: Answer) -> None:
     """Read a request, and answer it; whoever says nothing, or goes away, is forgotten."""
-    if _peer(stream) not in (os.getuid(), 0):
+    connection = stream.extra(SocketAttribute.raw_socket)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, user, _ = struct.unpack("3i", credentials)  # of the other end
+    if user not in (os.getuid(), 0):
         return
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead):
         try:
@@ -140,14 +136,6 @@ async def _one(stream: SocketStream, answer: Answer) -> None:
             told = {"error": "it took too long: see `ashep status` for what has become of it"}
         with anyio.move_on_after(READING):
             await stream.send(json.dumps(told).encode() + b"\n")
-
-
-def _peer(stream: SocketStream) -> int:
-    """The user at the other end."""
-    raw = stream.extra(SocketAttribute.raw_socket)
-    size = struct.calcsize("3i")
-    _, user, _ = struct.unpack("3i", raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(user)
 
 
 class NotListening(AshepError):

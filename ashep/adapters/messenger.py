@@ -46,7 +46,6 @@ class Messenger:
         self._environ = os.environ if environ is None else environ
 
     async def send(self, target: NotifyTarget, message: Message) -> None:
-        """Hand a message to a target. Raises `NotSent`."""
         try:
             if target.command is not None:
                 await self._run(target.command, message)

@@ -50,14 +50,18 @@ children: dict[int, subprocess.Popen[bytes]] = {}
 """Servers that this process started: to be reaped, else they stay in /proc as zombies."""
 
 
+def read_stat(pid: int) -> list[str]:
+    """Return the fields of `/proc/<pid>/stat` from the third on, behind the name. Raises `OSError` without it."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return text[text.rindex(")") + 2 :].split()
+
+
 def stat(pid: int) -> tuple[str, int]:
     """A process's state and start time (`/proc/<pid>/stat`, fields 3 and 22); ("X", 0) where there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return "X", 0
-    fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], int(fields[19])
+    with suppress(FileNotFoundError, ProcessLookupError):
+        fields = read_stat(pid)
+        return fields[0], int(fields[19])
+    return "X", 0
 
 
 def _pids() -> list[int]:
@@ -205,8 +209,7 @@ def memory_of(group: int) -> int:
     total = 0
     for pid in _pids():
         with suppress(OSError, ValueError, IndexError):
-            text = Path(f"/proc/{pid}/stat").read_text()
-            fields = text[text.rindex(")") + 2 :].split()
+            fields = read_stat(pid)
             if int(fields[2]) == group:
                 total += int(fields[21])
     return total * os.sysconf("SC_PAGE_SIZE")
@@ -218,8 +221,7 @@ def processor_time(leader: int) -> float:
     for pid in pids:
         pids += below(pid)
         with suppress(OSError, ValueError, IndexError):
-            text = Path(f"/proc/{pid}/stat").read_text()
-            ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
+            ticks += sum(map(int, read_stat(pid)[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -241,7 +243,9 @@ def age(pid: int) -> float:
 
 def lives(pid: int | None, started: int | None) -> bool:
     """Whether the process that began then has not ended with all its threads; one of ours that has is reaped."""
-    _reap()
+    for known, process in list(children.items()):
+        if process.poll() is not None:
+            children.pop(known, None)  # several threads look at once
     state, began = stat(pid or 0)
     if began != started or state == "X":
         return False
@@ -250,12 +254,6 @@ def lives(pid: int | None, started: int | None) -> bool:
             return pid in children or len(os.listdir(f"/proc/{pid}/task")) > 1
         return False
     return True
-
-
-def _reap() -> None:
-    for pid, process in list(children.items()):
-        if process.poll() is not None:
-            children.pop(pid, None)  # several threads look at once
 
 
 def locked(file: int) -> bool:

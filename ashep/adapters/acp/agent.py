@@ -164,7 +164,13 @@ class Agent:
         except TimeoutError:
             raise AgentFailed("AgentSilent", f"no answer to {method} within {bound:g} s") from None
         except (ConnectionError, RuntimeError):
-            raise await self._died() from None
+            with anyio.move_on_after(_PATIENCE):
+                await self.process.wait()
+            with anyio.move_on_after(0.2):
+                await self._reading
+            said = " ".join(self._stderr.split())[-1000:]
+            why = f"it ended with {self.process.returncode}{': ' if said else ''}{said}"
+            raise AgentFailed("AgentDied", why) from None
         except self._error as error:
             data = as_object(error.data)
             name = data.get("errorName") or data.get("name")
@@ -192,14 +198,6 @@ class Agent:
             if not self.lives:
                 break
         self._reading.cancel()
-
-    async def _died(self) -> AgentFailed:
-        with anyio.move_on_after(_PATIENCE):
-            await self.process.wait()
-        with anyio.move_on_after(0.2):
-            await self._reading
-        said = " ".join(self._stderr.split())
-        return AgentFailed("AgentDied", f"it ended with {self.process.returncode}{': ' if said else ''}{said[-1000:]}")
 
     async def _read_errors(self) -> None:
         assert self.process.stderr is not None

@@ -51,6 +51,14 @@ def as_list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
+def parse_object(text: bytes) -> Json | None:
+    """Read somebody else's JSON; None: it is no object."""
+    with suppress(ValueError, RecursionError):
+        parsed: object = json.loads(text)
+        return cast("Json", parsed) if isinstance(parsed, dict) else None
+    return None
+
+
 class Folder:
     """One session's folder. All of it blocks."""
 
@@ -65,12 +73,9 @@ class Folder:
 
     def read(self, name: str) -> Json | None:
         """What a file holds; None: it is not there, or no JSON object."""
-        try:
-            with paths.opened(self.path / name) as file:
-                found: object = json.loads(file.read(MOST_FILE))
-        except (OSError, ValueError, RecursionError):
-            return None
-        return cast("Json", found) if isinstance(found, dict) else None
+        with suppress(OSError, ValueError), paths.opened(self.path / name) as file:
+            return parse_object(file.read(MOST_FILE))
+        return None
 
     def write(self, name: str, value: Mapping[str, object]) -> None:
         """Give a file this content, whole and durably."""
@@ -143,18 +148,11 @@ class Folder:
                 end = file.seek(0, os.SEEK_END)
                 file.seek(max(0, end - left))
                 lines = file.read(left).split(b"\n")
-                found[:0] = [one for line in lines if (one := _entry(line)) is not None]
+                found[:0] = [one for line in lines if (one := parse_object(line)) is not None]
                 left -= min(left, end)
             if not left:
                 break
         return found
-
-
-def _entry(line: bytes) -> Json | None:
-    with suppress(ValueError, RecursionError):
-        found: object = json.loads(line)
-        return cast("Json", found) if isinstance(found, dict) else None
-    return None
 
 
 def named(pid: int) -> str:

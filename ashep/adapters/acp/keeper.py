@@ -181,7 +181,7 @@ class Keeper:
             if answered is not None:
                 turn.text = answered
                 return self._ended(turn, None)
-            await self._choose(agent, turn, prompt)
+            await self._choose(agent, prompt)
             if turn.state["state"] == "ended":
                 return None
             text = str(prompt.get("text", ""))
@@ -294,7 +294,7 @@ class Keeper:
             state["people"] = [*state.get("people", []), person]
             self._folder.write(f"turns/{message}.json", state)
 
-    async def _choose(self, agent: Agent, turn: _Turn, prompt: Json) -> None:
+    async def _choose(self, agent: Agent, prompt: Json) -> None:
         named, configured = prompt.get("model"), cast("Mapping[str, str]", self._session.get("modes") or {})
         model = Model(*cast("list[str]", named)) if named else None
         wanted = (

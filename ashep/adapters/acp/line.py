@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from ashep.adapters.acp.folder import as_object
+from ashep.adapters.acp.folder import as_object, parse_object
 
 LONGEST = 16 * 1024 * 1024
 """Bytes of one message; a longer one is passed over, as is whatever is no message."""
@@ -34,8 +34,8 @@ class Line:
         """The next message that is no update; None: the agent has closed the line."""
         while True:
             while self._lines:
-                message = _message(self._lines.pop())
-                if message is None:
+                message = parse_object(self._lines.pop())
+                if not message:
                     continue
                 if message.get("method") == "session/update":
                     self._hear(as_object(message.get("params")))
@@ -61,11 +61,3 @@ class Line:
         """Close what the agent reads from; it ends by that."""
         self._into.close()
         await anyio.lowlevel.checkpoint()
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    try:
-        found: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return as_object(found) or None

@@ -27,7 +27,7 @@ from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
-from ashep.core.facts.runs import Life, Model, Quota, Refusal
+from ashep.core.facts.runs import Life, Model, Refusal
 from ashep.errors import (
     AshepError,
     ProgramMissing,
@@ -235,13 +235,11 @@ class AcpRunner:
         return f"acp_{uuid.uuid5(_NAMESPACE, json.dumps([self._name, place, key])).hex}", place
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        """Find the session of a key (see the port)."""
         self._told()
         session, _ = await _blocking(lambda: self._ident(key, directory))
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        """Whether there is such a session (see the port)."""
         self._told()
         own = await _blocking(lambda: self._of(session))
         return own is not None and await _blocking(own.stands)
@@ -274,17 +272,12 @@ class AcpRunner:
         own = await _blocking(lambda: self._of(prompt.session))
         if own is None:
             raise RunnerRefused(f"there is no session {prompt.session[:200]}")
-        profile = await self._profile(own)
+        asked, profile = await _blocking(lambda: own.read("session.json")) or {}, None
+        if asked.get("things"):
+            if self._quarters is None:
+                raise RunnerUnavailable(GONE)
+            profile = await self._quarters.profile(Path(asked["things"]), asked["directory"], asked.get("sandbox"))
         return await _blocking(lambda: self._send(own, prompt, profile))
-
-    async def _profile(self, own: Folder) -> Profile | None:
-        """Say how the agent of a session is started; None: as we are. Raises `RunnerUnavailable`."""
-        asked = await _blocking(lambda: own.read("session.json")) or {}
-        if not asked.get("things"):
-            return None
-        if self._quarters is None:
-            raise RunnerUnavailable(GONE)
-        return await self._quarters.profile(Path(asked["things"]), asked["directory"], asked.get("sandbox"))
 
     def _send(self, own: Folder, prompt: Prompt, profile: Profile | None) -> str:
         message = prompt.message_id
@@ -322,15 +315,11 @@ class AcpRunner:
         return keeper
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed a prompt (see the port)."""
         self._told()
         turn = await _blocking(lambda: self._read_turn(session, message_id, ours))
-        return replace(turn, quota=await _blocking(lambda: self._read_quota(session, turn)))
-
-    def _read_quota(self, session: str, turn: Turn) -> Quota | None:
-        own = self._of(session)
-        limits = own.read(LIMITS) if own is not None else None
-        return read_quota(limits, turn.provider or self._name, "") if limits is not None else None
+        limits = await _blocking(lambda: own.read(LIMITS) if (own := self._of(session)) is not None else None)
+        quota = read_quota(limits, turn.provider or self._name, "") if limits is not None else None
+        return replace(turn, quota=quota)
 
     def _read_turn(self, session: str, message: str, ours: frozenset[str]) -> Turn:
         own = self._of(session)
@@ -385,13 +374,11 @@ class AcpRunner:
         return tuple(str(one) for one in turn.get("people", []) if one not in ours)
 
     async def life(self, session: str) -> Life:
-        """Read a session's signs of life (see the port)."""
         self._told()
         own, now = await _blocking(lambda: self._of(session)), anyio.current_time()
         return Life(timedelta()) if own is None else await _blocking(lambda: self._watch.life(session, own, now))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        """Those sessions that run a turn (see the port)."""
         self._told()
 
         def look() -> frozenset[str]:
@@ -401,7 +388,6 @@ class AcpRunner:
         return await _blocking(look)
 
     async def abort(self, session: str) -> None:
-        """Stop a session's turn and see it stopped (see the port)."""
         self._told()
         own = await _blocking(lambda: self._of(session))
         if own is None:
@@ -420,7 +406,6 @@ class AcpRunner:
             await self._end_keeper(own)
 
     async def transcript(self, session: str, limit: int) -> str:
-        """The tail of a session's text (see the port)."""
         self._told()
         if limit <= 0:
             return ""
@@ -441,7 +426,6 @@ class AcpRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        """What sessions of ours ask (see the port)."""
         self._told()
 
         def look() -> tuple[Request, ...]:
@@ -451,15 +435,13 @@ class AcpRunner:
                 for name in own.names("questions") if own is not None else ():
                     asked = own.read(f"questions/{name}") if own is not None else None
                     if asked is not None and places.lives(str(asked.get("keeper"))):
-                        found.append(self._request(session, name.removesuffix(".json"), asked))
+                        ident, tool = name.removesuffix(".json"), str(asked.get("tool", ""))
+                        patterns = tuple(self._redact(str(one)) for one in asked.get("patterns", []))
+                        detail = self._redact(str(asked.get("detail", "")))
+                        found.append(Request(ident, session, "permission", tool, patterns, detail))
             return tuple(found)
 
         return await _blocking(look)
-
-    def _request(self, session: str, ident: str, asked: Json) -> Request:
-        patterns = tuple(self._redact(str(one)) for one in asked.get("patterns", []))
-        detail = self._redact(str(asked.get("detail", "")))
-        return Request(ident, session, "permission", str(asked.get("tool", "")), patterns, detail)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
@@ -480,7 +462,6 @@ class AcpRunner:
     # --- signs ----------------------------------------------------------------------------------------------------
 
     async def signs(self) -> AsyncIterator[Sign]:
-        """Signs of life of sessions, for ever (see the port)."""
         async for sign in self._watch.listen():
             yield sign
 

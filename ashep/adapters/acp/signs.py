@@ -76,17 +76,13 @@ class Watch:
             own = Folder(self._sessions / session)
             if places.lives(own.keeper()):
                 found[session] = (_state(own.path / "record.jsonl"), (_state(own.turns), _state(own.questions)))
-            else:
-                self._over(session, own)
-        return found
-
-    def _over(self, session: str, own: Folder) -> None:
-        if not own.path.is_dir():
-            return (self._alive / session).unlink(missing_ok=True)
-        with own.door():  # another keeper may be started in this moment
-            if not places.lives(own.keeper()):
+            elif not own.path.is_dir():
                 (self._alive / session).unlink(missing_ok=True)
-        return None
+            else:
+                with own.door():  # another keeper may be started in this moment
+                    if not places.lives(own.keeper()):
+                        (self._alive / session).unlink(missing_ok=True)
+        return found
 
     def life(self, session: str, own: Folder, now: float) -> Life:
         """How alive a session is. Blocks."""
@@ -112,7 +108,10 @@ class Watch:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""
         holders = processes.holders_of(processes.Mark(places.MARK, str(own.path)))
         first = 1 if own.things() is None else _INSIDE
-        used = sum(_ticks(pid) for pid, _ in holders[first:])
+        used = 0
+        for pid, _ in holders[first:]:
+            with suppress(OSError, ValueError, IndexError):
+                used += sum(map(int, processes.read_stat(pid)[11:13]))
         before = self._used.get(session)
         self._used[session] = now, used
         ticks = os.sysconf("SC_CLK_TCK")
@@ -125,12 +124,3 @@ def _state(path: Path) -> object:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _ticks(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-        fields = text[text.rindex(")") + 2 :].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, ValueError, IndexError):
-        return 0

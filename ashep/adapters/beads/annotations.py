@@ -31,8 +31,8 @@ _KINDS = {"blocks": "blocked-by"}
 """How a flag of `create` says that the new issue is the one that waits."""
 
 
-def _mapping(value: object) -> object:
-    return cast("object", value) if isinstance(value, dict) else {}
+def _mapping(value: object) -> dict[str, JsonValue]:
+    return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else {}
 
 
 class _Row(BaseModel):
@@ -67,7 +67,6 @@ class BeadsAnnotations:
         self._bd = Bd(project, command, actor, timeout, Redaction())  # what is written back keeps every word
 
     async def read(self, issue: str) -> Annotated | None:
-        """Show the issue."""
         row = await self._row(issue)
         return None if row is None else Annotated(row.acceptance_criteria, row.metadata)
 
@@ -86,11 +85,10 @@ class BeadsAnnotations:
         """List them whole."""
         words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
         rows, _ = await self._bd.rows(wire.Row.read, *words)
-        found = ((wire.seen(row), _metadata(row.metadata)) for row in rows if not row.ephemeral)
+        found = ((wire.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one[0].issue.id))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
-        """Add the edge, or take it away."""
         if not ID.fullmatch(issue) or not ID.fullmatch(on):
             raise TrackerRefused(f"{issue!r} or {on!r} is no id")
         edge = parse(wire.Edge, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json"))
@@ -177,10 +175,6 @@ class BeadsAnnotations:
             return
         if not any(row.id == issue and _shows(row, wanted) for row in rows):
             raise TrackerUnavailable(f"bd's answer to the write of {issue} does not show it", unknown=True)
-
-
-def _metadata(value: object) -> Mapping[str, JsonValue]:
-    return cast("Mapping[str, JsonValue]", _mapping(value))
 
 
 def _json(values: Mapping[str, JsonValue]) -> str:

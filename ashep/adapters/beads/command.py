@@ -180,13 +180,10 @@ class Bd:
             except TrackerUnavailable:
                 if anyio.current_time() - began > self._timeout / 2:
                     raise
-                await anyio.sleep(self._moment())
+                # no two daemons that met at the store choose the same moment
+                told = sha256(f"{self.actor} {self.calls.total()}".encode()).digest()
+                await anyio.sleep(0.05 + 0.2 * int.from_bytes(told[:4]) / 2**32)
         return await call()
-
-    def _moment(self) -> float:
-        """Seconds before a call is made again; no two daemons that met at the store choose the same ones."""
-        told = sha256(f"{self.actor} {self.calls.total()}".encode()).digest()
-        return 0.05 + 0.2 * int.from_bytes(told[:4]) / 2**32
 
     async def call(self, *arguments: str, stdin: str | None = None) -> programs.Finished:
         """Run bd and give what it said if it ended with exit 0.

@@ -56,15 +56,6 @@ class _Wanted:
         )
 
 
-def _stamped(stamp: Stamp) -> Callable[[Issue], bool]:
-    """Say by what an issue shows that the write of this stamp landed: whatever else differs is a person's."""
-
-    def landed(issue: Issue) -> bool:
-        return issue.stamp is not None and issue.stamp.instance == stamp.instance and issue.stamp.seq >= stamp.seq
-
-    return landed
-
-
 class BeadsTracker:
     """Issues in a Beads database, by way of the program bd.
 
@@ -180,7 +171,6 @@ class BeadsTracker:
         return await self._bd.rows_of_one(wire.Row.read, *arguments)
 
     async def issue(self, issue: str) -> Seen | None:
-        """Show the issue, with its comments."""
         if not ID.fullmatch(issue):
             return None
         rows = await self._show(issue)
@@ -244,9 +234,14 @@ class BeadsTracker:
     async def _update(
         self, issue: str, wanted: _Wanted, *flags: str, beside: Mapping[str, JsonValue] | None = None
     ) -> Seen:
-        assert wanted.stamp is not None
-        metadata = f"--metadata={wire.stamp_json(wanted.stamp, beside)}"
-        return await self._write(issue, wanted, _stamped(wanted.stamp), *flags, metadata)
+        stamp = wanted.stamp
+        assert stamp is not None
+
+        def landed(issue: Issue) -> bool:  # whatever else differs is a person's
+            return issue.stamp is not None and issue.stamp.instance == stamp.instance and issue.stamp.seq >= stamp.seq
+
+        metadata = f"--metadata={wire.stamp_json(stamp, beside)}"
+        return await self._write(issue, wanted, landed, *flags, metadata)
 
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
@@ -276,7 +271,11 @@ class BeadsTracker:
 
         async def write() -> bool:
             for row in await self._rows("update", issue, *flags, *add, *remove):
-                after = self._after(before, wire.seen(row))
+                answer = wire.seen(row)
+                self._read.pop(before.issue.id, None)
+                # only reads show what it lacks
+                told = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
+                after = Seen(told, replace(answer.text, dependencies=before.text.dependencies))
                 if row.id == issue and wanted.shown_by(after.issue):
                     self._read[issue] = after
                     return True
@@ -288,12 +287,6 @@ class BeadsTracker:
 
         await self._written(issue, "write of", write, probe)
         return self._read[issue]
-
-    def _after(self, before: Seen, answer: Seen) -> Seen:
-        """Complete a write's answer with what only reads show."""
-        self._read.pop(before.issue.id, None)
-        issue = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
-        return Seen(issue, replace(answer.text, dependencies=before.text.dependencies))
 
     async def _written(self, issue: str, what: str, write: _Step, probe: _Step, *, new: bool = False) -> None:
         """Write, and probe where bd's answer does not show it; raises what went wrong where it did not land."""

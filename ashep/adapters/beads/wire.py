@@ -6,6 +6,7 @@ has raw edges where `show` has whole issues, and `metadata` holds whatever anybo
 
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -330,14 +331,8 @@ def _changes(row: EventRow) -> list[Difference]:
         case "reopened" if not row.new_value:
             return [("status", "open")]
         case _:
-            fields = _fields(row.new_value)
+            fields = dict[str, object]()
+            with suppress(ValidationError):  # a reason in words names no field
+                fields = _FIELDS.validate_json(row.new_value)
             known: tuple[Literal["status", "assignee"], ...] = ("status", "assignee")
             return [(kind, clean(value)) for kind in known if isinstance(value := fields.get(kind), str)]
-
-
-def _fields(text: str) -> dict[str, object]:
-    """Read what an update set: JSON in a string, or a reason in words, which names no field."""
-    try:
-        return _FIELDS.validate_json(text)
-    except ValidationError:
-        return {}

@@ -19,8 +19,6 @@ BUILT_IN = ("claude", "Explore", "general-purpose", "Plan")
 
 _BIGGEST = 64 * 1024  # bytes of a definition; an argument of a program takes 128 KiB
 _KEPT = ("description", "tools", "disallowedTools", "model")
-
-
 _WRITERS = frozenset({"Bash", "Edit", "NotebookEdit", "Write"})
 
 

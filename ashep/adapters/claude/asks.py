@@ -42,8 +42,14 @@ def names(attempt: Attempt) -> list[str]:
 def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
     """What an attempt asks."""
     for name in names(attempt):
-        if (event := _read(attempt, name, redaction)) is not None:
-            yield _request(attempt.session, name, event)
+        event = _read(attempt, name, redaction)
+        if event is not None and text(event, "kind") == "question":
+            asked = tuple(map(_asked, parts(event, "questions")[:MOST]))
+            yield Request(name, attempt.session, "question", asks=asked)
+        elif event is not None:
+            patterns = tuple(_cut(one) for one in strings(event, "patterns")[:MOST])
+            tool, detail = _cut(text(event, "tool")), _cut(text(event, "detail"))
+            yield Request(name, attempt.session, "permission", tool, patterns, detail)
 
 
 def answer(attempt: Attempt, name: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> bool:
@@ -66,13 +72,6 @@ def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
     with suppress(OSError), paths.opened(attempt.folder / "asks" / name) as file:
         return event_of(redaction.data(file.read(_BIGGEST)))
     return None
-
-
-def _request(session: str, name: str, event: Event) -> Request:
-    if text(event, "kind") == "question":
-        return Request(name, session, "question", asks=tuple(map(_asked, parts(event, "questions")[:MOST])))
-    kept = tuple(_cut(one) for one in strings(event, "patterns")[:MOST])
-    return Request(name, session, "permission", _cut(text(event, "tool")), kept, _cut(text(event, "detail")))
 
 
 def _asked(question: Event) -> Asked:

@@ -64,11 +64,10 @@ class Lines:
 
 def event_of(line: bytes) -> Event | None:
     """The object of a line; None: it holds none."""
-    try:
+    with suppress(ValueError, RecursionError):
         found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return cast("Event", found) if isinstance(found, dict) else None
+        return cast("Event", found) if isinstance(found, dict) else None
+    return None
 
 
 def part(event: Event, name: str) -> Event:

@@ -199,8 +199,7 @@ def worked(pid: int) -> float:
     with suppress(OSError):
         for name in filter(str.isdecimal, os.listdir("/proc")):
             with suppress(OSError, ValueError, IndexError):
-                line = Path(f"/proc/{name}/stat").read_text()
-                fields = line[line.rindex(")") + 2 :].split()
+                fields = processes.read_stat(int(name))
                 table[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
     while more := {one for one, (parent, _) in table.items() if parent in below and one not in below}:
         below |= more

@@ -123,7 +123,6 @@ class ClaudeRunner:
             await anyio.to_thread.run_sync(gate.close)
 
     async def stop_server(self) -> bool:
-        """There is none (see the port)."""
         await self.aclose()
         return False
 
@@ -147,26 +146,20 @@ class ClaudeRunner:
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
-        """Say what the installation offers (see the port)."""
-        names, version = await self._do(self._agents), await self._read_version()
-        instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
-        return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
-
-    async def _read_version(self) -> str:
-        """Ask the program for its version, once for each that stands there."""
-        known, of = self._version
-        written = await self._do(self._written)
-        if not known or of != written:
+        names, written = await self._do(self._agents), await self._do(self._written)
+        version, of = self._version
+        if not version or of != written:
             environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
             try:
                 done = await programs.ask_version(self._command, environ)
             except (ProgramMissing, ProgramTimedOut) as error:
                 raise RunnerUnavailable(str(error)) from error
-            known = done.stdout.decode(errors="replace").split(" ")[0].strip()
-            if done.returncode or not known:
+            version = done.stdout.decode(errors="replace").split(" ")[0].strip()
+            if done.returncode or not version:
                 raise RunnerUnavailable(f"{self._command[0]} --version ended with {done.returncode}")
-            self._version = known, written
-        return known
+            self._version = version, written
+        instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
+        return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
 
     def _written(self) -> int:
         """When the program was written, in nanoseconds."""
@@ -220,11 +213,9 @@ class ClaudeRunner:
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        """Whether a session was opened (see the port)."""
         return await self._do(self._store.session, session) is not None
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        """The ids of a session's user messages (see the port)."""
         return await self._do(self._readings.asked, session)
 
     # --- turns ----------------------------------------------------------------------------------------------------
@@ -333,7 +324,6 @@ class ClaudeRunner:
         return [*([] if own is None else ["--agents", own]), f"--agent={name}"]
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed a prompt (see the port)."""
         found = await self._do(self._readings.turn, session, message_id, ours)
         clean, refused = self._redaction.text, found.refused
         limits = await self._do(self._readings.limits, session, message_id)
@@ -354,7 +344,6 @@ class ClaudeRunner:
         return replace(refused, kind=kind, why=self._redaction.text(refused.why))
 
     async def life(self, session: str) -> Life:
-        """Read a session's signs of life (see the port)."""
         current = await self._do(self._store.current, session)
         if current is None:
             return Life(timedelta())
@@ -394,7 +383,6 @@ class ClaudeRunner:
         self._stir()
 
     async def transcript(self, session: str, limit: int) -> str:
-        """The tail of a session's text (see the port)."""
         file = await self._do(self._store.transcript, session)
         said = "" if file is None else await self._do(transcript.tail, file, limit)
         return self._redaction.text(said)[-limit:] if limit > 0 else ""
@@ -402,7 +390,6 @@ class ClaudeRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        """What sessions of ours ask (see the port)."""
         return await self._do(self._requests, [*sessions])
 
     def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
@@ -414,7 +401,6 @@ class ClaudeRunner:
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        """Answer a request (see the port)."""
         current = await self._do(self._store.current, session)
         if current is None or not await self._do(process.runs, current):
             return False
@@ -423,7 +409,6 @@ class ClaudeRunner:
     # --- signs ----------------------------------------------------------------------------------------------------
 
     async def signs(self) -> AsyncIterator[Sign]:
-        """Signs of life of sessions, for ever (see the port)."""
         while True:
             while not self._is_open():
                 await self._pause(IDLE)
@@ -434,7 +419,9 @@ class ClaudeRunner:
                 while self._is_open():
                     tools = anyio.current_time() >= tools_at
                     tools_at = anyio.current_time() + TOOLS if tools else tools_at
-                    seen = await self._seen(tools)
+                    seen = list[Seen]()
+                    with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
+                        seen = await self._do(self._look, tools)
                     for sign in self._watch.take(seen):
                         yield sign
                     for one in seen:
@@ -452,11 +439,6 @@ class ClaudeRunner:
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self._stirs.wait()
-
-    async def _seen(self, tools: bool) -> list[Seen]:
-        with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
-            return await self._do(self._look, tools)
-        return []
 
     def _look(self, tools: bool) -> list[Seen]:
         found = list[Seen]()

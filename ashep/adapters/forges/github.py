@@ -36,7 +36,6 @@ class GitHub:
         self._place = f"/repos/{repository}"
 
     async def find(self, key: str, branch: str, base: str) -> Opened | None:
-        """Look for the pull request of a key or branch."""
         head = f"{self._repository.partition('/')[0]}:{branch}"
         listed = await self._api.pages(
             f"{self._place}/pulls", head=head, base=base, state="all", sort="created", direction="desc"
@@ -47,7 +46,6 @@ class GitHub:
         return opened(pull) if pull else None
 
     async def open(self, request: PullRequest) -> Opened:
-        """Open it, unless it stands."""
         data = {"title": request.title, "head": request.branch, "base": request.base, "body": request.body}
 
         async def post() -> Opened:
@@ -56,7 +54,6 @@ class GitHub:
         return await open_once(self.find, post, request, taken=self.taken)
 
     async def state(self, number: int) -> PullState:
-        """Read what became of it."""
         pull = await self._api.get(f"{self._place}/pulls/{number}")
         merged, closed = bool(field(pull, "merged")), text(pull, "state") == "closed"
         by = await self._closer(number) if closed and not merged else text(pull, "merged_by", "login")
@@ -96,7 +93,6 @@ class GitHub:
         return ordered(one for one in said if one.id in known or one.by.casefold() in self._people)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
         await self._api.aclose()
 
 

@@ -38,7 +38,6 @@ class GitLab:
         self._place = f"{self._project}/merge_requests"
 
     async def find(self, key: str, branch: str, base: str) -> Opened | None:
-        """Look for the merge request of a key or branch."""
         listed = await self._api.pages(
             self._place, source_branch=branch, target_branch=base, state="all", order_by="created_at", sort="desc"
         )
@@ -47,7 +46,6 @@ class GitLab:
         return _opened(request) if request else None
 
     async def open(self, request: PullRequest) -> Opened:
-        """Open it, unless it stands."""
         data = {"title": request.title, "source_branch": request.branch, "target_branch": request.base}
 
         async def post() -> Opened:
@@ -56,7 +54,6 @@ class GitLab:
         return await open_once(self.find, post, request, taken=(409,))
 
     async def state(self, number: int) -> PullState:
-        """Read what became of it."""
         place = f"{self._place}/{number}"
         request = await self._api.get(place)
         head, state = text(request, "sha"), _STATES.get(text(request, "state"), "open")
@@ -94,7 +91,6 @@ class GitLab:
         return await belonging(self._api, f"{self._project}/members/all", "username", _DEVELOPER, said, self._people)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
         await self._api.aclose()
 
 

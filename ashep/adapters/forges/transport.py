@@ -64,7 +64,6 @@ class Http:
         )
 
     async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
-        """Send a request."""
         try:
             with anyio.fail_after(self._timeout):
                 async with self._client.stream(method, path, params=params, json=data) as response:
@@ -83,7 +82,6 @@ class Http:
             raise ForgeUnavailable(f"{self._client.base_url.host}: {why}", unknown=unknown) from error
 
     async def aclose(self) -> None:
-        """Close connections."""
         await self._client.aclose()
 
 
@@ -94,7 +92,6 @@ class Api:
         self._transport, self._redaction = transport, redaction
 
     async def aclose(self) -> None:
-        """Let go of what is open."""
         await self._transport.aclose()
 
     async def get(self, path: str, **params: str | int) -> Any:
@@ -132,18 +129,15 @@ class Api:
             return found  # pyright: ignore[reportUnknownVariableType] - JSON
         if answer.status == 401:
             raise ForgeUnauthorized(f"the forge does not take the token: {said}")
-        if answer.status == 429 or (answer.status == 403 and _is_limit(answer, said)):
+        spent = answer.headers.get("x-ratelimit-remaining") == "0"
+        limited = spent or "retry-after" in answer.headers or _LIMITED.search(said) is not None
+        if answer.status == 429 or (answer.status == 403 and limited):
             raise ForgeUnavailable(f"the forge's rate limit is used up: {said}", retry_after=_wait(answer))
         if answer.status >= 500:
             raise ForgeUnavailable(
                 f"{path} answers {answer.status}: {said}", retry_after=_wait(answer, 0), unknown=written
             )
         raise ForgeRefused(f"{path} answers {answer.status}: {said}", status=answer.status)
-
-
-def _is_limit(answer: Answer, said: str) -> bool:
-    spent = answer.headers.get("x-ratelimit-remaining") == "0"
-    return spent or "retry-after" in answer.headers or _LIMITED.search(said) is not None
 
 
 def _wait(answer: Answer, otherwise: float = SECONDARY) -> float:

@@ -69,11 +69,9 @@ class GitLanding(Integration):
         self._protected = protected
 
     async def tip(self, base_branch: str) -> str | None:
-        """Give a branch's newest commit."""
         return await tip(self._git, base_branch)
 
     async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
-        """Move the base from `old` to `new`."""
         base = base_branch
         if not (SHA.fullmatch(old) and SHA.fullmatch(new)):
             raise AshepError(f"{base} can only be moved between full ids of commits")

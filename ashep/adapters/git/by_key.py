@@ -1,6 +1,5 @@
 """Merges by key what git could not merge by line, where all that is in conflict are files of which that is wanted."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import anyio.to_thread
@@ -66,17 +65,13 @@ async def _content(git: Git, stages: Stages) -> bytes:
     if any(int(size) > LARGEST for size in sizes):
         raise NotMerged(f"it has more than {LARGEST} bytes")
     printed = (await git.bare("cat-file", "--batch", stdin=names)).stdout
-    old, base, branch = _blobs(printed, list(map(int, sizes)))
-    return await anyio.to_thread.run_sync(merge, old, base, branch)
-
-
-def _blobs(printed: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
-    """Read what `git cat-file --batch` printed: before each a line."""
-    at = 0
-    for size in sizes:
-        at = printed.index(b"\n", at) + 1
-        yield printed[at : at + size]
+    blobs, at = list[bytes](), 0
+    for size in map(int, sizes):
+        at = printed.index(b"\n", at) + 1  # before each stands a line
+        blobs.append(printed[at : at + size])
         at += size + 1
+    old, base, branch = blobs
+    return await anyio.to_thread.run_sync(merge, old, base, branch)
 
 
 async def _with_blob(git: Git, tree: str, parts: list[bytes], blob: bytes) -> str:

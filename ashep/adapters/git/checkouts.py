@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.contents import hidden, parents
+from ashep.adapters.git.contents import find_present, hidden, parents
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import LINK, Change, changes
 from ashep.adapters.git.program import Git
@@ -140,9 +140,7 @@ async def hidden_of(git: Git, top: Path, index: Path, old: str, new: str) -> str
     """
     unseen = {*hidden((await git.within(top, "ls-files", "-z", "-v", index=index)).stdout)}
     touched = sorted(change.path for change in await changes(git, old, new) if change.path in unseen)
-    there = await anyio.to_thread.run_sync(
-        lambda: [path for path in touched if os.path.lexists(os.path.join(os.fsencode(top), path))]
-    )
+    there = await anyio.to_thread.run_sync(find_present, top, touched)
     if not there:
         return ""
     how = "git update-index --no-assume-unchanged --no-skip-worktree"
@@ -178,9 +176,5 @@ def _in_the_way(top: bytes, added: list[bytes], known: set[bytes]) -> Iterator[t
 
 
 def _filled(top: bytes, paths: list[bytes]) -> list[bytes]:
-    found: list[bytes] = []
-    for path in paths:
-        place = os.path.join(top, path)
-        if os.path.isdir(place) and not os.path.islink(place) and os.listdir(place):
-            found.append(path)
-    return found
+    there = ((path, os.path.join(top, path)) for path in paths)
+    return [path for path, place in there if os.path.isdir(place) and not os.path.islink(place) and os.listdir(place)]

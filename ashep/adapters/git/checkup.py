@@ -71,7 +71,6 @@ class GitCheckup:
         self._sound = self._error = ""  # a commit from which a tree can begin; why the last fetch failed
 
     async def look(self, base: str, merges: Sequence[str] = (), *, thorough: bool = False) -> RepositorySeen:
-        """Look for what keeps every issue from a tree, and compare the base (see the port)."""
         try:
             fault = await self._find_fault(thorough=thorough)
         except (ProgramTimedOut, RepositoryLocked):
@@ -182,7 +181,6 @@ class GitCheckup:
         return f"{base} is {behind} commit{'s' * (behind != '1')} behind {follows.name}{apart}{as_of}"
 
     async def fetch(self, base: str) -> str | None:
-        """Fetch what a branch follows (see the port)."""
         if (follows := await self._find_upstream(base)) is None:
             return None
         words = ("ls-remote", "--quiet", "--", follows.remote, follows.theirs)

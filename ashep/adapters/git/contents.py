@@ -146,6 +146,11 @@ def hidden(listed: bytes) -> list[bytes]:
     return [line[2:] for line in listed.split(b"\0") if line[:1].islower() or line[:1] == b"S"]
 
 
+def find_present(top: Path, paths: Iterable[bytes]) -> list[bytes]:
+    """Give those of the paths at which something stands below a folder. Blocks."""
+    return [path for path in paths if os.path.lexists(os.path.join(os.fsencode(top), path))]
+
+
 def parents(path: bytes) -> Iterator[bytes]:
     """Give the folders above a file, the nearest first."""
     while b"/" in path:

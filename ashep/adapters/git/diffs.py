@@ -76,11 +76,9 @@ class GitDiffs:
         self._git = Git(project, timeout=timeout, redaction=redaction)
 
     async def find(self, revision: str) -> str | None:
-        """Give the full id of the commit that a revision names; None where it names none."""
         return await commit_of(self._git, revision, absent=re.compile(""))  # whatever git says
 
     async def read(self, base: str, head: str) -> Diff:
-        """Read what `head` changes since it and `base` last were one."""
         base, head, entries = await self._changed(base, head)
         read = await self._lines(base, head, entries, _chosen(entries, await self._sizes(entries)))
         files = [read.get(entry.paths[-1]) or _unread(entry) for entry in entries]

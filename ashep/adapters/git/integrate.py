@@ -33,7 +33,6 @@ class Integration:
         self._git, self._by_key = git, Globs(by_key, exact=True)
 
     async def landed(self, head: str, base_branch: str) -> bool:
-        """Say whether the base holds all that `head` brings, or held it once."""
         base = await tip(self._git, base_branch)
         if base is None:
             return False
@@ -83,8 +82,11 @@ class Integration:
     async def _commit(
         self, candidate: Candidate, base: Commit, head: Commit, merged: Merged, ways: str
     ) -> Integrated | Conflict:
-        if candidate.method == "rebase" and (steps := await self._steps(base.id, head.id)):
-            return await self._replay(candidate, base, steps, ways)
+        if candidate.method == "rebase":
+            listed = (await self._git.word("rev-list", "--reverse", "--topo-order", f"{base.id}..{head.id}")).split()
+            steps = await commits(self._git, listed) if len(listed) <= MOST_REPLAYED else []
+            if steps and all(len(one.parents) == 1 for one in steps):  # else they are too many, or one is a merge
+                return await self._replay(candidate, base, steps, ways)
         said = clean(candidate.message).strip()
         message = with_trailers(said or f"Land {clean(candidate.branch)} for {clean(candidate.issue)}", candidate)
         squashed = candidate.method != "merge"
@@ -92,12 +94,6 @@ class Integration:
         author, at = head.author if squashed else "", max(base.at, head.at)
         commit = await write_commit(self._git, merged.tree, parents, message, author=author, at=at)
         return Integrated(base.id, commit, merged.tree)
-
-    async def _steps(self, base: str, head: str) -> list[Commit]:
-        """Give the commits to replay, oldest first; none where they are too many, or one of them is a merge."""
-        listed = await self._git.word("rev-list", "--reverse", "--topo-order", f"{base}..{head}")
-        steps = await commits(self._git, ids) if len(ids := listed.split()) <= MOST_REPLAYED else []
-        return steps if all(len(one.parents) == 1 for one in steps) else []
 
     async def _replay(
         self, candidate: Candidate, base: Commit, steps: list[Commit], ways: str

@@ -55,7 +55,6 @@ class GitRemote:
         self._remote, self._protected = remote, protected
 
     async def head(self, branch: str) -> str | None:
-        """Ask where the branch is at the remote."""
         ref = f"refs/heads/{branch}"
         try:
             done = await self._git.bare("ls-remote", "--", self._remote, ref, accepted=(0, 128))
@@ -67,7 +66,6 @@ class GitRemote:
         return next((line[0] for line in lines if line[1:] == [ref] and SHA.fullmatch(line[0])), None)
 
     async def push(self, branch: str, commit: str, base: str) -> Pushed | NotPushed:
-        """Bring the branch to the commit, if that holds all that stands there."""
         if branch == base or any(fnmatchcase(branch, pattern) for pattern in self._protected):
             return NotPushed("protected", f"{branch} is a branch to which only people push")
         if not SHA.fullmatch(commit):
@@ -76,10 +74,11 @@ class GitRemote:
         stands = await self.head(branch)
         if stands == commit:
             return Pushed(commit)
-        if stands is not None and not await self._ours(stands, commit):
-            return NotPushed(
-                "theirs", f"{branch} at {self._remote} is at {stands[:12]}, which {commit[:12]} does not hold"
-            )
+        if stands is not None:
+            known = await self._git.bare("cat-file", "-e", f"{stands}^{{commit}}", accepted=(0, 1, 128))
+            if known.returncode or not await holds(self._git, commit, stands):  # what we do not have it cannot hold
+                where = f"{branch} at {self._remote} is at {stands[:12]}"
+                return NotPushed("theirs", f"{where}, which {commit[:12]} does not hold")
         refspec = f"{commit}:refs/heads/{branch}"  # without a plus: the remote compares once more
         try:
             done = await self._git.bare(
@@ -95,11 +94,6 @@ class GitRemote:
         if "[remote rejected]" in said:
             return NotPushed("refused", f"{self._remote} does not take {branch}: {said}")
         raise ForgeUnavailable(f"the remote {self._remote} cannot be written to: {said}", unknown=True)
-
-    async def _ours(self, stands: str, commit: str) -> bool:
-        """Say whether the commit holds what stands at the remote; what we do not have it cannot hold."""
-        known = await self._git.bare("cat-file", "-e", f"{stands}^{{commit}}", accepted=(0, 1, 128))
-        return known.returncode == 0 and await holds(self._git, commit, stands)
 
 
 # --- what is verified ---

@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import checkouts, index, objects
+from ashep.adapters.git.contents import find_present
 from ashep.adapters.git.program import Git
 from ashep.errors import AshepError
 
@@ -42,7 +43,8 @@ async def _restore(git: Git, top: Path, held: index.Held, old: str, new: str) ->
     staged = {path: (tag, entry) for path, tag, entry in map(_entry, filter(None, listed.stdout.split(b"\0")))}
     ours = [change for change in touched if staged.get(change.path, (b"", None))[1] in (change.old, change.new)]
     tags = {change.path: staged[change.path][0] for change in ours if change.old and change.path in staged}
-    absent = await anyio.to_thread.run_sync(_absent, os.fsencode(top), [path for path in tags if tags[path] in b"Ss"])
+    sparse = {path for path in tags if tags[path] in b"Ss"}  # where they are not there a sparse checkout left them out
+    absent = sparse.difference(await anyio.to_thread.run_sync(find_present, top, sparse))
     files = [one for one in ours if objects.LINK not in (*(one.old or ()), *(one.new or ())) and one.path not in absent]
     unlike_new = await _unlike(git, top, held, ours, files, old=False)
     unlike_old = await _unlike(git, top, held, ours, files, old=True)
@@ -69,11 +71,6 @@ async def _restore(git: Git, top: Path, held: index.Held, old: str, new: str) ->
 
 def _listed(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
-
-
-def _absent(top: bytes, paths: list[bytes]) -> set[bytes]:
-    """Give those that are not there, as a sparse checkout leaves them."""
-    return {path for path in paths if not os.path.lexists(os.path.join(top, path))}
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:

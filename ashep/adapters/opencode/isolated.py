@@ -199,13 +199,11 @@ class IsolatedRunner:
                     maker.following.cancel()
 
     async def aclose(self) -> None:
-        """Let go of connections (see the port)."""
         await self._judges.aclose()
         for one in self._makers.values():
             await one.runner.aclose()
 
     async def stop_server(self) -> bool:
-        """End all servers (see the port)."""
         ended = False
         for place in await anyio.to_thread.run_sync(self._standing):
             maker = self._makers.get(place) or _Maker(self._make(place))
@@ -400,7 +398,6 @@ class IsolatedRunner:
             tell(folder_for(self._state, place), snapshot)
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        """Find the session that carries a key (see the port)."""
         place = await anyio.to_thread.run_sync(self._place_of, directory)
         chosen = await self._chosen(directory) if directory is not None else None
         if place is not None and chosen is None and not await anyio.to_thread.run_sync(self._used, place):
@@ -415,25 +412,20 @@ class IsolatedRunner:
         return (folder_for(self._state, place) / "data").exists()
 
     async def has_session(self, session: str) -> bool:
-        """Whether its server still has a session (see the port)."""
         return await self._of(session, lambda on: on.has_session(session), math.inf)
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        """The ids of a session's user messages (see the port)."""
         return await self._of(session, lambda on: on.asked(session))
 
     async def send(self, prompt: Prompt) -> str:
-        """Deliver a prompt (see the port)."""
         if (where := await self._where(prompt.session)) is not None:
             await self._choose(where)
         return await self._on(await self._directory(prompt.session), lambda on: on.send(prompt), math.inf)
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed a prompt (see the port)."""
         return await self._of(session, lambda on: on.turn(session, message_id, ours))
 
     async def life(self, session: str) -> Life:
-        """Read a session's signs of life (see the port)."""
         return await self._of(session, lambda on: on.life(session))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
@@ -460,13 +452,11 @@ class IsolatedRunner:
                 await maker.runner.stop_server()
 
     async def transcript(self, session: str, limit: int) -> str:
-        """The tail of a session's text (see the port)."""
         return await self._of(session, lambda on: on.transcript(session, limit))
 
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        """What sessions of ours ask (see the port)."""
         found: list[Request] = []
         for where, those in await self._by_server(sessions):
             try:
@@ -480,13 +470,11 @@ class IsolatedRunner:
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        """Answer a request (see the port)."""
         return await self._of(session, lambda on: on.reply(session, request, kind, verdict, answers, message))
 
     # --- signs ----------------------------------------------------------------------------------------------------
 
     async def signs(self) -> AsyncIterator[Sign]:
-        """Signs of life of sessions on all servers, for ever (see the port)."""
         into, out = anyio.create_memory_object_stream[Sign](_WAITING)
 
         async def follow(runner: OpencodeRunner) -> None:

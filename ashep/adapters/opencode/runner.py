@@ -87,7 +87,6 @@ class OpencodeRunner:
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the server answer (see the port)."""
         async with self._starting:
             address = await self._endpoint.reach()
             if self._client is None or self._client.address != address:
@@ -111,7 +110,6 @@ class OpencodeRunner:
         return f"{at.scheme}://{at.netloc.rpartition('@')[2]}/{segment}/session/{quote(session, safe='')}"
 
     async def aclose(self) -> None:
-        """Let go of connections (see the port)."""
         old = [*self._stale, self._client]
         self._stale, self._client = [], None
         for client in old:
@@ -119,7 +117,6 @@ class OpencodeRunner:
                 await client.aclose()
 
     async def stop_server(self) -> bool:
-        """End a managed server (see the port)."""
         await self.aclose()
         return await self._endpoint.stop()
 
@@ -134,7 +131,6 @@ class OpencodeRunner:
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
-        """Say what the server offers (see the port)."""
         client = self._connected()
         version = await probe(client.address.url, client.address.password, CALL)
         try:
@@ -201,7 +197,6 @@ class OpencodeRunner:
         return oldest.id
 
     async def has_session(self, session: str) -> bool:
-        """Whether the server still has a session (see the port)."""
         if not session.startswith("ses"):
             return False  # the server answers 500 to what cannot be an id
         return (await self._call("GET", f"/session/{session}", accept=_NOT_THERE)).status_code == 200
@@ -209,7 +204,6 @@ class OpencodeRunner:
     # --- turns ----------------------------------------------------------------------------------------------------
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        """The ids of a session's user messages (see the port)."""
         return tuple(one.info.id for one in await self._messages(session, until=None) if one.info.role == "user")
 
     async def send(self, prompt: Prompt) -> str:
@@ -230,9 +224,7 @@ class OpencodeRunner:
         return instance
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed a prompt (see the port).
-
-        Messages are read before the status, so that a turn which ends in between may look as if it had died: that
+        """Messages are read before the status, so that a turn which ends in between may look as if it had died: that
         verdict is only given when a second read confirms it. Nor has one ended behind which somebody is about to write,
         for as long as that may take.
         """
@@ -256,20 +248,16 @@ class OpencodeRunner:
         return turn, turns.is_being_written(messages, message_id, ours)
 
     async def life(self, session: str) -> Life:
-        """Read a session's signs of life (see the port)."""
         place = await self._places.of(session)
         asked = partial(self._call, "GET", accept=_NOT_THERE, directory=place)
         return await signs.read(asked, self._watch, session)
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        """Those sessions that run a turn (see the port)."""
         found = [await self._statuses(place) for place in await self._places.of_all(sessions)]
         return frozenset(one for one in sessions if any(one in listed and listed[one].busy for listed in found))
 
     async def abort(self, session: str) -> None:
-        """Stop a session's turn and see it stopped (see the port).
-
-        A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest
+        """A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest
         message is an unanswered prompt, the session must stay quiet before it counts as stopped, the longer the slower
         the server answers. A prompt of ours is deleted then, so that it cannot begin later (fact 27).
         """
@@ -315,7 +303,6 @@ class OpencodeRunner:
         return True
 
     async def transcript(self, session: str, limit: int) -> str:
-        """The tail of a session's text (see the port)."""
         entries: list[str] = []
         length = 0
         for message in reversed(await self._messages(session, until=None, enough=_PAGE)):
@@ -329,13 +316,11 @@ class OpencodeRunner:
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        """What sessions of ours ask (see the port)."""
         return await questions.asked(self._get, self._root, self._places, self._told, sessions)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        """Answer a request (see the port)."""
         body = questions.reply(kind, verdict, answers, message)
         return (await self._post(session, f"/{kind}/{request}/reply", body)).status_code < 300
 
@@ -357,7 +342,6 @@ class OpencodeRunner:
     # --- signs ----------------------------------------------------------------------------------------------------
 
     async def signs(self) -> AsyncIterator[Sign]:
-        """Signs of life of sessions, for ever (see the port)."""
         pause = _BACKOFF[0]
         while True:
             try:

@@ -59,7 +59,6 @@ class Stage:
 
     @property
     def tree(self) -> Path:
-        """The checkout."""
         return self.checkout.tree
 
     async def carry_out(self, check: checks.Check) -> Found:
@@ -75,7 +74,6 @@ class Stage:
         return await self._own(check) if isinstance(check, checks.OwnCheck) else await look(check, self.tree)
 
     async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
-        """Run a program for a check of the user's own."""
         ran = await self._run(argv, timeout.total_seconds())
         return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
 

@@ -87,7 +87,6 @@ class LocalVerifier:
                 self._known[one.tree, one.checks] = replace(one, results=results)
 
     async def verify(self, request: VerifyRequest) -> Verification:
-        """Carry the checks out, in order (`ashep.ports.verifier.Verifier`)."""
         commits = await find(request.repository, request.commit, request.base)
         if request.known is not None:
             self.remember([request.known])

@@ -129,7 +129,8 @@ async def _commit(
     index = anyio.Path(common, "ashep", f"amend.{name}")
     await index.parent.mkdir(exist_ok=True)
     env, git = {"GIT_DIR": str(common), "GIT_INDEX_FILE": str(index)}, Git(common, timeout=LONG)
-    lines = b"".join(_line(path, entry) for path, entry in sorted(files.items()))
+    gone = b"0", b"0" * 40
+    lines = b"".join(b"%s %s\t%s\0" % (*(entry or gone), path) for path, entry in sorted(files.items()))
     try:
         await git.run("read-tree", onto, accepted=(0,), env=env)
         await git.run("update-index", "--replace", "-z", "--index-info", accepted=(0,), env=env, stdin=lines)
@@ -143,8 +144,3 @@ async def _commit(
     made = await write_commit(repository.git, tree, (onto,), message, author="", at=last.at)
     await repository.keep(made)
     return made
-
-
-def _line(path: bytes, entry: _Entry | None) -> bytes:
-    mode, blob = entry or (b"0", b"0" * 40)
-    return b"%s %s\t%s\0" % (mode, blob, path)

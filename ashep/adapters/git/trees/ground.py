@@ -117,7 +117,9 @@ def _close(top: Path, prefix: str) -> None:
     for path, folders, names in os.walk(root):
         for link in filter(os.path.islink, (os.path.join(path, name) for name in (*folders, *names))):
             if _leaves(root, link):
-                _explain(link)
+                target = os.readlink(link)
+                os.unlink(link)
+                Path(os.fsdecode(link)).write_bytes(b"This was a link out of the checkout, to " + target + b"\n")
     (top / prefix).mkdir(parents=True, exist_ok=True)  # no link leads it elsewhere any more
     for path, _, names in os.walk(root):
         for file in (os.path.join(path, name) for name in names):
@@ -125,13 +127,6 @@ def _close(top: Path, prefix: str) -> None:
                 os.chmod(file, os.lstat(file).st_mode & CLOSED)
         if path != root:
             os.chmod(path, CLOSED)
-
-
-def _explain(link: bytes) -> None:
-    target = os.readlink(link)
-    os.unlink(link)
-    with open(link, "wb") as file:
-        file.write(b"This was a link out of the checkout, to " + target + b"\n")
 
 
 def _leaves(root: bytes, link: bytes) -> bool:

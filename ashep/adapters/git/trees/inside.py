@@ -15,7 +15,7 @@ from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
 from ashep.adapters.git import durable
 from ashep.adapters.git.clean import drafting
-from ashep.adapters.git.program import LONG, NOTHING, PLACE, Call, Git, Started
+from ashep.adapters.git.program import LONG, NOTHING, PLACE, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
 from ashep.adapters.git.trees import lfs
 from ashep.adapters.git.trees.lender import LENDER, packed
@@ -66,20 +66,6 @@ class Inside:
 
     def of(self, place: Place, prefix: str, redaction: Redaction) -> PlaceRepository:
         """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
-        git = Git(place.path, PLACE, LONG, redaction, call=self._call(place), common=place.admin)
-        return PlaceRepository(place, prefix, redaction, git)
-
-    async def isolates(self) -> bool:
-        """Say whether it calls git in a sandbox."""
-        return isinstance(await self._tried(), Bubblewrap)
-
-    async def _tried(self) -> Bubblewrap | str:
-        async with self._trying:
-            if self._sandbox is None:
-                self._sandbox = await try_out()
-        return self._sandbox
-
-    def _call(self, place: Place) -> Call:
         settings, path = self._root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
         view = View(place.path, (place.path,), (self._root / LENDER / "objects", settings), path=path)
         usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
@@ -92,7 +78,18 @@ class Inside:
                 return await programs.run(argv, cwd=place.path, **given)
             return await bubblewrap.run(sandbox, view, argv, **given)
 
-        return call
+        git = Git(place.path, PLACE, LONG, redaction, call=call, common=place.admin)
+        return PlaceRepository(place, prefix, redaction, git)
+
+    async def isolates(self) -> bool:
+        """Say whether it calls git in a sandbox."""
+        return isinstance(await self._tried(), Bubblewrap)
+
+    async def _tried(self) -> Bubblewrap | str:
+        async with self._trying:
+            if self._sandbox is None:
+                self._sandbox = await try_out()
+        return self._sandbox
 
 
 # --- what comes out ---

@@ -73,11 +73,14 @@ class Lender:
                 await missing_objects.reach(repository.git)
                 self._kind = await repository.shared("rev-parse", "--show-object-format")
             if not all([await anyio.Path(self.folder, name).exists() for name in _WHOLE]):
-                await self._make(self._kind)
+                await anyio.Path(self.folder.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
+                words = ("init", "--quiet", "--bare", "--template=", f"--object-format={self._kind}", str(self.folder))
+                await self._git.raw(*words, cwd=self.folder.parent)
             own = (f"refs/heads/{base}",) if base else ()
             lent = await repository.refs(*_LENT, *own)
             lent = {ref: sha for ref, sha in lent.items() if ref.startswith(_LENT) or ref in own}
-            there = await self._there()
+            listed = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
+            there = dict(line.split("\0") for line in os.fsdecode(listed.stdout).splitlines())
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
                 pins[f"{PINS}{file_of(branch)}"] = begun
@@ -88,15 +91,6 @@ class Lender:
                 await self._bring(lent | pins, there, [] if shallow != ends else there.values(), begun)
                 await anyio.to_thread.run_sync(self._end_at, shallow)
             return Lent(self.folder / "objects", lent, shallow, self._kind)
-
-    async def _make(self, kind: str) -> None:
-        await anyio.Path(self.folder.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
-        words = ("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", str(self.folder))
-        await self._git.raw(*words, cwd=self.folder.parent)
-
-    async def _there(self) -> dict[str, str]:
-        done = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
-        return dict(line.split("\0") for line in os.fsdecode(done.stdout).splitlines())
 
     async def _bring(self, wanted: dict[str, str], there: dict[str, str], known: Iterable[str], begun: str) -> None:
         """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names.

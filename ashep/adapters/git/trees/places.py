@@ -85,11 +85,6 @@ class Places(Worktrees):
         self._calls: Inside | None = None
         self._lender = Lender(self._repository, place / LENDER)
 
-    async def knows(self, branch: str) -> bool:
-        """Say whether there is such a branch, or a place of it."""
-        ref = f"refs/heads/{branch}"
-        return ref in await self._repository.refs(ref) or await self.stands(branch)
-
     async def stands(self, branch: str) -> bool:
         """Say whether a place was made for the branch, whatever became of it."""
         return await anyio.Path((await self._at(branch)).notes).exists()

@@ -1,7 +1,7 @@
 """Take trees away: at once, and those of issues that landed, where nothing that they hold is lost by that."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -142,20 +142,14 @@ async def _came_out(within: Repository, ref: str, known: Collection[str]) -> boo
 
 async def _holder(repository: Repository, commit: str, landed: Landed, base: str | None) -> _Base | None:
     """Give the branch that holds a commit, or what it brought where that is just what was sealed; None: none does."""
-    async for one in _bases(repository, landed, base):
-        if await repository.contains(one.commit, commit):
-            return one
-        if commit == landed.head and await repository.has(one.commit, commit, landed.commit or None):
-            return one
+    names = [f"refs/heads/{name}" for name in (landed.onto, base) if name]
+    for name in [*names, "HEAD"] if base is None else names:
+        if (onto := await repository.commit_of(name)) is None:
+            continue
+        holds = await repository.contains(onto, commit)
+        if holds or (commit == landed.head and await repository.has(onto, commit, landed.commit or None)):
+            return _Base(onto, name if name != "HEAD" else await repository.main_ref())
     return None
-
-
-async def _bases(repository: Repository, landed: Landed, base: str | None) -> AsyncGenerator[_Base]:
-    for name in (landed.onto, base):
-        if name and (commit := await repository.commit_of(f"refs/heads/{name}")) is not None:
-            yield _Base(commit, f"refs/heads/{name}")
-    if base is None and (commit := await repository.commit_of("HEAD")) is not None:
-        yield _Base(commit, await repository.main_ref())
 
 
 async def uncommitted(repository: Repository, place: Place) -> str | None:

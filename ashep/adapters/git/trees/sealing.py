@@ -269,10 +269,7 @@ async def not_ours(repository: Repository) -> list[str]:
 async def _show_hidden(repository: Repository, place: Place) -> None:
     """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
     if unseen := contents.hidden(await repository.inside(place, "ls-files", "-v", "-z")):
-        top = os.fsencode(place.path)
-        there = await anyio.to_thread.run_sync(
-            lambda: [path for path in unseen if os.path.lexists(os.path.join(top, path))]
-        )
+        there = await anyio.to_thread.run_sync(contents.find_present, place.path, unseen)
         listed = b"".join(path + b"\0" for path in there)
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
             await repository.inside(place, "update-index", flag, "-z", "--stdin", stdin=listed)

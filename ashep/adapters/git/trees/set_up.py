@@ -48,7 +48,12 @@ async def set_up(
         else:
             await _run(repository, step, folder, f"step {number} of worker.setup", slot, inside)
     link = await _lead_to_beads(repository, place, folder) if inside is None else None  # none could follow it in there
-    made = (await _made(inner, place, link)) if steps or link else {}
+    made = dict[bytes, Stat]()
+    if steps or link:  # the files that git ignores now, and the link to the database
+        listed = await inner.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
+        files = await anyio.to_thread.run_sync(files_of, place)
+        made = {path: about for path, about in files.items() if path in names}
     await anyio.to_thread.run_sync(write_stats, mark, made)
 
 
@@ -71,14 +76,6 @@ async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> 
     await link.parent.mkdir(exist_ok=True)
     await link.write_text(f"{database}\n")
     return Path(link).relative_to(place.path).as_posix()
-
-
-async def _made(repository: Repository, place: Place, link: str | None) -> dict[bytes, Stat]:
-    """List the files that the set-up made: those that git ignores now, and the link to the database."""
-    listed = await repository.inside(place, "ls-files", "--others", "--ignored", "--exclude-standard", "-z")
-    names = {path for path in (*listed.split(b"\0"), os.fsencode(link or "")) if path}
-    files = await anyio.to_thread.run_sync(files_of, place)
-    return {path: about for path, about in files.items() if path in names}
 
 
 async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:

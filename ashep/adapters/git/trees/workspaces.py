@@ -23,19 +23,15 @@ class GitWorkspaces:
         return self.anew
 
     async def prepare(self, branch: str, base: str | None, slot: int, ground: Ground = "own") -> Prepared:
-        """See to it that the branch and its tree stand, and that it is set up."""
         return await (await self._of(branch)).prepare(branch, base, slot, ground)
 
     async def seal(self, branch: str, run: str, message: str) -> Sealed:
-        """Commit what is uncommitted, and bring the branch to contain it."""
         return await (await self._of(branch)).seal(branch, run, message)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
-        """Put back what a run may not change, and write into its story."""
         return await (await self._of(branch)).amend(branch, run, head, wanted)
 
     async def changes(self, branch: str, base: str) -> Changes:
-        """Give what lies between the base and the branch."""
         return await (await self._of(branch)).changes(branch, base)
 
     async def copy(self, branch: str, begun: str, folder: Path) -> str:
@@ -43,7 +39,6 @@ class GitWorkspaces:
         return await self._places.copy(branch, begun, folder)
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
-        """Set branch and tree to a commit; everything else is saved first."""
         return await (await self._of(branch)).restore(branch, head)
 
     async def knows(self, branch: str) -> bool:
@@ -62,10 +57,8 @@ class GitWorkspaces:
         return await (await self._of(branch)).remove(branch, forget=forget, drop_ignored=drop_ignored, unless=unless)
 
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
-        """Take a tree and its branch away, where the base holds all that is in them and nobody uses them."""
         return await (await self._of(landed.branch)).retire(landed, quiet)
 
     async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
-        """Give every tree, by branch."""
         found = (*await self._linked.list(landed), *await self._places.list(landed))
         return tuple(sorted(found, key=lambda standing: standing.branch))

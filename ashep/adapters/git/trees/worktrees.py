@@ -117,14 +117,12 @@ class Worktrees:
             return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
-        """Put back what a run may not change, and write into its story."""
         amended = await amending.amended(self._repository, run, head, wanted)
         if amended.head != head:
             await self.restore(branch, amended.head)
         return amended
 
     async def changes(self, branch: str, base: str) -> Changes:
-        """Give what lies between the base and the branch."""
         git, how = self._repository.git, await self._repository.git.in_no_tree()
         ref = f"refs/heads/{branch}"
         log = ("--reverse", "--topo-order", f"{base}..{ref}")
@@ -135,7 +133,6 @@ class Worktrees:
         )
 
     async def restore(self, branch: str, head: str) -> tuple[str, ...]:
-        """Set branch and tree to a commit; everything else is saved first."""
         repository = self._repository
         async with repository.hold(branch, self._patience):
             await self._leave(branch)
@@ -156,7 +153,7 @@ class Worktrees:
     async def knows(self, branch: str) -> bool:
         """Say whether there is such a branch, or a tree of it."""
         ref = f"refs/heads/{branch}"
-        return ref in await self._repository.refs(ref) or await self._found(branch) is not None
+        return ref in await self._repository.refs(ref) or await self.stands(branch)
 
     async def remove(
         self,
@@ -190,7 +187,6 @@ class Worktrees:
             return Removed(saved, freed)
 
     async def retire(self, landed: Landed, quiet: timedelta) -> Removed:
-        """Take a tree and its branch away, where the base holds all that is in them and nobody uses them."""
         async with self._repository.hold(landed.branch, self._patience):
             await self._leave(landed.branch)
             place = await self._found(landed.branch)
@@ -201,7 +197,6 @@ class Worktrees:
             return removed
 
     async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
-        """Give every tree, by branch."""
         repository = self._repository
         refs = await repository.refs("refs/heads/", BASES)
         root = await anyio.to_thread.run_sync(self._place.resolve)
