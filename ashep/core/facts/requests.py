@@ -9,7 +9,7 @@ LONGEST = 4000
 """Characters of one text of an agent's that are kept."""
 
 MOST = 50
-"""Patterns, questions and options that are kept of one request."""
+"""Patterns, questions and options that are kept of one request, and requests that are read of one turn."""
 
 RequestKind = Literal["permission", "question"]
 Answers = tuple[tuple[str, ...], ...]

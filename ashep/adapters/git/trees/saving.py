@@ -146,8 +146,8 @@ async def _spared(
         largest = ", ".join(f"{os.fsdecode(name)} ({size // 1024**2} MiB)" for name, size in sizes.most_common(3))
         raise AshepError(
             f"{total // 1024**2} MiB of files that git ignores are in it, more than the {MOST_IGNORED // 1024**2} MiB "
-            f"that are saved: {clean(largest)}. Move what you want to keep, then say "
-            "--drop-ignored. Nothing was removed."
+            f"that are saved: {clean(largest)}. Move what you want to keep, then say --drop-ignored. Nothing was "
+            "removed."
         )
     return made
 
