@@ -176,7 +176,6 @@ def ask(state: Path, request: Mapping[str, Any], link: str = LINK) -> dict[str, 
 
 def page_of(state: Path) -> str | None:
     """Ask the page's server where people reach it; None: none says so. Blocks, within bounds."""
-    try:
+    with suppress(AshepError, KeyError):
         return str(ask(state, {"where": True}, UI)["where"])
-    except (AshepError, KeyError):
-        return None
+    return None

@@ -180,8 +180,6 @@ class _Bound:
 
 
 class _Output:
-    """What comes out of one stream."""
-
     def __init__(self, limit: int, take: Callable[[bytes], None] | None = None) -> None:
         self.kept, self.size, self.limit, self._take = bytearray(), 0, limit, take
 

@@ -4,10 +4,9 @@ The code in the link stands nowhere on the disk. Of several servers of a project
 in: it holds the lock beside the socket.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ashep.adapters import control_socket
+from ashep.adapters import control_socket, processes
 from ashep.adapters.control_socket import UI, NotListening
 from ashep.core.issues.people import AGENT_ACTORS
 from ashep.errors import AshepError, UsageError
@@ -23,7 +22,6 @@ from ashep.http.devices import Devices
 from ashep.http.sessions import Sessions
 
 LOCK = "ui.lock"
-
 
 NO_ORIGIN = (
     "no other device reaches this server: name the proxy with TLS in front of it, as `ui: {origins: "
@@ -53,12 +51,7 @@ def held(state: Path) -> Generator[bool]:
     """Hold the entrance, or say that another server does."""
     file = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield processes.locked(file)
     finally:
         os.close(file)
 
@@ -112,10 +105,9 @@ def link(address: str, code: str) -> str:
 
 def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Ask the server; None: none listens. Raises `AshepError`."""
-    try:
+    with suppress(NotListening):
         return control_socket.ask(state, request, UI)
-    except NotListening:
-        return None
+    return None
 
 
 def devices(state: Path, revoke: str | None, now: Callable[[], datetime]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -157,7 +158,7 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
             return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
     try:
         with anyio.fail_after(LONGEST):
-            place, given = _place(operation, request), await _given(operation, request)
+            place, given = _place(request), await _given(operation, request)
             authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
             asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request), agent)
             answer = await operation.carry(service, asked)
@@ -196,7 +197,7 @@ def _unknown() -> Response:
     return problem(401, detail, (), {"WWW-Authenticate": "Bearer"})
 
 
-def _place(operation: Operation, request: Request) -> dict[str, str]:
+def _place(request: Request) -> dict[str, str]:
     place: dict[str, str] = dict(request.path_params)
     for name, part in place.items():
         if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
@@ -213,7 +214,7 @@ def _key(operation: Operation, request: Request) -> str | None:
 
 async def _given(operation: Operation, request: Request) -> BaseModel | None:
     if operation.query is not None:
-        return _checked(lambda model: model.model_validate_strings(dict(request.query_params)), operation.query)
+        return _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
     return await _body(operation, request) if operation.body is not None else None
 
 
@@ -231,16 +232,12 @@ async def _body(operation: Operation, request: Request) -> BaseModel:
                 raise Refused(413, f"a body has at most {MAX_BODY // 1024} KiB")
     if limit.cancelled_caught:
         raise Refused(408, f"the body had not come after {READING:.0f} s")
-    return await to_thread.run_sync(_read, operation.body, bytes(raw))
+    return await to_thread.run_sync(_checked, partial(operation.body.model_validate_json, bytes(raw)))
 
 
-def _read(model: type[BaseModel], raw: bytes) -> BaseModel:
-    return _checked(lambda model: model.model_validate_json(raw), model)
-
-
-def _checked(read: Callable[[type[BaseModel]], BaseModel], model: type[BaseModel]) -> BaseModel:
+def _checked(read: Callable[[], BaseModel]) -> BaseModel:
     try:
-        return read(model)
+        return read()
     except ValidationError as error:
         found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
         if found[0]["type"] == "json_invalid":

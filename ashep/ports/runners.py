@@ -4,7 +4,7 @@ The name of a runner stands before the ids of its sessions (`claude:5f0c…`), b
 it is, in the journal and to people. Errors say it, too.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -38,78 +38,61 @@ class Named:
             raise
 
     async def start(self) -> None:
-        """Make it answer."""
         await self._of(self.runner.start())
 
     async def catalog(self) -> Catalog:
-        """Say what it offers."""
         return await self._of(self.runner.catalog())
 
     async def open_session(self, request: SessionRequest) -> str:
-        """Open a session."""
         return self._outer(await self._of(self.runner.open_session(request)))
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
-        """Find a session by its key."""
         found = await self._of(self.runner.find_session(key, directory))
         return None if found is None else self._outer(found)
 
     async def has_session(self, session: str) -> bool:
-        """Whether it still has this session."""
         return await self._of(self.runner.has_session(self._inner(session)))
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        """The ids of a session's user messages."""
         return await self._of(self.runner.asked(self._inner(session)))
 
     async def send(self, prompt: Prompt) -> str:
-        """Deliver a prompt."""
         return await self._of(self.runner.send(replace(prompt, session=self._inner(prompt.session))))
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        """Read what followed a prompt."""
         return await self._of(self.runner.turn(self._inner(session), message_id, ours))
 
     async def life(self, session: str) -> Life:
-        """Read a session's signs of life."""
         return await self._of(self.runner.life(self._inner(session)))
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
-        """Those sessions that run a turn."""
         found = await self._of(self.runner.busy(frozenset(map(self._inner, sessions))))
         return frozenset(map(self._outer, found))
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        """What sessions ask."""
         listed = await self._of(self.runner.requests(frozenset(map(self._inner, sessions))))
         return tuple(replace(one, session=self._outer(one.session)) for one in listed)
 
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        """Answer a request."""
         inner = self._inner(session)
         return await self._of(self.runner.reply(inner, request, kind, verdict, answers, message))
 
     async def abort(self, session: str) -> None:
-        """Stop a session's turn and see it stopped."""
         await self._of(self.runner.abort(self._inner(session)))
 
     async def transcript(self, session: str, limit: int) -> str:
-        """The tail of a session's text."""
         return await self._of(self.runner.transcript(self._inner(session), limit))
 
     async def signs(self) -> AsyncIterator[Sign]:
-        """Signs of life, for ever."""
         async for sign in self.runner.signs():
             yield sign if sign.session is None else replace(sign, session=self._outer(sign.session))
 
     async def aclose(self) -> None:
-        """Let go of connections."""
         await self.runner.aclose()
 
     async def stop_server(self) -> bool:
-        """End what it has running for nobody."""
         return await self._of(self.runner.stop_server())
 
 
@@ -145,8 +128,10 @@ class Runners:
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those of these sessions that run a turn, on whichever runner."""
-        found = [await self[name].busy(those) for name, those in _by_runner(sessions)]
-        return frozenset[str]().union(*found)
+        found = frozenset[str]()
+        for name in sorted(set(map(runner_of, sessions))):
+            found |= await self[name].busy(frozenset(one for one in sessions if runner_of(one) == name))
+        return found
 
     async def has_session(self, session: str) -> bool:
         """Whether a session is still there; where its runner is gone, it is not."""
@@ -156,11 +141,6 @@ class Runners:
         """Let go of connections."""
         for one in self._made.values():
             await one.aclose()
-
-
-def _by_runner(sessions: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
-    names = sorted(set(map(runner_of, sessions)))
-    return [(name, frozenset(one for one in sessions if runner_of(one) == name)) for name in names]
 
 
 def runners_of(runner: Runner | Runners) -> Runners:

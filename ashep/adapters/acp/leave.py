@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ashep.adapters.acp.folder import as_list, as_object
+from ashep.core.facts.requests import MOST, cut
 from ashep.core.policy.permissions import PROTECTED, SECRETS, fitting, judge, matches
 from ashep.core.policy.policies import PermissionRule
-from ashep.core.text import clean
-
-LONGEST, MOST = 4000, 50
-"""Characters of one text of an agent's, and entries of one list."""
 
 WRITES = frozenset({"edit", "delete", "move"})
 """Kinds of tools that change files."""
@@ -51,19 +48,15 @@ def wanted(call: Mapping[str, Any], directory: Path) -> Wanted:
     files = dict.fromkeys(os.path.realpath(directory / one) for one in found if isinstance(one, str) and one)
     home = os.path.realpath(directory)
     strangers = [one for one in files if not f"{one}/".startswith(f"{home}/")]
-    patterns = tuple(_cut(one if one in strangers else os.path.relpath(one, home)) for one in files)
+    patterns = tuple(cut(one if one in strangers else os.path.relpath(one, home)) for one in files)
     title = str(call.get("title") or "").strip().lower().split(" ")[0]
     tool = _TOOLS.get(kind) or (title if re.fullmatch(r"[a-z_][\w-]{0,60}", title) else "other")
     texts = [str(inputs[name]) for name in ("command", "url", "query") if isinstance(inputs.get(name), str)]
     if kind == "execute":  # it is named by its command; where that works is no path that it is for
         patterns, strangers = (), []
-    patterns = patterns or tuple(_cut(one) for one in texts[:1])
-    detail = _cut(texts[0]) if texts else next(iter(patterns), _cut(str(call.get("title") or "")))
-    return Wanted(kind, tool, patterns[:MOST], detail, _cut(strangers[0]) if strangers else "")
-
-
-def _cut(text: str) -> str:
-    return clean(text)[:LONGEST]
+    patterns = patterns or tuple(cut(one) for one in texts[:1])
+    detail = cut(texts[0]) if texts else next(iter(patterns), cut(str(call.get("title") or "")))
+    return Wanted(kind, tool, patterns[:MOST], detail, cut(strangers[0]) if strangers else "")
 
 
 def verdict(

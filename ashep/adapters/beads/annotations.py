@@ -36,8 +36,6 @@ def _mapping(value: object) -> dict[str, JsonValue]:
 
 
 class _Row(BaseModel):
-    """An issue, as far as it concerns us here."""
-
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str

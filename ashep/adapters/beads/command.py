@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -280,11 +281,10 @@ class Bd:
 
 def _as_it_is(file: Path) -> tuple[int, ...]:
     """Say what tells a file, behind all links, from another one in its place; nothing where there is none."""
-    try:
+    with suppress(OSError, ValueError):  # a word of the command line that is no file's name
         found = file.stat()
-    except (OSError, ValueError):  # a word of the command line that is no file's name
-        return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return ()
 
 
 def parse(model: type[_M], finished: programs.Finished) -> _M:
@@ -301,7 +301,6 @@ def parse(model: type[_M], finished: programs.Finished) -> _M:
 
 
 def _failure(subcommand: str, finished: programs.Finished) -> AshepError:
-    """Say what a failed call means."""
     messages = list(_messages(finished))
     said = clean(next(iter(messages), "no reason"))[:_SHOWN]
     if finished.returncode == _GUARD:
@@ -330,7 +329,6 @@ def _messages(finished: programs.Finished) -> Iterator[str]:
 
 
 def _problem(text: bytes) -> Problem | None:
-    try:
+    with suppress(ValidationError):
         return Problem.model_validate_json(text)
-    except ValidationError:
-        return None
+    return None

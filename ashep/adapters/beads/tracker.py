@@ -9,7 +9,7 @@ that nothing is written to an issue that was not read under exactly its id befor
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -184,10 +184,9 @@ class BeadsTracker:
         return None
 
     async def _show(self, issue: str) -> list[wire.Row]:
-        try:
+        with suppress(UnknownIssue):
             return await self._rows("show", issue, "--include-comments")
-        except UnknownIssue:
-            return []
+        return []
 
     async def changes(self, issue: str) -> tuple[Change, ...]:
         """Read the issue's history; bd prints `null` for an issue that it does not know."""

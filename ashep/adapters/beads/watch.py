@@ -111,11 +111,10 @@ class Manifest:
 
 def _date(folder: Path) -> _Date | None:
     """Say what tells a manifest from the one before: bd puts another file in its place."""
-    try:
+    with suppress(OSError):
         found = folder.joinpath("manifest").stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    return None
 
 
 class Journal:
@@ -131,7 +130,9 @@ class Journal:
         """Yield after each line that somebody else's write left, and after each restart of the reader."""
         wait = _PATIENCE[0]
         while True:
-            try:  # a journal that was pruned refuses an earlier number than it reaches back to
+            # it is started again whatever went wrong; whoever looks at the tracker hears of the reason
+            with suppress(TrackerError, OSError):
+                # a journal that was pruned refuses an earlier number than it reaches back to
                 finished = await self._bd.attempt("events", "tail", f"--since={self._since}", "--limit=1", "--json")
                 for answer in (finished.stdout, *finished.stderr.split(b"\n")):
                     with suppress(ValidationError):
@@ -141,8 +142,6 @@ class Journal:
                         self._since, wait = max(self._since, line.seq), _PATIENCE[0]
                         if line.actor != self._bd.actor and line.ts >= self._start:
                             yield
-            except (TrackerError, OSError):
-                pass  # it is started again; whoever looks at the tracker hears of the reason
             await anyio.sleep(wait)
             wait = min(wait * 2, _PATIENCE[1])
             yield

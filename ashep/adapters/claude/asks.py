@@ -13,16 +13,9 @@ from itertools import islice
 
 from ashep.adapters.claude.lines import Event, event_of, parts, strings, text
 from ashep.adapters.claude.store import Attempt
-from ashep.core.facts.requests import Answers, Asked, Request, RequestKind, Verdict
-from ashep.core.text import clean
+from ashep.core.facts.requests import MOST, Answers, Asked, Request, RequestKind, Verdict, cut
 from ashep.journal import paths
 from ashep.redaction import Redaction
-
-LONGEST = 4000
-"""Characters of one text of an agent's."""
-
-MOST = 50
-"""Patterns, questions and options that are kept of one request, and requests of one turn."""
 
 _NAME = re.compile("[0-9a-f]{24}")
 _LOOKED_AT = 1000  # of what its agent may have put there
@@ -47,8 +40,8 @@ def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
             asked = tuple(map(_asked, parts(event, "questions")[:MOST]))
             yield Request(name, attempt.session, "question", asks=asked)
         elif event is not None:
-            patterns = tuple(_cut(one) for one in strings(event, "patterns")[:MOST])
-            tool, detail = _cut(text(event, "tool")), _cut(text(event, "detail"))
+            patterns = tuple(cut(one) for one in strings(event, "patterns")[:MOST])
+            tool, detail = cut(text(event, "tool")), cut(text(event, "detail"))
             yield Request(name, attempt.session, "permission", tool, patterns, detail)
 
 
@@ -75,9 +68,5 @@ def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
 
 
 def _asked(question: Event) -> Asked:
-    options = tuple(_cut(text(one, "label")) for one in parts(question, "options")[:MOST])
-    return Asked(_cut(text(question, "question")), options, question.get("multiSelect") is True)
-
-
-def _cut(said: str) -> str:
-    return clean(said)[:LONGEST]
+    options = tuple(cut(text(one, "label")) for one in parts(question, "options")[:MOST])
+    return Asked(cut(text(question, "question")), options, question.get("multiSelect") is True)

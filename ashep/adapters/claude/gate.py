@@ -50,10 +50,9 @@ class Gate:
     def opens(self, name: str, secret: str, event: Event) -> str:
         """Say why a prompt may not begin; empty: it may, and that is written down. In a thread of the server's."""
         attempt = self._store.attempt(name)
-        try:
+        known = ""
+        with suppress(OSError):
             known = (attempt.folder / "secret").read_text() if attempt is not None else ""
-        except OSError:
-            known = ""
         if attempt is None or not known or not secrets.compare_digest(known.encode(), secret.encode()):
             return "this is no turn of ours"
         if text(event, "session_id") != attempt.session:

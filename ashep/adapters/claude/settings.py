@@ -21,7 +21,17 @@ from typing import Any
 
 from ashep.adapters.claude.hook import NAMES
 from ashep.adapters.claude.store import Session
-from ashep.core.policy.permissions import SECRETS, deciding, expression, fitting, matches, may_ask
+from ashep.core.policy.permissions import (
+    PROTECTED,
+    READS,
+    SECRETS,
+    calls_of,
+    deciding,
+    expression,
+    fitting,
+    matches,
+    may_ask,
+)
 from ashep.core.policy.policies import PermissionRule
 
 Rule = tuple[str, str, str]
@@ -42,27 +52,17 @@ _FILES = frozenset({"Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"})  #
 _GATE = 60  # seconds that the daemon has to let a prompt through
 _DENIED = "a rule of the project's does not allow this; go on without it"
 
-_READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help", "ashep verify *")
 _CLAIMS = "bd ready *--claim*"
-_PROGRAMS = ("bd", "ashep")
-_WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs", "eval")
-_SHELLS = ("bash", "sh", "zsh", "dash")
-
-
-def _calls_of(program: str) -> list[str]:
-    wrapped = [f"{wrapper}{more} {program} *" for wrapper in _WRAPPERS for more in ("", " *")]
-    scripts = [f"{shell} -*c *{program} *" for shell in _SHELLS]
-    plain = [f"{program} *", f"*/{program} *", f'"{program}" *', f"'{program}' *", f"\\{program} *"]
-    return [*plain, *wrapped, *scripts]
 
 
 def _issues_are_ours(users: Sequence[PermissionRule]) -> list[PermissionRule]:
     """Of bd and ashep only what reads, where the user's rules have nothing against it; they come first."""
-    reads = {pattern: deciding(users, "bash", pattern) for pattern in _READS}
+    reads = {pattern: deciding(users, "bash", pattern) for pattern in READS}
+    calls = [call for one in PROTECTED for call in calls_of(one, f"eval {one} *", f"eval * {one} *")]
     return [
         PermissionRule(tool="bash", pattern=_CLAIMS, action="deny"),
         *(PermissionRule(tool="bash", pattern=one, action=by.action if by else "allow") for one, by in reads.items()),
-        *(PermissionRule(tool="bash", pattern=one, action="deny") for of in _PROGRAMS for one in _calls_of(of)),
+        *(PermissionRule(tool="bash", pattern=one, action="deny") for one in calls),
     ]
 
 
@@ -103,21 +103,18 @@ def _is_denied(users: Iterable[PermissionRule], tool: str) -> bool:
 def settings_of(session: Session, tools: Sequence[str], folder: Path, gate: str) -> dict[str, Any]:
     """The settings of a process. `folder`: that of its attempt; `gate`: the address that lets its prompt through."""
     secrets = [f"Read(**/{one})" for one in SECRETS] if session.access == "read" else []
+    lets_begin = {
+        "type": "http", "url": gate, "timeout": _GATE, "onFailure": "block",
+        "headers": {"X-Ashep-Turn": "$ASHEP_TURN", "X-Ashep-Secret": "$ASHEP_SECRET"},
+        "allowedEnvVars": ["ASHEP_TURN", "ASHEP_SECRET"],
+    }  # fmt: skip
     allowed = [tool for tool in tools if tool not in _FILES and tool != _QUESTIONS]
     return {
         "cleanupPeriodDays": 36500,  # else transcripts are deleted after 30 days [20]
         "skipWebFetchPreflight": True,
         "permissions": {"allow": allowed, "deny": [*_NEVER, *secrets]},
-        "hooks": {"UserPromptSubmit": [{"hooks": [_gate(gate)]}], "PreToolUse": _before_tools(session, tools, folder)},
+        "hooks": {"UserPromptSubmit": [{"hooks": [lets_begin]}], "PreToolUse": _before_tools(session, tools, folder)},
     }
-
-
-def _gate(address: str) -> dict[str, Any]:
-    headers = {"X-Ashep-Turn": "$ASHEP_TURN", "X-Ashep-Secret": "$ASHEP_SECRET"}
-    return {
-        "type": "http", "url": address, "timeout": _GATE, "onFailure": "block", "headers": headers,
-        "allowedEnvVars": ["ASHEP_TURN", "ASHEP_SECRET"],
-    }  # fmt: skip
 
 
 def _before_tools(session: Session, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
@@ -140,7 +137,7 @@ def _before_tools(session: Session, tools: Sequence[str], folder: Path) -> list[
 def _own_conditions(tool: str) -> list[str]:
     """The uses of a tool of which rules of ours say something where the user's say nothing: a call is cheaper then."""
     if tool == "Bash":
-        return [f"Bash(*{one} *)" for one in _PROGRAMS]
+        return [f"Bash(*{one} *)" for one in PROTECTED]
     return [f"Read(**/{one})" for one in SECRETS] if tool == "Read" else []
 
 

@@ -202,8 +202,10 @@ class Store:
         """The attempts of a prompt, in order."""
         if not (SESSION.fullmatch(session) and MESSAGE.fullmatch(message)):
             return []
-        found = _names(self._sessions / session / "turns" / message)
-        return [Attempt(self._sessions / session / "turns" / message / str(n)) for n in sorted(map(int, found))]
+        folder, names = self._sessions / session / "turns" / message, list[str]()
+        with suppress(OSError):
+            names = [name for name in os.listdir(folder) if re.fullmatch(r"[1-9]\d{0,5}", name)]
+        return [Attempt(folder / str(n)) for n in sorted(map(int, names))]
 
     def messages(self, session: str) -> list[str]:
         """The prompts of a session, by their messages' ids."""
@@ -252,12 +254,6 @@ class Store:
             paths.replace(self._live / session, message.encode())
         else:
             (self._live / session).unlink(missing_ok=True)
-
-
-def _names(folder: Path) -> list[str]:
-    with suppress(OSError):
-        return [name for name in os.listdir(folder) if re.fullmatch(r"[1-9]\d{0,5}", name)]
-    return []
 
 
 def _read(kind: type[_T], file: Path) -> _T | None:

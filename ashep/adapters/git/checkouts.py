@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio.to_thread
@@ -41,11 +42,9 @@ async def rebased_in(git: Git, branch: str) -> str | None:
     def look() -> str | None:
         for folder in (common, *(admin for admin, _ in linked(common))):
             for name in ("rebase-merge/head-name", "rebase-apply/head-name"):
-                try:
+                with suppress(OSError):
                     if (folder / name).read_text(errors="replace").strip() == f"refs/heads/{branch}":
                         return str(folder.parent if folder == common else folder)
-                except OSError:
-                    continue
         return None
 
     return await anyio.to_thread.run_sync(look)
@@ -54,12 +53,11 @@ async def rebased_in(git: Git, branch: str) -> str | None:
 def _folder(top: Path) -> Path | None:
     """Find git's own folder of a work tree; None where the tree is not there."""
     place = top / ".git"
-    try:
+    with suppress(OSError, UnicodeDecodeError):
         if place.is_dir():
             return place
         return (top / place.read_text().removeprefix("gitdir:").strip()).resolve()
-    except (OSError, UnicodeDecodeError):
-        return None
+    return None
 
 
 async def half_done(tree: Place) -> str | None:

@@ -118,10 +118,9 @@ class Files:
 
 def end_of_history(git: Path) -> bytes:
     """Say where the history of a shallow clone ends, as its git folder has it; empty: it is whole. Blocks."""
-    try:
+    with suppress(FileNotFoundError):
         return (git / "shallow").read_bytes()
-    except FileNotFoundError:
-        return b""
+    return b""
 
 
 async def reading(cwd: Path, *arguments: str, env: dict[str, str], stdin: bytes | None = None) -> bytes:

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -99,12 +100,10 @@ def files_of(place: Place) -> dict[bytes, Stat]:
 
 def read_stats(note: Path) -> dict[bytes, Stat]:
     """Read our note of how files were; none where there is no note. Blocks."""
-    try:
-        lines = note.read_bytes().split(b"\0")
-    except OSError:
-        return {}
-    parts = [line.split(b" ", 4) for line in lines if line]
-    return {part[4]: Stat(*map(int, part[:4])) for part in parts}
+    with suppress(OSError):
+        parts = [line.split(b" ", 4) for line in note.read_bytes().split(b"\0") if line]
+        return {part[4]: Stat(*map(int, part[:4])) for part in parts}
+    return {}
 
 
 def write_stats(note: Path, stats: Mapping[bytes, Stat]) -> None:

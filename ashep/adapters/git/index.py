@@ -80,10 +80,9 @@ def _take(lock: Path, *, again: bool = False) -> None:
 
 
 def _is_ours(lock: Path) -> bool:
-    try:
+    with suppress(OSError):
         return lock.read_bytes() == LINE
-    except OSError:
-        return False
+    return False
 
 
 def _copy(index: Path, copy: Path) -> None:

@@ -7,6 +7,7 @@ or missing. Whatever else stands there a person wrote since; it stays, and shows
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -142,10 +143,9 @@ def _is_beginning(part: Path, whole: Path) -> bool:
 
 def _is_file(top: bytes, path: bytes) -> bool:
     """Say whether something else than a folder stands there."""
-    try:
+    with suppress(OSError):
         return not stat.S_ISDIR(os.lstat(os.path.join(top, path)).st_mode)
-    except OSError:
-        return False
+    return False
 
 
 def _free(top: bytes, paths: list[bytes]) -> list[bytes]:
@@ -162,9 +162,7 @@ def _free(top: bytes, paths: list[bytes]) -> list[bytes]:
 def _delete(top: bytes, paths: list[bytes]) -> None:
     for path in paths:
         place = os.path.join(top, path)
-        try:
+        with suppress(OSError):
             os.unlink(place)
             while (place := os.path.dirname(place)) != top:
                 os.rmdir(place)
-        except OSError:
-            continue

@@ -84,10 +84,9 @@ def is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return False
 
 
 class AttachedServer:

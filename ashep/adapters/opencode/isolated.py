@@ -327,7 +327,6 @@ class IsolatedRunner:
     async def _of(
         self, session: str, call: Callable[[OpencodeRunner], Awaitable[_Answer]], patience: float = _READING
     ) -> _Answer:
-        """Call the server that has a session."""
         where = await self._where(session)
         if where is not None and where.sandbox is not None and await self._chosen(where.directory) is None:
             await self._choose(where)  # its place was made anew, and holds what its agent committed
@@ -381,10 +380,11 @@ class IsolatedRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session for a run (see the port), on the server of its folder: to write only in a place."""
-        if request.access == "write" and await anyio.to_thread.run_sync(self._place_of, request.directory) is None:
+        place = await anyio.to_thread.run_sync(self._place_of, request.directory)
+        if request.access == "write" and place is None:
             raise RunnerRefused("who changes files works in a place of its own, and none stands for this run")
-        if request.directory is not None and request.snapshot:
-            await anyio.to_thread.run_sync(self._tell, request.directory, request.snapshot)
+        if place is not None and request.snapshot:
+            await anyio.to_thread.run_sync(lambda: tell(folder_for(self._state, place), request.snapshot))
         where = _Where(request.directory, request.sandbox) if request.directory is not None else None
         if where is not None:
             await self._choose(where)
@@ -392,10 +392,6 @@ class IsolatedRunner:
         if where is not None:
             await self._note(session, where)
         return session
-
-    def _tell(self, directory: str, snapshot: str) -> None:
-        if (place := self._place_of(directory)) is not None:
-            tell(folder_for(self._state, place), snapshot)
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         place = await anyio.to_thread.run_sync(self._place_of, directory)
@@ -432,10 +428,8 @@ class IsolatedRunner:
         """Those sessions that run a turn (see the port); of a place's server that does not answer none does."""
         found = set[str]()
         for where, those in await self._by_server(sessions):
-            try:
+            with suppress(RunnerRefused, SessionUnavailable):  # whoever reads such a session is told why
                 found |= await self._on(where, lambda on, those=those: on.busy(those))
-            except (RunnerRefused, SessionUnavailable):
-                continue  # whoever reads such a session is told why
         return frozenset(found)
 
     async def abort(self, session: str) -> None:

@@ -20,16 +20,9 @@ from pydantic import TypeAdapter, ValidationError
 from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import Read
-from ashep.core.facts.requests import Answers, Asked, Request, RequestKind, Verdict
-from ashep.core.text import clean
+from ashep.core.facts.requests import LONGEST, MOST, Answers, Asked, Request, RequestKind, Verdict, cut
 from ashep.errors import RunnerRefused
 from ashep.redaction import Redaction
-
-LONGEST = 4000
-"""Characters of one text of an agent's, and entries of one list."""
-
-MOST = 50
-"""Patterns, questions and options that are kept of one request."""
 
 Get = Callable[[str, str | None], Awaitable[bytes]]
 """Asks the server for a path, of a folder."""
@@ -145,14 +138,14 @@ async def of_ours(asked: Iterable[Request], whose: Whose) -> list[Request]:
 
 
 def _permission(asked: _Permission) -> Request:
-    patterns = tuple(_cut(pattern) for pattern in asked.patterns[:MOST])
-    detail = next((_cut(str(asked.metadata[name])) for name in _DETAILS if name in asked.metadata), "")
+    patterns = tuple(cut(pattern) for pattern in asked.patterns[:MOST])
+    detail = next((cut(str(asked.metadata[name])) for name in _DETAILS if name in asked.metadata), "")
     return Request(asked.id, asked.sessionID, "permission", asked.permission, patterns, detail)
 
 
 def _question(asking: _Questions) -> Request:
     asks = tuple(
-        Asked(_cut(one.question), tuple(_cut(option.label) for option in one.options[:MOST]), one.multiple)
+        Asked(cut(one.question), tuple(cut(option.label) for option in one.options[:MOST]), one.multiple)
         for one in asking.questions[:MOST]
     )
     return Request(asking.id, asking.sessionID, "question", asks=asks)
@@ -179,10 +172,6 @@ async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Reques
         else:
             found += await of_ours(map(read, entries), whose)
     return found, refused
-
-
-def _cut(text: str) -> str:
-    return clean(text)[:LONGEST]
 
 
 def reply(kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> dict[str, object]:

@@ -16,44 +16,37 @@ protects issues are guarded writes and that an agent's bd runs under an actor of
 from collections.abc import Sequence
 from typing import Literal
 
-from ashep.core.policy.permissions import CHANGES, QUESTION, SECRETS, SUBAGENTS, asks_of_tools, deciding, fitting
+from ashep.core.policy.permissions import (
+    CHANGES,
+    PROTECTED,
+    QUESTION,
+    READS,
+    SECRETS,
+    SUBAGENTS,
+    asks_of_tools,
+    calls_of,
+    deciding,
+    fitting,
+)
 from ashep.core.policy.policies import PermissionRule
 
 Rule = dict[str, str]
 _READER_TOOLS = ("read", "glob", "grep", "list", "lsp", "skill", "todoread", "todowrite")
 _WEB = ("webfetch", "websearch")
-_WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
-_SHELLS = ("bash", "sh", "zsh", "dash")
-_READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help", "ashep verify *")
 
 
 def _rules(action: str, permission: str, *patterns: str) -> list[Rule]:
     return [{"permission": permission, "pattern": pattern, "action": action} for pattern in patterns or ("*",)]
 
 
-def _calls_of(program: str) -> list[str]:
-    wrapped = [f"{wrapper}{more} {program} *" for wrapper in _WRAPPERS for more in ("", " *")]
-    scripts = [f"{shell} -*c *{program} *" for shell in _SHELLS]
-    return [
-        f"{program} *",
-        f"*/{program} *",
-        f'"{program}" *',
-        f"'{program}' *",
-        f"\\{program} *",
-        f"*=* {program} *",
-        f"eval *{program} *",
-        *wrapped,
-        *scripts,
-    ]
-
-
 def _issues_are_ours(permissions: Sequence[PermissionRule]) -> list[Rule]:
     """Of ashep and bd only what reads, where the user's rules have nothing against it."""
-    said = {pattern: deciding(permissions, "bash", pattern) for pattern in _READS}
+    said = {pattern: deciding(permissions, "bash", pattern) for pattern in READS}
     reads = [rule for pattern, one in said.items() for rule in _rules(one.action if one else "allow", "bash", pattern)]
     denied = not any(one is None or one.action != "deny" for one in said.values())
+    calls = [call for one in PROTECTED for call in calls_of(one, f"*=* {one} *", f"eval *{one} *")]
     return [
-        *_rules("deny", "bash", *_calls_of("bd"), *_calls_of("ashep")),
+        *_rules("deny", "bash", *calls),
         *([] if denied else reads),
         *_rules("deny", "bash", "bd ready *--claim*"),
     ]

@@ -136,9 +136,15 @@ class OpencodeRunner:
         try:
             listed = shapes.parse(shapes.AGENTS, await self._list("/agent"))
         except RunnerMisconfigured as error:
-            await self._read_again(error.file)
+            # the server reads a file once in its life (facts/opencode.md): where it was edited since, that ends
+            file = Path(error.file)
+            at = await anyio.to_thread.run_sync(lambda: file.stat().st_mtime_ns if file.exists() else 0)
+            before, self._misread = self._misread, (error.file, at)
+            if before is not None and before[0] == error.file and before[1] != at:
+                self._misread = None
+                await self.stop_server()
             if self._judges and "/base/" in error.file:  # a copy of ours
-                where = f"{Path(error.file).name} of the base branch"
+                where = f"{file.name} of the base branch"
                 raise RunnerMisconfigured(where, f"{error.message} (commit what mends it)") from error
             raise
         providers = shapes.parse(shapes.PROVIDERS, await self._list("/config/providers")).providers
@@ -149,14 +155,6 @@ class OpencodeRunner:
         names, memory = tuple(agent.name for agent in listed if not agent.hidden), await self._endpoint.memory()
         instance, tried = client.address.instance, programs.OPENCODE_VERSION
         return Catalog(version, instance, names, models, default, memory, tried)
-
-    async def _read_again(self, file: str) -> None:
-        """End a server that read a file before it was edited: it reads it once in its life (facts/opencode.md)."""
-        at = await anyio.to_thread.run_sync(lambda: Path(file).stat().st_mtime_ns if Path(file).exists() else 0)
-        before, self._misread = self._misread, (file, at)
-        if before is not None and before[0] == file and before[1] != at:
-            self._misread = None
-            await self.stop_server()
 
     async def agents(self) -> tuple[shapes.ListedAgent, ...]:
         """List the server's agents in full, hidden ones too: not of the port, but for `ashep sync-agents`."""

@@ -451,10 +451,9 @@ class ManagedServer:
     # --- the record -----------------------------------------------------------------------------------------------
 
     def _read(self) -> Record | None:
-        try:
+        with suppress(FileNotFoundError, ValidationError):  # a torn record cannot be: it is renamed into place
             return Record.model_validate_json(self._record_file.read_bytes())
-        except (FileNotFoundError, ValidationError):  # a torn record cannot be: it is renamed into place
-            return None
+        return None
 
     def _forget(self) -> None:
         self._record_file.unlink(missing_ok=True)

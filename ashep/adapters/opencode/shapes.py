@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -64,10 +65,8 @@ CONFIG = TypeAdapter(_Config)
 
 def parse(shape: TypeAdapter[T], content: bytes) -> T:
     """Read an answer; RunnerUnavailable where it is not of that shape."""
-    try:
+    with suppress(ValidationError):
         return shape.validate_json(content)
-    except ValidationError:
-        pass
     try:
         return shape.validate_json(whole(content))
     except ValidationError as error:
@@ -77,10 +76,9 @@ def parse(shape: TypeAdapter[T], content: bytes) -> T:
 
 def whole(content: bytes) -> bytes:
     """Replace halves of surrogate pairs, which JavaScript writes where a text was cut in the middle of a character."""
-    try:
+    with suppress(ValueError, RecursionError):
         return json.dumps(json.loads(content), ensure_ascii=False).encode(errors="replace")
-    except (ValueError, RecursionError):
-        return content
+    return content
 
 
 class JudgedRule(Read):

@@ -115,7 +115,13 @@ async def read(get: Get, watch: Watch, session: str) -> Life:
     """Read a busy session and those below it, and say how alive they are."""
     statuses = await get("/session/status")
     busy, now = shapes.parse(shapes.STATUSES, statuses.content), refusals.server_time(statuses.headers.get("date", ""))
-    family = await _family(get, session)
+    family = [session]  # with the sessions of its subagents and theirs
+    for member in family:
+        answer = await get(f"/session/{member}/children")
+        if answer.status_code == 200 and len(family) < FAMILY:
+            children = shapes.parse(shapes.SESSIONS, answer.content)
+            family.extend(child.id for child in children if child.id not in family)
+    del family[FAMILY:]
     shown = [found for member in family if member in busy and (found := await _show(get, member))]
     tools = dict(tool for one in shown for tool in one.tools)
     waits = [entry.next for member in family if (entry := busy.get(member)) and entry.next is not None]
@@ -126,16 +132,6 @@ async def read(get: Get, watch: Watch, session: str) -> Life:
         tool_for=timedelta(seconds=watch.tool_for(session, tuple(tools))),
         retry_in=timedelta(milliseconds=max(waits) - now) if waits and now else None,
     )
-
-
-async def _family(get: Get, session: str) -> list[str]:
-    """The session, and the sessions of its subagents and theirs."""
-    found = [session]
-    for member in found:
-        answer = await get(f"/session/{member}/children")
-        if answer.status_code == 200 and len(found) < FAMILY:
-            found.extend(child.id for child in shapes.parse(shapes.SESSIONS, answer.content) if child.id not in found)
-    return found[:FAMILY]
 
 
 async def _show(get: Get, session: str) -> Shown | None:

@@ -152,7 +152,8 @@ class Place:
     async def __aexit__(self, *_: object) -> None:
         """Remove it, whoever is being cancelled."""
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._end)
+            await to_thread.run_sync(delete, self.path)
+            os.close(self._lock)
 
     def _make(self) -> None:
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -161,15 +162,15 @@ class Place:
             fcntl.flock(own, fcntl.LOCK_EX)  # nobody takes a folder that is being made for one that was left
             for left in sorted(self._scratch.glob(f"{_PREFIX}*")):
                 with suppress(OSError):
-                    _remove_left(left)
+                    lock = _locked(left)
+                    try:
+                        delete(left)
+                    finally:
+                        os.close(lock)
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._scratch)).resolve()
             self._lock = _locked(self.path)
         finally:
             os.close(own)
-
-    def _end(self) -> None:
-        delete(self.path)
-        os.close(self._lock)
 
 
 def _locked(folder: Path) -> int:
@@ -181,11 +182,3 @@ def _locked(folder: Path) -> int:
         os.close(number)
         raise
     return number
-
-
-def _remove_left(folder: Path) -> None:
-    lock = _locked(folder)
-    try:
-        delete(folder)
-    finally:
-        os.close(lock)

@@ -154,20 +154,17 @@ class LocalVerifier:
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
-                stage = self._stage(checkout, commits, isolation, request)
+                stage = Stage(
+                    checkout, commits.commit, isolation, self._settings.environment, self._environ, self._redaction,
+                    self._types, self._settings.memory_limit, self._settings.service_url, request.strangers,
+                    request.base,
+                )  # fmt: skip
                 for number, check in enumerate(runs):
                     if number:
                         await checkout.restore()
                     results[check.id] = await self._result(check.id, stage.carry_out(check), checkout)
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
-
-    def _stage(self, checkout: Checkout, commits: Commits, isolation: Isolation, request: VerifyRequest) -> Stage:
-        names, memory = self._settings.environment, self._settings.memory_limit
-        return Stage(
-            checkout, commits.commit, isolation, names, self._environ, self._redaction, self._types, memory,
-            self._settings.service_url, request.strangers, request.base,
-        )  # fmt: skip
 
     async def _result(self, check_id: str, carrying_out: Awaitable[Found], checkout: Checkout) -> CheckResult:
         began = anyio.current_time()

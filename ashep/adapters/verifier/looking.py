@@ -113,7 +113,8 @@ async def wrong_patterns(patterns: Sequence[str]) -> dict[str, str]:
 
 
 def _judged(wanted: CodePattern, count: int, files: int, where: str) -> Found:
-    said = f"{_lines(count)} in {files} file{'' if files == 1 else 's'} of {wanted.glob}"
+    lines = f"{count or 'no'} line{'' if count == 1 else 's'} match{'es' if count == 1 else ''}"
+    said = f"{lines} in {files} file{'' if files == 1 else 's'} of {wanted.glob}"
     if wanted.must == "not_match":
         return failed(f"{said}; expected none", where) if count else passed(f"{said}, as expected", where)
     if count < wanted.min:
@@ -121,10 +122,6 @@ def _judged(wanted: CodePattern, count: int, files: int, where: str) -> Found:
     if wanted.max is not None and count > wanted.max:
         return failed(f"{said}; expected at most {wanted.max}", where)
     return passed(said, where)
-
-
-def _lines(count: int) -> str:
-    return f"{count or 'no'} line{'' if count == 1 else 's'} match{'es' if count == 1 else ''}"
 
 
 def _short(text: str) -> str:

@@ -3,9 +3,22 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ashep.core.text import clean
+
+LONGEST = 4000
+"""Characters of one text of an agent's that are kept."""
+
+MOST = 50
+"""Patterns, questions and options that are kept of one request, and requests that are read of one turn."""
+
 RequestKind = Literal["permission", "question"]
 Answers = tuple[tuple[str, ...], ...]
 """To each question of a request: the labels that are chosen, or a text."""
+
+
+def cut(text: str) -> str:
+    """Give a text of an agent's as a request holds it."""
+    return clean(text)[:LONGEST]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,21 @@ SECRETS = ("*.env", "*.env.*")
 PROTECTED = ("bd", "ashep")
 """Programs that no agent may call, but for bd's reading commands and `ashep verify`, which writes nothing."""
 
+READS = ("bd show *", "bd list *", "bd ready *", "bd search *", "bd help *", "bd --help", "ashep verify *")
+"""Calls of theirs that only read."""
+
+_WRAPPERS = ("env", "command", "exec", "nohup", "time", "timeout", "nice", "setsid", "sudo", "xargs")
+_SHELLS = ("bash", "sh", "zsh", "dash")
 _LONGEST, _STARS, _MOST = 200, 6, 6
 """Characters and `*` of two patterns, and patterns common to them, above which one of the two stands for all that."""
+
+
+def calls_of(program: str, *others: str) -> list[str]:
+    """Give the patterns of a line that calls a program, also by another one or in a shell, and these `others`."""
+    wrapped = [f"{wrapper}{more} {program} *" for wrapper in _WRAPPERS for more in ("", " *")]
+    scripts = [f"{shell} -*c *{program} *" for shell in _SHELLS]
+    plain = [f"{program} *", f"*/{program} *", f'"{program}" *', f"'{program}' *", f"\\{program} *"]
+    return [*plain, *others, *wrapped, *scripts]
 
 
 @lru_cache(4096)

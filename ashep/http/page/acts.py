@@ -5,7 +5,7 @@ the daemon sees them, also one that starts tomorrow. It names the question that 
 there by now, nothing is written.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -28,9 +28,7 @@ from ashep.ports.tracker import Tracker
 from ashep.views import standing
 from ashep.views.times import stamp
 
-Write = Callable[[Tracker, Labels], Awaitable[object]]
 Trackers = Callable[[Path, Settings, str], Tracker]
-
 
 _ANSWERS = ("approve", "reject", "answer")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,7 +64,6 @@ class Pictures:
     folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     """Who goes back to a moment: one at a time."""
     _reads: anyio.CapacityLimiter | None = None
-    _drawn: policies.Drawn | None = None
     _taken: taken.Taken = field(default_factory=taken.Taken)
     _draws: threading.Lock = field(default_factory=threading.Lock)
     _timeline: shown.Timeline | None = None
@@ -196,14 +196,13 @@ class Pictures:
         indented = [line.strip() for line in told.splitlines() if line.startswith("  ")]
         return shown.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)
 
+    @cached_property
     def _policies(self) -> policies.Drawn:
-        if self._drawn is None:
-            self._drawn = policies.Drawn(self.folder)
-        return self._drawn
+        return policies.Drawn(self.folder)
 
     def _names(self) -> list[str]:
         with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
-            return [*self._policies().all()]
+            return [*self._policies.all()]
         return []
 
     def _blob(self, name: str) -> str | None:
@@ -249,7 +248,7 @@ class Pictures:
         """A policy, with how many issues are where. Raises `NotThere`, `ConfigErrors`."""
 
         def look(seen: Picture) -> Data | None:
-            known = self._policies().all().get(name)
+            known = self._policies.all().get(name)
             with self._draws:
                 went = self._taken.of(seen.database, name)
             return known and policies.counted(known, graph.stands(seen.database, name), went)

@@ -4,6 +4,7 @@ Whoever reads a list of issues from bd reads their metadata, too: so the log is 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -23,29 +24,25 @@ def read(metadata: Mapping[str, JsonValue]) -> tuple[Entry, ...]:
     found = metadata.get(LOG)
     entries: list[Entry] = []
     for one in found if isinstance(found, list) else ():
-        try:
+        with suppress(ValidationError):
             entries.append(Entry.model_validate(one))
-        except ValidationError:
-            continue
     return tuple(entries)
 
 
 def standing(metadata: Mapping[str, JsonValue]) -> Standing:
     """Say what the last verification came to."""
     log = read(metadata)
-    try:
+    with suppress(ValidationError):
         return log[-1].status if log else _STANDING.validate_python(metadata.get(STATUS, "pending"))
-    except ValidationError:
-        return "pending"
+    return "pending"
 
 
 def last_checks(metadata: Mapping[str, JsonValue]) -> tuple[LastCheck, ...]:
     """Read what each check said; what somebody else wrote there is left out."""
     found = metadata.get(LAST)
-    try:
+    with suppress(ValidationError):
         return _CHECKS.validate_python(found.get("checks", ()) if isinstance(found, dict) else ())
-    except ValidationError:
-        return ()
+    return ()
 
 
 def added(metadata: Mapping[str, JsonValue], verified: Verified, at: datetime) -> dict[str, JsonValue]:

@@ -110,7 +110,9 @@ class Tickets:
             with self._until_the_end():
                 async with self._turns:
                     verified = await verify(self.verifier, issue, criteria, candidate)
-                await self._write_down(verified)
+                before = await self._annotated(verified.issue)  # what was read a moment ago is what it is added to
+                log = history.added(before.metadata, verified, self.now())
+                await self.annotations.annotate(verified.issue, log)
                 return self._told(verified)
         raise Ending(f"the service ends: {issue} was not verified")
 
@@ -124,11 +126,6 @@ class Tickets:
                 yield
             finally:
                 self._scopes.discard(scope)
-
-    async def _write_down(self, verified: Verified) -> None:
-        """Add it to the issue's log; what was read a moment ago is what it is added to."""
-        before = await self._annotated(verified.issue)
-        await self.annotations.annotate(verified.issue, history.added(before.metadata, verified, self.now()))
 
     def _told(self, verified: Verified) -> models.VerificationAnswer:
         told = verified.as_json(self.outputs)
@@ -229,7 +226,6 @@ class Tickets:
         return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
 
     async def _standing(self, issue: str, found: Annotated, reading: Reading | None = None) -> dict[str, Any]:
-        """Give the fields of `StatusAnswer`."""
         log = history.read(found.metadata)
         if reading is None and log:
             reading = await self._reading(issue, found.acceptance)

@@ -292,7 +292,6 @@ class Places(Worktrees):
             await inner.ask(place, "merge", "--quiet", "--ff-only", head)
 
     async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
-        """Fill the submodules of a place from those of the user's repository."""
         submodules = await find_submodules((await self._repository.folders()).common, head, begun)
         await fill_place(place, submodules, partial(self._drafting, branch), self._floor)
 
@@ -493,8 +492,6 @@ class Places(Worktrees):
         return self._calls.of(place, (await self._repository.folders()).prefix, self._repository.redaction)
 
     async def _all(self, root: Path) -> Sequence[Place]:
-        """Give every place."""
-
         def names() -> list[str]:
             notes = root / NOTES
             return sorted(unquote(one.name) for one in notes.iterdir()) if notes.is_dir() else []
@@ -570,11 +567,10 @@ def _borrow(place: Place, lender: Path) -> None:
 
 
 def _read_given(place: Place) -> dict[str, str]:
-    try:
+    with suppress(OSError):
         lines = (place.notes / "given").read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return {}
-    return {ref: sha for ref, _, sha in (line.partition(" ") for line in lines)}
+        return {ref: sha for ref, _, sha in (line.partition(" ") for line in lines)}
+    return {}
 
 
 def _write_given(place: Place, refs: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -138,22 +139,17 @@ async def _spared(
         return set(content.ignored) - await _in_the_way(repository, content.ignored, onto)
     made = {path for path, about in known.items() if content.files.get(path) == about}
     wanted = {path: content.files[path].size for path in content.ignored - made if path in content.files}
-    if sum(wanted.values()) > MOST_IGNORED:
+    if (total := sum(wanted.values())) > MOST_IGNORED:
+        sizes = Counter[bytes]()
+        for path, size in wanted.items():
+            sizes[path.split(b"/")[0]] += size
+        largest = ", ".join(f"{os.fsdecode(name)} ({size // 1024**2} MiB)" for name, size in sizes.most_common(3))
         raise AshepError(
-            f"{sum(wanted.values()) // 1024**2} MiB of files that git ignores are in it, more than the "
-            f"{MOST_IGNORED // 1024**2} MiB that are saved: {_largest(wanted)}. Move what you want to keep, then say "
-            "--drop-ignored. Nothing was removed."
+            f"{total // 1024**2} MiB of files that git ignores are in it, more than the {MOST_IGNORED // 1024**2} MiB "
+            f"that are saved: {clean(largest)}. Move what you want to keep, then say --drop-ignored. Nothing was "
+            "removed."
         )
     return made
-
-
-def _largest(sizes: Mapping[bytes, int]) -> str:
-    folders = dict[bytes, int]()
-    for path, size in sizes.items():
-        top = path.split(b"/")[0]
-        folders[top] = folders.get(top, 0) + size
-    first = sorted(folders, key=lambda name: -folders[name])[:3]
-    return clean(", ".join(f"{os.fsdecode(name)} ({folders[name] // 1024**2} MiB)" for name in first))
 
 
 async def _in_the_way(repository: Repository, ignored: Collection[bytes], onto: Collection[str]) -> set[bytes]:
@@ -332,10 +328,9 @@ def _stash(place: Place, common: Path, branch: str) -> set[str]:
 
 
 def _read(file: Path) -> bytes:
-    try:
+    with suppress(OSError):
         return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
-    except OSError:
-        return b""
+    return b""
 
 
 async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, ...]:

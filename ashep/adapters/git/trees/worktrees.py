@@ -267,7 +267,6 @@ class Worktrees:
         *,
         ignored: bool,
     ) -> tuple[str, ...]:
-        """Save what a tree holds (`ashep.adapters.git.trees.saving.save`)."""
         return await save(
             self._repository, place, branch, dropped=dropped, reached=reached, ignored=ignored, known=known
         )
@@ -275,14 +274,12 @@ class Worktrees:
     # --- where a tree is ---
 
     async def _all(self, root: Path) -> Sequence[Place]:
-        """Give every tree that git knows below the folder for them."""
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
 
     async def _is_dirty(self, place: Place) -> bool:
         return await removing.uncommitted(await self._inside(place), place) is not None
 
     async def _inside(self, place: Place) -> Repository:
-        """Give the repository by which git is called in a tree."""
         return self._repository
 
     async def _found(self, branch: str) -> Place | None:
