@@ -173,7 +173,9 @@ def leaves(error: BaseException) -> list[BaseException]:
     "mistake",
     [
         Mutant("the records of an open issue go", needed_for, "if begun else", "if False else"),
-        Mutant("a text goes that is named", named, "names.update(_in_all(file))", "pass"),
+        Mutant(
+            "a text goes that is named", named, "names.update(name for line in file for name in _names(line))", "pass"
+        ),
     ],
     ids=lambda mutant: mutant.name,
 )
