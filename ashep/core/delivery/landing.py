@@ -135,7 +135,9 @@ def refused(world: World, earlier: Flow, flow: Flow, fact: delivery.LandingRefus
     if code == "failed":
         most = flow.work.landing.failed >= MOST_FAILED
         return park(flow, "landing_unwritten", f"{why} ({MOST_FAILED} tries)") if most else []
-    return park(flow, f"landing_{code}" if code in ("theirs", "refused", "protected") else "landing_gone", why)
+    if code in ("theirs", "refused"):
+        return park(flow, "landing_theirs" if code == "theirs" else "landing_refused", why)
+    return park(flow, "landing_protected" if code == "protected" else "landing_gone", why)
 
 
 def landed(

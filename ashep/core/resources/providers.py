@@ -87,11 +87,11 @@ def hold_of(world: World, provider: str | None) -> Hold | None:
         "down": "does not answer as it should",
         "unauthorized": "refuses our credentials",
     }
-    said = f"{provider or 'the provider'} {what[outage.kind]}: {outage.why[:200]}"
+    code, said = f"provider_{outage.kind}", f"{provider or 'the provider'} {what[outage.kind]}: {outage.why[:200]}"
     if outage.tried_since is None:
-        return Hold(f"provider_{outage.kind}", said, provider or "")
+        return Hold(code, said, provider or "")
     if trying(world, outage.provider):
-        return Hold(f"provider_{outage.kind}", f"{said}; one run tries whether that is over", provider or "")
+        return Hold(code, f"{said}; one run tries whether that is over", provider or "")
     return None
 
 
