@@ -58,6 +58,13 @@ async def test_a_sound_repository_has_no_fault_and_a_trial_leaves_nothing(world:
     assert world.git("worktree", "list").count("\n") == 0
 
 
+async def test_names_of_branches_may_hold_what_else_ends_a_line(world: GitWorkspacesWorld) -> None:
+    world.git("branch", "one\u2028other")
+    assert await fault_of(checkup_of(world), thorough=True) == ""
+    await world.begun("ashep/t-1", {"mine": "m\n"})
+    assert [standing.branch for standing in await world.spaces.list()] == ["ashep/t-1"]
+
+
 async def test_beside_other_trees_a_trial_takes_away_its_own_alone(world: GitWorkspacesWorld) -> None:
     await world.begun("ashep/t-1", {"mine": "m\n"})
     before = listing(world.top, world.place)

@@ -204,7 +204,7 @@ class GitCheckup:
         if not base:
             return None
         printed = await self._git.word("for-each-ref", f"--format={_FOLLOWS}", f"refs/heads/{base}")
-        ref, name, remote, theirs, commit = (printed.splitlines() or ["\0" * 4])[0].split("\0")
+        ref, name, remote, theirs, commit = (printed or "\0" * 4).split("\n")[0].split("\0")
         if not ref and self._remote:
             ref, name, remote = f"refs/remotes/{self._remote}/{base}", f"{self._remote}/{base}", self._remote
         follows = _Follows(ref, name, remote, theirs or f"refs/heads/{base}", commit)

@@ -62,7 +62,7 @@ class GitRemote:
             raise ForgeUnavailable(f"the remote {self._remote} does not answer: {error}") from error
         if done.returncode:
             raise ForgeUnavailable(f"the remote {self._remote} cannot be read: {self._git.said(done)[:300]}")
-        lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
+        lines = (line.split("\t") for line in done.stdout.decode(errors="replace").split("\n"))
         return next((line[0] for line in lines if line[1:] == [ref] and SHA.fullmatch(line[0])), None)
 
     async def push(self, branch: str, commit: str, base: str) -> Pushed | NotPushed:

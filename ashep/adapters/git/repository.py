@@ -181,7 +181,7 @@ class Repository:
     async def refs(self, *names: str) -> dict[str, str]:
         """Give the refs that are named, or lie below what is named, with their commits."""
         listed = await self.shared("for-each-ref", "--format=%(refname)%00%(objectname)", *names)
-        return dict(line.split("\0") for line in listed.splitlines())
+        return dict(line.split("\0") for line in listed.split("\n") if line)
 
     async def commit_of(self, revision: str) -> str | None:
         """Give the commit that a revision is; None: there is none."""

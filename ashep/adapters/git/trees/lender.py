@@ -80,7 +80,7 @@ class Lender:
             lent = await repository.refs(*_LENT, *own)
             lent = {ref: sha for ref, sha in lent.items() if ref.startswith(_LENT) or ref in own}
             listed = await self._git.bare("for-each-ref", "--format=%(refname)%00%(objectname)")
-            there = dict(line.split("\0") for line in os.fsdecode(listed.stdout).splitlines())
+            there = dict(line.split("\0") for line in os.fsdecode(listed.stdout).split("\n") if line)
             pins = {ref: sha for ref, sha in there.items() if ref.startswith(PINS)}
             if begun not in {*lent.values(), *pins.values()}:
                 pins[f"{PINS}{file_of(branch)}"] = begun

@@ -204,7 +204,7 @@ class Worktrees:
         merged = set[str]()
         if (onto := await self._base_commit(None)) is not None:
             listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={onto}", "refs/heads/")
-            merged = set(listed.splitlines())
+            merged = set(listed.split("\n"))
         found = list[Standing]()
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
