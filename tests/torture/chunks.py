@@ -9,7 +9,7 @@ import hashlib
 from tests.full import commit
 from tests.torture.story import run, shrink, simulated
 
-SEEDS = 125
+SEEDS = 100
 """What the ordinary test command lives through; `make torture` goes on for as long as one likes."""
 ALL = 20_000
 """What `make deep` lives through; the windows of the commits lie in it."""
