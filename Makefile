@@ -4,7 +4,7 @@ BIN := .venv/bin
 SETUP := $(PYTHON) requirements/setup.py
 # More workers than the two cores of the machine that counts: tests on real tools wait for more than half of their time.
 # Who runs what, and in which order: tests/spread.py.
-WORKERS ?= 4
+WORKERS ?= 5
 PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart 4 --durations=10
 
 .DEFAULT_GOAL := help

@@ -31,6 +31,7 @@ from ashep.ports.runner import Prompt, SessionRequest, Turn
 from ashep.store.picture import servers_of
 from ashep.views import standing
 from tests.conformance.runners import opencode, private_environment
+from tests.full import repeated
 from tests.places import RUN, has_bubblewrap
 
 pytestmark = [pytest.mark.real, pytest.mark.may_block]
@@ -38,6 +39,7 @@ pytestmark = [pytest.mark.real, pytest.mark.may_block]
 SANDBOXED = pytest.param(
     "bwrap", marks=pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
 )
+UNSANDBOXED = pytest.param("none", marks=(*SANDBOXED.marks, pytest.mark.full))
 
 
 class World:
@@ -154,7 +156,7 @@ def write(world: World, run: str = "t-1/1", sandbox: Sandbox | None = None) -> S
     return SessionRequest(f"i:{run}", run, "write", directory=str(world.place), snapshot=words, sandbox=sandbox)
 
 
-@pytest.mark.parametrize("placed", [SANDBOXED, "none"], indirect=True)
+@pytest.mark.parametrize("placed", [SANDBOXED, *repeated("none")], indirect=True)
 async def test_who_makes_is_alone(world: World) -> None:
     """A session that may write works in its place's server, and sees what it is given there; judges have another."""
     sandboxed = world.settings.agents.sandbox == "bwrap"
@@ -206,7 +208,9 @@ async def test_who_makes_is_alone(world: World) -> None:
     assert servers_of(world.project / ".agent-shepherd" / "state") == {}
 
 
-@pytest.mark.parametrize("placed", [SANDBOXED, pytest.param("none", marks=SANDBOXED.marks)], indirect=True)
+@pytest.mark.parametrize(
+    "placed", [SANDBOXED, pytest.param("none", marks=(*SANDBOXED.marks, pytest.mark.full))], indirect=True
+)
 async def test_a_session_runs_where_its_agent_is_to_run_whatever_the_project_says(world: World) -> None:
     """The server of a place is begun anew for a session that works, and for none that is only read."""
     other: Sandbox = "none" if world.settings.agents.sandbox == "bwrap" else "bwrap"
