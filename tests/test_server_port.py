@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -111,6 +112,25 @@ async def test_who_takes_the_port_first_gets_no_password_and_the_server_another_
     first, second = place.ports
     assert (reached.url, first != second) == (f"http://127.0.0.1:{second}", True)
     assert place.heard == []
+
+
+@pytest.mark.promise("X5")
+async def test_a_port_that_is_taken_between_two_looks_is_taken_too(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loaded machine: nobody listens yet, and at the next look the server has ended already."""
+    lives = processes.lives
+
+    def look_late(pid: int | None, started: int | None) -> bool:
+        until = time.monotonic() + 20
+        while len(place.ports) < 2 and lives(pid, started) and time.monotonic() < until:
+            time.sleep(0.01)
+        return lives(pid, started)
+
+    monkeypatch.setattr(processes, "lives", look_late)
+    with place.thief(lambda number: ["127.0.0.1"] if number == 0 else []):
+        reached = await place.server.reach()
+    assert reached.url == f"http://127.0.0.1:{place.ports[1]}"
 
 
 @pytest.mark.promise("X5")

@@ -48,8 +48,8 @@ class ConfigErrors(ConfigError):
         message = f"{first.message} (and {more} more)" if more else first.message
         super().__init__(message, file=first.file, line=first.line, key=first.key)
         how = " (`ashep policy check` tells how)"  # who tells these does not show the way to it
-        told = (replace(one, message=one.message + how) if one.story else one for one in findings)
-        self.errors: tuple[ConfigError, ...] = tuple(one.error() for one in told)
+        hinted = (replace(finding, message=finding.message + how) if finding.story else finding for finding in findings)
+        self.errors: tuple[ConfigError, ...] = tuple(finding.error() for finding in hinted)
 
 
 @dataclass(frozen=True, slots=True)

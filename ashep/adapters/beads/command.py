@@ -182,8 +182,8 @@ class Bd:
                 if anyio.current_time() - began > self._timeout / 2:
                     raise
                 # no two daemons that met at the store choose the same moment
-                told = sha256(f"{self.actor} {self.calls.total()}".encode()).digest()
-                await anyio.sleep(0.05 + 0.2 * int.from_bytes(told[:4]) / 2**32)
+                digest = sha256(f"{self.actor} {self.calls.total()}".encode()).digest()
+                await anyio.sleep(0.05 + 0.2 * int.from_bytes(digest[:4]) / 2**32)
         return await call()
 
     async def call(self, *arguments: str, stdin: str | None = None) -> programs.Finished:

@@ -273,8 +273,8 @@ class BeadsTracker:
                 answer = wire.seen(row)
                 self._read.pop(before.issue.id, None)
                 # only reads show what it lacks
-                told = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
-                after = Seen(told, replace(answer.text, dependencies=before.text.dependencies))
+                view = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
+                after = Seen(view, replace(answer.text, dependencies=before.text.dependencies))
                 if row.id == issue and wanted.shown_by(after.issue):
                     self._read[issue] = after
                     return True

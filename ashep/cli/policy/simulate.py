@@ -142,12 +142,12 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
     if script.error is not None:
         raise script.error
     if as_json:
-        told = {
+        document = {
             "end": life.end, "code": life.code or None, "why": life.why, "runs": life.runs,
             "visits": dict(life.visits), "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
             "moves": [{"point": point, "move": step.move} for point, step in life.moves],
         }  # fmt: skip
-        screen.data({"policy": cast.policy, **told, "story": story, "not_reached": [*map(_said, script.rest())]})
+        screen.data({"policy": cast.policy, **document, "story": story, "not_reached": [*map(_said, script.rest())]})
     else:
         _sum_up(life)
     for line in script.rest():

@@ -164,8 +164,8 @@ def _seen(world: World, agents: Agents) -> Iterator[str]:
             how = f"is {seen.state}" if seen is not None else "was never seen"
             yield f"{spoken(name)} {how}: whether it has these agents and models is not known"
         else:
-            told = f"{len(seen.agents)} agents and {len(seen.models)} models"
-            yield f"{spoken(name)} listed {told} when it was last seen"
+            counts = f"{len(seen.agents)} agents and {len(seen.models)} models"
+            yield f"{spoken(name)} listed {counts} when it was last seen"
 
 
 @agents.command(epilog=example("ashep agents check", "ashep agents check --json"))

@@ -75,18 +75,18 @@ def _fell_short(world: World, earlier: Flow, flow: Flow, phase: Phase, evidence:
     failed, blameless = tuple(name for name in lacking if name != UNCHANGED), name_failing(evidence.results)
     parts = ["the work changes nothing"] if UNCHANGED in lacking else []
     parts += [f"these checks do not pass: {list_names(failed, MOST_NAMED)}"] if failed else []
-    told = f"{phase.name} says {said}, but {', and '.join(parts)}" + (f" ({blameless})" if blameless else "")
+    why = f"{phase.name} says {said}, but {', and '.join(parts)}" + (f" ({blameless})" if blameless else "")
     if not evidence.blamed(flow.work.waived):
         return _ask(world, flow, f"{phase.name} says {said}, and no work is to blame for what fails: {blameless}")
     if flow.run is not None and flow.run.asks.denied:
         tools = ", ".join(flow.run.asks.denied)
-        told += f"; all that its session asked for was denied ({tools}), as no rule of `permissions` allows it"
+        why += f"; all that its session asked for was denied ({tools}), as no rule of `permissions` allows it"
     same = before is not None and (before.tree, before.lacking(flow.work.waived)) == (evidence.tree, lacking)
     if same and flow.work.unproven > 1:
-        return _ask(world, flow, f"{told}; nothing has changed since the attempt before")
+        return _ask(world, flow, f"{why}; nothing has changed since the attempt before")
     if flow.work.unproven >= most:
-        return _ask(world, flow, f"{told}; attempt {flow.work.unproven} of {most}, the last")
-    again = f"{told}; attempt {flow.work.unproven} of {most}"
+        return _ask(world, flow, f"{why}; attempt {flow.work.unproven} of {most}, the last")
+    again = f"{why}; attempt {flow.work.unproven} of {most}"
     retry = RetryScheduled(flow.issue.id, phase.name, flow.failures, world.now, again, disbelieved=flow.work.verifying)
     return [retry]
 
@@ -163,14 +163,14 @@ def _told(flow: Flow, commit: str, notes: tuple[str, ...] = ()) -> list[Fact]:
 
 def sealed(world: World, earlier: Flow, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:
     """Tell people what the seal could not take in, and see to what it holds."""
-    told = stories.sealed(world, flow, fact)
+    facts = stories.sealed(world, flow, fact)
     # what is not on the branch would be missed: people are told where it is, and again where a person was there
     if fact.lacking and flow.active:
         listed = "\n".join(f"- {words}" for words in fact.lacking)
-        told.insert(0, CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}"))
-    if any(isinstance(one, (IssueParked, PersonAsked)) for one in told):
-        return told
-    return [*told, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
+        facts.insert(0, CommentWanted(fact.issue, f"lacking.{world.seq}", f"{fact.run} is over, and:\n{listed}"))
+    if any(isinstance(one, (IssueParked, PersonAsked)) for one in facts):
+        return facts
+    return [*facts, *(_misnamed(world, flow, fact) or flagged(world, earlier, flow, fact))]
 
 
 def _misnamed(world: World, flow: Flow, fact: delivery.TreeSealed) -> list[Fact]:

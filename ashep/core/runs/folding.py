@@ -102,7 +102,7 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
 _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned
 
 
-def _prompted_anew(flow: Flow, run: Run, fact: _Again, seq: int, at: datetime) -> Flow:
+def _prompt_again(flow: Flow, run: Run, fact: _Again, seq: int, at: datetime) -> Flow:
     flow = replace(flow, run=_again(run, fact, at))
     if isinstance(fact, run_facts.PromptAbandoned):
         return _doubted(replace(flow, effect_after=fact.due), at)
@@ -307,5 +307,5 @@ FOLDS: Folds = {
     run_facts.QuotaSeen: of_run(lambda flow, run, fact, seq, at: replace(flow, run=replace(run, quota=fact.quota))),
     run_facts.TurnStopped: of_run(_turn_stopped),
     run_facts.TurnBegun: of_run(_begun),
-    **dict.fromkeys(get_args(_Again), of_run(_prompted_anew)),
+    **dict.fromkeys(get_args(_Again), of_run(_prompt_again)),
 }

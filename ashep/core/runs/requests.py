@@ -103,7 +103,7 @@ def _question(
         return runs.RequestJudged(fact.issue, run.id, request.id, "answer", why, answers, used=used)
     if not may_ask(rules):
         why = "a rule denies questions"
-        return _told_to_decide(fact.issue, run, request, why, "ashep: nobody answers here.")
+        return _judge_unattended(fact.issue, run, request, why, "ashep: nobody answers here.")
     return _ask(world, fact, f"{run.phase} asks")
 
 
@@ -130,7 +130,7 @@ def _ask(world: World, fact: runs.RequestOpened, why: str) -> runs.RequestJudged
     return runs.RequestJudged(fact.issue, fact.run, fact.request.id, "ask", why, due=due)
 
 
-def _told_to_decide(issue: str, run: Run, request: Request, why: str, message: str) -> runs.RequestJudged:
+def _judge_unattended(issue: str, run: Run, request: Request, why: str, message: str) -> runs.RequestJudged:
     """Nobody answers: a permission is denied, a question answered with a sentence that lets the turn go on."""
     if request.kind == "permission":
         return runs.RequestJudged(issue, run.id, request.id, "deny", why, message=f"{message} {GO_ON}")
@@ -292,7 +292,7 @@ def expired(world: World, flow: Flow) -> list[Fact]:
     for pending in run.asks.requests:
         if pending.verdict == "ask" and pending.due is not None and pending.due <= world.now:
             message = f"ashep: nobody answered within {bound}."
-            facts.append(_told_to_decide(flow.issue.id, run, pending.request, f"nobody answered in {bound}", message))
+            facts.append(_judge_unattended(flow.issue.id, run, pending.request, f"nobody answered in {bound}", message))
             told = "Nobody answered in time: the agent was told to go on without an answer."
             facts.append(CommentWanted(flow.issue.id, f"{LATE}{pending.request.id}", told))
     return facts
@@ -306,7 +306,7 @@ def withdrawn(world: World, flow: Flow) -> list[Fact]:
         return []
     why = f"somebody took the label {label} off"
     return [
-        _told_to_decide(flow.issue.id, run, pending.request, why, "ashep: nobody will answer this.")
+        _judge_unattended(flow.issue.id, run, pending.request, why, "ashep: nobody will answer this.")
         for pending in run.asks.requests
         if pending.verdict == "ask"
     ]
