@@ -279,6 +279,15 @@ def test_a_daemon_that_was_asked_for_others_holds_a_parked_one_with_a_reason_tha
     assert book.flow("t-3").stage == "idle"
 
 
+def test_an_issue_whose_policy_went_is_held_with_a_reason_that_explains_why_nobody_works_on_it() -> None:
+    book = Playbook(issues=("t-1",))
+    view = issue("t-3", "blocked", "policy:gone", "phase:implement", assignee=ME, stamp=stamped(7, "another"))
+    book.made.tracker["t-3"] = view
+    book.looked()
+    assert (book.flow("t-3").stage, book.flow("t-3").code) == ("idle", "unknown_policy")
+    assert not [finding for finding in shown(book.world, view) if finding.issue == "t-3"]
+
+
 @pytest.mark.promise("A2")
 def test_only_what_is_found_twice_counts() -> None:
     one, two = Finding("no_end", "t-1", "now"), Finding("no_end", "t-1", "later")

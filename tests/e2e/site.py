@@ -303,11 +303,13 @@ class Site:
 
     def close(self) -> None:
         self.rest()
-        self.check()
-        self.ashep("stop", "--server")
-        os.killpg(self._server.pid, signal.SIGTERM)
-        self._server.wait()
-        self.forks.close()
+        try:
+            self.check()
+        finally:  # else the next test of this process is blamed for what lives on
+            self.ashep("stop", "--server")
+            os.killpg(self._server.pid, signal.SIGTERM)
+            self._server.wait()
+            self.forks.close()
         assert not self.servers()
 
 

@@ -55,7 +55,7 @@ OF_OTHERS = (
 )  # fmt: skip
 """The codes that a look at the tracker or at the agent server gives."""
 
-EXPLAINED = ("not_asked", "no_policy", "excluded", "paused", "parked_label")
+EXPLAINED = ("not_asked", "no_policy", "unknown_policy", "excluded", "paused", "parked_label")
 """Holds that say why an issue that another state folder of ours held is not adopted."""
 
 
