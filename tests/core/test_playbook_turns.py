@@ -87,6 +87,28 @@ def test_a_turn_that_goes_on_has_not_died() -> None:
     assert book >> book.later(29)
 
 
+@pytest.mark.promise("T6")
+@pytest.mark.parametrize(("state", "died"), [("stored", False), ("incomplete", True), ("incomplete", False)])
+def test_the_session_of_a_prompt_that_may_still_begin_a_turn_is_stopped_again(state: str, died: bool) -> None:
+    """Also where it was sent again after its turn died, and the session shows only what that one left."""
+    book = working()
+    if died:
+        book.made.instance = 2
+        book >> book.turn("incomplete") << runs.TurnDied << like(c.SendPrompt, again=True)
+        book.answered()
+    book >> book.seen(status="closed") << ...
+    for patience in (30, 60, 120, 240) if died or state == "stored" else ():
+        stop = next(job for job in book.made.jobs if isinstance(job, c.StopTurn))
+        book.made.jobs.remove(stop)
+        assert book >> runs.TurnStopped("t-1", stop.run, stop.key, 1, 30, 0.1, "other", state=state)
+        assert not book.run().settled, "no other run begins before"
+        assert book.later(patience - 1) == []
+        book >> book.later(1) << c.StopTurn
+    stop = next(job for job in book.made.jobs if isinstance(job, c.StopTurn))
+    book >> runs.TurnStopped("t-1", stop.run, stop.key, 1, 30, 0.1, "other", state=state) << ...
+    assert not book.run().stop
+
+
 def test_an_incomplete_message_after_long_silence_is_a_sign_of_a_turn() -> None:
     book = attached()
     assert book >> book.turn("stored")

@@ -225,7 +225,8 @@ class Laws:
                 "/diagnose",
             )  # fmt: skip
             ends = [e.body for e in self._entries.values() if isinstance(e.body, RunEnded) and e.body.run == run]
-            if session.turn is not None and ends and ends[-1].abort:
+            theirs = session.id in self.world.server.sessions.people  # a message of theirs begins what waited, too
+            if session.turn is not None and ends and ends[-1].abort and not theirs:
                 self.broken("no turn goes on after its run", f"{run} was aborted, and its session is busy")
 
     def _untrue(self, issue: str) -> str:

@@ -93,10 +93,16 @@ def _turn_stopped(flow: Flow, run: Run, fact: run_facts.TurnStopped, seq: int, a
 def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
     """Whether the prompt of a run that was stopped may begin a turn all the same.
 
-    One that waits still may (facts/opencode.md 26), and one whose delivery got no answer: it may arrive later.
+    One that waits still may (facts/opencode.md 26), one that was sent again after its turn died and shows only what
+    that one left, and one whose delivery got no answer: it may arrive later.
     """
     lost = f"{run.id}/prompt/{run.prompt.n}."
-    return fact.state == "stored" or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
+    sent_again = fact.state == "incomplete" and run.restarts > 0
+    return (
+        fact.state == "stored"
+        or sent_again
+        or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
+    )
 
 
 _Again = run_facts.OutcomeRejected | run_facts.DiagnosisWanted | run_facts.TurnDied | run_facts.PromptAbandoned
