@@ -30,7 +30,7 @@ demo: ## watch Agent Shepherd walk issues through a policy, offline; while bd is
 	@$(SETUP) demo
 	@$(BIN)/ashep demo
 
-test: setup claude ## run all tests, the ones with the real bd, OpenCode and Claude Code included
+test: setup claude ## run the tests, the ones with the real bd, OpenCode and Claude Code included
 	@$(BIN)/python -m pytest $(PARALLEL)
 
 quick: venv ## run the tests that need neither bd nor OpenCode and do not take long

@@ -17,6 +17,7 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
 from ashep.adapters import programs
 from tests import full, places, spread
@@ -87,6 +88,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only repeats, where nobody asks for it (`-m full`), and let the long ones come first."""
+    if full.in_full() or _is_whole(config):
+        full.leave_half_to_deep(items)
     if not full.in_full() and "full" not in config.option.markexpr:
         repeating = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=repeating)
@@ -97,6 +100,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("real") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(LONGEST_REAL))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Say to a worker whether all tests run: of a file or a test that is named, all run anyway."""
+    node.workerinput["whole"] = _is_whole(node.config)
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    given: dict[str, bool] = getattr(config, "workerinput", {})
+    return given.get("whole", config.args_source is pytest.Config.ArgsSource.TESTPATHS)
 
 
 @pytest.hookimpl(trylast=True)

@@ -33,8 +33,11 @@ def amount(ordinary: int, full: int) -> int:
 
 def half(items: Iterable[T]) -> list[T]:
     """Every second of these: of one commit the one half, of another the other."""
-    first = hashlib.sha256(commit().encode()).digest()[0] % 2
-    return list(items) if in_full() else list(items)[first::2]
+    return list(items) if in_full() else list(items)[_bit(commit()) :: 2]
+
+
+def _bit(text: str) -> int:
+    return hashlib.sha256(text.encode()).digest()[0] % 2
 
 
 @cache
@@ -50,6 +53,28 @@ def commit() -> str:
 def repeated(*parameters: object) -> list[object]:
     """Parameters whose tests repeat what those of the others see."""
     return [pytest.param(one, marks=pytest.mark.full) for one in parameters]
+
+
+def leave_half_to_deep(items: Iterable[pytest.Item]) -> None:
+    """Leave half of the long tests to `make deep`: of one commit the one half, of another the other.
+
+    Quick tests run always, as do, of each promise, the first test with the real tools and the first long one where no
+    quick test shows it, and what is marked `always`.
+    """
+    tests = [
+        (item, _kind(item), {name for mark in item.iter_markers("promise") for name in mark.args}) for item in items
+    ]
+    shown = {"real": set[str](), "slow": {name for _, kind, promises in tests if kind == "quick" for name in promises}}
+    for item, kind, promises in tests:
+        if kind == "quick" or item.get_closest_marker("full") or item.get_closest_marker("always"):
+            continue
+        is_first, shown[kind] = bool(promises - shown[kind]), shown[kind] | promises
+        if not is_first and (in_full() or _bit(item.nodeid) != _bit(commit())):
+            item.add_marker(pytest.mark.full)
+
+
+def _kind(item: pytest.Item) -> str:
+    return next((kind for kind in ("real", "slow") if item.get_closest_marker(kind)), "quick")
 
 
 def leave_to_deep(items: Iterable[pytest.Item], folder: Path, ordinary: Mapping[str, Collection[str]]) -> None:

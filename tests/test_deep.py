@@ -45,6 +45,42 @@ def test_the_halves_of_two_commits_are_all_of_it(monkeypatch: pytest.MonkeyPatch
     assert full.half(range(7)) == [*range(7)]
 
 
+def test_of_long_tests_two_commits_run_all_and_each_commit_shows_each_promise(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(commit: str) -> set[str]:
+        items = list[pytest.Item]()
+        for number in range(60):
+            item = Nothing.from_parent(request.session, name=f"test_{number}")
+            item.add_marker(("real", "slow", "virtual")[number % 3])
+            item.add_marker(getattr(pytest.mark, PROMISE)(("X1", "X2")[number % 3 == 1 and number > 30]))
+            items.append(item)
+        items[6].add_marker("always")
+        monkeypatch.setattr(full, "commit", lambda: commit)
+        full.leave_half_to_deep(items)
+        return {item.name for item in items if not item.get_closest_marker("full")}
+
+    monkeypatch.delenv(full.IN_FULL, raising=False)
+    first, second = {frozenset(kept(str(commit))) for commit in range(20)}
+    always = {"test_0", "test_6", "test_31", *(f"test_{number}" for number in range(2, 60, 3))}
+    assert first | second == {f"test_{number}" for number in range(60)}
+    assert first & second == always
+    assert min(len(first), len(second)) > len(always) + 10
+    monkeypatch.setenv(full.IN_FULL, "1")
+    assert kept("") == always, "all others are among those that `make deep` runs as `full`"
+
+
+PROMISE = "promise"
+"""The name of the mark: the page of proofs takes the mark itself for a proof."""
+
+
+class Nothing(pytest.Item):
+    """A test that is only looked at."""
+
+    def runtest(self) -> None:
+        raise AssertionError
+
+
 def test_what_pieces_say_is_added_up_but_for_the_time() -> None:
     assert figures(["9 of 10 found, 12 s on 2 processes"]) == "9 of 10 found"
     assert figures(["2500 seeds, 1 bad, 99 s on 2 processes"] * 8) == "20000 seeds, 8 bad"

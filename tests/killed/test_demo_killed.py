@@ -52,6 +52,7 @@ def killed(folder: Path, requests: int) -> None:
     os.kill(json.loads(lock.read_text())["pid"], signal.SIGKILL)
 
 
+@pytest.mark.always  # the only one that sees what the README shows
 def test_killed_and_said_again() -> None:
     with tempfile.TemporaryDirectory() as disk:  # as a user's; most other tests are in memory
         folder = Path(disk, "demo")
