@@ -745,9 +745,10 @@ async def test_until_idle_fails_where_nothing_like_what_was_asked_for_is_there(f
 
 
 async def test_until_idle_on_an_empty_tracker_ends_at_once(folder: Path) -> None:
-    world = World(folder)
-    assert await until(world, WorkOptions(until_idle=True), []) == 0
+    world, lines = World(folder), list[str]()
+    assert await until(world, WorkOptions(until_idle=True), lines) == 0
     assert world.clock.monotonic() < 5
+    assert lines[-1] == "idle: no issue is known"
 
 
 @pytest.mark.promise("D8")

@@ -285,7 +285,8 @@ def summary(world: World) -> str:
         "running": "running",
         "not_eligible": "not eligible",
     }
-    return "idle: " + ", ".join(f"{states.count(state)} {word}" for state, word in words.items() if state in states)
+    counts = [f"{states.count(state)} {word}" for state, word in words.items() if state in states]
+    return f"idle: {', '.join(counts) or 'no issue is known'}"
 
 
 @asynccontextmanager
