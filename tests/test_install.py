@@ -565,6 +565,18 @@ async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> Non
     assert all(line.remedy for line in lines if line.level in ("warning", "error"))
 
 
+def test_rules_in_the_folder_of_policies_count(project: Path) -> None:
+    (project / "opencode.json").write_text('{"permission": {"bash": {"make *": "ask"}}}')
+    settings = install.settings_of(project)
+    assert [line.check for line in install.opencode_notes(project, settings, os.environ)] == ["permissions"]
+    rule = '{tool: bash, pattern: "make *", action: allow}'
+    made = project / ".agent-shepherd" / "policies" / "made.yaml"
+    made.parent.mkdir()
+    phase = f"{{name: implement, access: write, permissions: [{rule}], next: {{success: close}}}}"
+    made.write_text(f"match: {{types: [chore]}}\nphases: [{phase}]\n")
+    assert install.opencode_notes(project, settings, os.environ) == []
+
+
 def test_who_never_heard_of_sandboxes_is_told_of_them(project: Path) -> None:
     starter = (project / ".agent-shepherd" / "config.yaml").read_text()
     for text in ("", "version: 1\n# agents: {sandbox: auto}\nworker: {x: {agents: 1}}\n", starter):

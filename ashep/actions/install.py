@@ -5,6 +5,7 @@ import platform
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
@@ -29,14 +30,13 @@ from ashep.adapters.opencode.environment import left_out
 from ashep.adapters.opencode.server import folder_of, record_in
 from ashep.adapters.opencode.shapes import ListedAgent
 from ashep.adapters.verifier import probe as probe_sandbox
-from ashep.config import ConfigErrors, check_files, read, settled
+from ashep.config import ConfigErrors, check_files, load, read, settled
 from ashep.config.sync import ServerAgent, vanished
 from ashep.connect import FOLDER, check_path, opencode_of, secret_variables, tracker_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.kinds import CLAUDE, OPENCODE
 from ashep.core.policy.language import Document
-from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import OpencodeSettings, Settings
 from ashep.errors import AshepError, ConfigError, RunnerUnauthorized, TrackerMissing, UsageError
 from ashep.ports.runner import Catalog
@@ -238,7 +238,9 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
 
 def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[Line]:
     """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
-    policies = _written(Policies, project / FOLDER / "policies.yaml")
+    policies = None
+    with suppress(ConfigErrors, OSError, UnicodeDecodeError):  # `configuration` says what is wrong
+        policies = load(project / FOLDER).policies
     return describe_files(project, settings, policies, environ) if OPENCODE in _used(project) else []
 
 
