@@ -5,9 +5,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from anyio import to_thread
+from anyio import fail_after, to_thread
 
 from ashep import __version__
+from ashep.actions import install
 from ashep.actions.opencode_files import describe_files
 from ashep.actions.replay import recorded
 from ashep.adapters.clock import RealClock
@@ -24,9 +25,13 @@ from ashep.core.reconcile.observe import looked
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.runs.choice import named_in
 from ashep.core.state.world import World
+from ashep.errors import AshepError
 from ashep.ports.tracker import IssueText, TrackerInfo
 from ashep.prompt.brief import Brief, story_brief
 from ashep.prompt.templates import render
+
+_LONGEST = 20.0
+"""Seconds for which an agent server is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class DryRun:
 
 
 async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues: int | None, actor: str) -> DryRun:
-    """Look once and say who would start and who would not. A runner is taken to be up if its program is there.
+    """Look once and say who would start and who would not. An agent server that runs is asked what it has; any other
+    runner is taken to be up if its program is there.
 
     `actor` is the name of a state folder that has none of its own yet.
 
@@ -66,7 +72,8 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     async with aclosing(tracker):
         info = await tracker.check()
         look, tree = await tracker.look(), await GitTree(project).read()
-        world = _begun(world, actor, only, max_issues, configuration, info)
+        server = await _ask_server(project, folder, configuration)
+        world = _begun(world, actor, only, max_issues, configuration, info, server)
         notes = list[str]()
         if settings.worker.workspace != "shared" and tree.head is not None:
             checkup = checkup_of(project, settings, writes=False)
@@ -91,8 +98,28 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     )
 
 
+async def _ask_server(project: Path, folder: Path, configuration: Configuration) -> resources.RunnerSeen | None:
+    """Return what the agent server has; None: none runs, or no agent is of it. None is started."""
+    opencode, kinds = configuration.settings.runners.opencode, {one.runner.type for one in configuration.agents.agents}
+    is_up = opencode.url is not None or await to_thread.run_sync(install.runs, folder / "state")
+    if OPENCODE not in kinds or not is_up:
+        return None
+    try:
+        with fail_after(_LONGEST):
+            found = await install.offer(project, folder / "state", configuration.settings)
+    except (AshepError, TimeoutError) as error:
+        return resources.RunnerSeen("away", str(error) or f"no answer within {_LONGEST:g} s")
+    return resources.RunnerSeen("up", "", "", tuple(one.name for one in found.agents), found.models, found.default)
+
+
 def _begun(
-    world: World, actor: str, only: tuple[str, ...], most: int | None, configuration: Configuration, info: TrackerInfo
+    world: World,
+    actor: str,
+    only: tuple[str, ...],
+    most: int | None,
+    configuration: Configuration,
+    info: TrackerInfo,
+    server: resources.RunnerSeen | None,
 ) -> World:
     """The World of a daemon that starts with these."""
     slugs, models = named_in(configuration.agents)
@@ -106,6 +133,8 @@ def _begun(
         *(
             resources.RunnerSeen("away", lacks, runner=name)
             if (lacks := missing_program(configuration.settings, name))
+            else server
+            if server is not None and name == OPENCODE
             else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, exhaustive=False, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),

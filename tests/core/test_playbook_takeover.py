@@ -116,6 +116,17 @@ def test_a_label_that_a_person_had_set_before_ours_is_theirs_and_outlives_the_qu
 
 
 @pytest.mark.promise("P11")
+def test_a_label_that_a_person_had_set_before_ours_outlives_that_they_take_the_issue_away() -> None:
+    """Both were there before our own write was."""
+    book = working("pause", cooldown=600)
+    book >> book.turn("running", people=ANN)
+    book.made.change("t-1", "ann", (PAUSED, "ashep:excluded"), ())
+    book.left = []
+    assert book.answered().flow().stage == "idle"
+    assert PAUSED in book.made.tracker["t-1"].labels
+
+
+@pytest.mark.promise("P11")
 def test_what_a_person_leaves_at_work_in_the_session_is_waited_for() -> None:
     book = taken(working())
     as_of = book.world.seq

@@ -238,4 +238,18 @@ def test_checks_are_proposed_shown_and_written(site: Site, monkeypatch: pytest.M
     assert f"{issue}: 1 check, hash " in said
     assert site.issue(issue)["acceptance_criteria"] == PROPOSED.removeprefix("I looked.\n\n")
     assert site.servers() == servers, "a server that runs goes on, one that was started for this is ended"
-    site.bd("close", issue)
+    site.living().says(f"{issue} closed by shepherd", 90)
+
+
+def test_a_dry_run_asks_a_server_that_runs_for_its_agents(site: Site) -> None:
+    issue, registry = site.add("who would do it?"), site.folder / "agents.yaml"
+    site.rest()
+
+    def held() -> str:
+        seen = json.loads(site.ashep("work", issue, "--dry-run", "--json"))
+        return next((one["why"] for one in seen["held"] if one["issue"] == issue), "")
+
+    assert held() == ""
+    with site.altered({registry: registry.read_text().replace("agent_slug: build", "agent_slug: nobody")}):
+        assert "nobody" in held()
+    site.living().says(f"{issue} closed by shepherd", 90)

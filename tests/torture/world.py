@@ -413,6 +413,8 @@ class World:
         tree = flow.work.own.rest.due if flow.work.own is not None and flow.work.own.rest is not None else None
         if known.indexes.dues.get(issue, tree) != tree or flow.open or flow.look_again:
             return False  # that a closed issue's tree goes in a week is no news of it
+        if flow.takeover is not None and flow.takeover.fresh_after:
+            return False  # a server that starts will say whether people are done in its sessions
         if told.code == "branch":
             return True  # whoever is at work on it does not rest
         lock_paused = known.lock is not None and account(known, known.lock).code == "paused"

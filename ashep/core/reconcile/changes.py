@@ -189,10 +189,11 @@ def _judged(world: World, flow: Flow, changes: tuple[Change, ...]) -> list[Fact]
     gives_back = undo and any(_chosen(flow, what) for what in refused)
     late = told if hint and gives_back else []  # giving back drops what was to be said, and a person is to know
     facts: list[Fact] = [judged, *(told if not late else ())]
-    if theirs:
-        return facts + theirs
     people = any(_is_ours(world, flow, what) and may_answer(world, actor) for what, actor, _ in found)
-    facts += (people and kept(flow, why)) or labelled(world, rest) or withdrawn(world, rest)
+    stays = kept(flow, why) if people else []
+    if theirs:
+        return facts + stays + theirs
+    facts += stays or labelled(world, rest) or withdrawn(world, rest)
     if gives_back:
         facts += [*abort(flow, alone), IssueGivenBack(issue, "chosen_by_agent", alone), *late]
     return facts
