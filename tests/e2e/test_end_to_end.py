@@ -222,7 +222,7 @@ PROPOSED = """I looked.
 
 ```yaml
 checks:
-- {id: readme, type: file_exists, description: d, verify: {path: README.md}}
+- {id: readme, type: file_exists, description: d, verify: {path: a.txt}}
 ```
 """
 
