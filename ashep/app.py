@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from ashep import connect
 from ashep.actions.asked import Asked
+from ashep.actions.install import settings_of
 from ashep.actions.mirrored import Keeping, mirror_of
 from ashep.actions.preview import DryRun, preview
 from ashep.adapters import control_socket, mounts, processes, programs
@@ -235,7 +236,7 @@ def stop_server(project: Path) -> bool:
 
 
 async def _stop_server(project: Path) -> bool:
-    settings = load(project / FOLDER).settings
+    settings = settings_of(project)  # whatever is wrong in another file, a server can be ended
     runners, opencode, ended = connect.runners_of(project, settings), settings.runners.opencode, False
     kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
     try:

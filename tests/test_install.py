@@ -551,6 +551,14 @@ def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out)["lines"][0]["what"] == "agents run as you and reach all that you can"
 
 
+def test_the_server_can_be_ended_whatever_is_wrong_in_policies(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".agent-shepherd" / "policies.yaml").write_text("policies: [")
+    assert main(["-C", str(project), "stop", "--server"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "there is no agent server of ashep's to end"
+
+
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
     (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
     lines = await install.checks(project, os.environ)

@@ -131,10 +131,10 @@ def _begun(
         resources.Adopted("policies", configuration.policies.model_dump_json(), "", RULES),
         TrackerSeen(actor, info.prefix, info.version),
         *(
-            resources.RunnerSeen("away", lacks, runner=name)
+            server
+            if name == OPENCODE and server is not None
+            else resources.RunnerSeen("away", lacks, runner=name)
             if (lacks := missing_program(configuration.settings, name))
-            else server
-            if server is not None and name == OPENCODE
             else resources.RunnerSeen("up", "not asked", agents=slugs, models=models, exhaustive=False, runner=name)
             for name in dict.fromkeys(agent.runner.type for agent in configuration.agents.agents if not agent.is_human)
         ),

@@ -4,7 +4,6 @@ Whose an issue is, the assignee says: our own name means ours, whatever this jou
 touched only once its lease has run out, which a living one never lets happen; a person's is never touched.
 """
 
-import re
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
@@ -17,6 +16,7 @@ from ashep.core.issues.people import phase_labels, unclear
 from ashep.core.issues.routing import PHASE_QUESTION_DEADLINE, abort
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
 from ashep.core.policy.settings import HUMAN
+from ashep.core.runs.prompting import RUN
 from ashep.core.state.flow import Flow, orphan_of
 from ashep.core.state.holds import Hold
 from ashep.core.state.world import IssueRules, World
@@ -24,10 +24,6 @@ from ashep.core.state.world import IssueRules, World
 LEASE_GRACE = timedelta(minutes=10)
 """After a lease ran out its holder counts as dead: what `bd reclaim` takes by itself, and longer than any daemon acts
 on a lease that it could not renew (facts/beads.md 6)."""
-
-
-_RUN = re.compile(r"(.+)\.\d{1,9}\.(\d{1,9})")
-"""What a run's id ends with: phase, visit and attempt. A stamp may hold whatever somebody put there."""
 
 
 def is_ours(world: World, view: Issue) -> bool:
@@ -76,8 +72,8 @@ def _stamped(world: World, view: Issue, stamp: Stamp, policy: Policy) -> Phase:
 def _named(stamp: Stamp) -> tuple[str, int]:
     """The phase and the attempt that the stamp's run id names: `<issue>/<phase>.<visit>.<attempt>`."""
     issue, _, rest = (stamp.run or "").rpartition("/")
-    found = _RUN.fullmatch(rest) if issue else None
-    return (found[1], int(found[2])) if found else ("", 0)
+    found = RUN.fullmatch(rest) if issue else None
+    return (found[1], int(found[3])) if found else ("", 0)
 
 
 def lease_lost(world: World, earlier: Flow, flow: Flow, fact: LeaseLost) -> list[Fact]:

@@ -97,10 +97,10 @@ def _may_begin(flow: Flow, run: Run, fact: run_facts.TurnStopped) -> bool:
     that one left, and one whose delivery got no answer: it may arrive later.
     """
     lost = f"{run.id}/prompt/{run.prompt.n}."
-    sent_again = fact.state == "incomplete" and run.restarts > 0
+    is_sent_again = fact.state == "incomplete" and run.restarts > 0
     return (
         fact.state == "stored"
-        or sent_again
+        or is_sent_again
         or (not run.prompt.sent and any(key.startswith(lost) for key, _ in flow.tries))
     )
 

@@ -1,8 +1,9 @@
 """Sessions and prompts of a run: which command is next, and the ids by which a retry is the same."""
 
 import hashlib
-from collections.abc import Iterator
-from datetime import datetime
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from ashep.core.delivery.repository import branch_to_fetch
 from ashep.core.delivery.resting import going
@@ -40,6 +41,14 @@ EXTRACTION = "/extract"
 
 DIAGNOSED = "/diagnose"
 """How the keys of a diagnosis's session end."""
+
+
+RUN = re.compile(r"(.+)\.(\d{1,9})\.(\d{1,9})")
+"""What a run's id ends with: phase, visit and attempt. A stamp may hold whatever somebody put there."""
+
+_VISITS, _ATTEMPTS = 3, 4  # of a phase before a run: those whose sessions it may have gone on in
+_PROMPTS = 10  # more than a run sends, and more than one is tried
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # --- the run ------------------------------------------------------------------------------------------------------
@@ -175,6 +184,24 @@ def prompt_ids(instance: str, session: str, run: str, n: int, tries: int, stamp:
     millis = int(stamp.timestamp() * 1000)
     head = f"{(millis * 0x1000 + 1) & 0xFFFFFFFFFFFF:012x}"
     return f"msg_{head}{seed[:14]}", f"prt_{head}{seed[14:28]}"
+
+
+def earlier_keys(key: str) -> Iterator[str]:
+    """Return the session keys of runs of the same phase before this one: few, for a stamp may name any numbers."""
+    named = RUN.fullmatch(key)
+    visit, attempt = (int(named[2]), int(named[3])) if named else (0, 0)
+    for number in range(visit, max(visit - _VISITS, 0), -1):
+        last = attempt - 1 if number == visit else _ATTEMPTS
+        for earlier in range(last, max(last - _ATTEMPTS, 0), -1):
+            yield f"{named[1] if named else ''}.{number}.{earlier}"
+
+
+def is_asked(key: str, session: str, messages: Iterable[str]) -> bool:
+    """Whether one of these messages of a session is a prompt of the run with this key, `INSTANCE:RUN`."""
+    instance, _, run = key.partition(":")
+    tries = ((n, number) for n in range(1, _PROMPTS) for number in range(_PROMPTS))
+    tails = {prompt_ids(instance, session, run, n, number, _EPOCH)[0][-14:] for n, number in tries}
+    return any(message[-14:] in tails for message in messages)
 
 
 def message_id(world: World, run: Run) -> str | None:

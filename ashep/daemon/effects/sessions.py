@@ -1,7 +1,6 @@
 """Effects in sessions that need no more than the server: answers to requests, once, and stops."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -9,14 +8,11 @@ from itertools import product
 from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
-from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION, message_id
+from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION, earlier_keys, is_asked, message_id
 from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.world import World
 from ashep.errors import RunnerRefused
 from ashep.ports.runner import Runner
-
-_RUN = re.compile(r"(.+)\.(\d{1,9})\.(\d{1,9})")
-_VISITS, _ATTEMPTS = 3, 4
 
 
 async def stop(runner: Runner, command: commands.StopTurn, world: World) -> list[Fact]:
@@ -38,25 +34,19 @@ async def stop_orphan(runners: Sequence[Runner], command: commands.StopOrphan, d
     """Stop what another journal's run may have left at work on a runner of ours, in whichever of its sessions.
 
     `directory`: the issue's own work tree, where it has one; the run may have been in the shared one all the same.
-    Where sessions are used again the run's is that of an earlier run of its phase, and has that one's key.
+    Where sessions are used again the run's may have the key of an earlier run of its phase: it is the run's if the run
+    asked something in it.
     """
     found = False
-    keys = [*(f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)), *_earlier_runs(command.orphan)]
+    own = [f"{command.orphan}{suffix}" for suffix in ("", EXTRACTION, DIAGNOSED)]
+    keys = [*own, *earlier_keys(command.orphan)]
     for runner, place, key in product(runners, dict.fromkeys((None, directory)), keys):
         session = await runner.find_session(key, place)
-        if session is not None:
-            await runner.abort(session)
-            found = True
+        if session is None or (key not in own and not is_asked(command.orphan, session, await runner.asked(session))):
+            continue
+        await runner.abort(session)
+        found = True
     return [runs.OrphanStopped(command.issue, command.key, found)]
-
-
-def _earlier_runs(orphan: str) -> Iterator[str]:
-    """Give the keys of runs of the same phase before this one; few, for a stamp may name any numbers."""
-    if (named := _RUN.fullmatch(orphan)) is not None:
-        visit, attempt = int(named[2]), int(named[3])
-        for earlier in range(visit, max(visit - _VISITS, 0), -1):
-            last = attempt - 1 if earlier == visit else _ATTEMPTS
-            yield from (f"{named[1]}.{earlier}.{number}" for number in range(last, max(last - _ATTEMPTS, 0), -1))
 
 
 async def deliver(runner: Runner, command: commands.AnswerRequest, *, probe: bool) -> list[Fact]:
