@@ -346,3 +346,15 @@ async def test_a_huge_diff_is_read_within_bounds(repository: Repository) -> None
     assert len(files) == 3001
     assert files["huge.txt"].unread == "large"
     assert sum(file.added for file in files.values()) == 9000
+
+
+async def test_a_manifest_in_which_only_dependencies_differ(repository: Repository) -> None:
+    table = '[project]\nname = "a"\ndependencies = [{}]\n'
+    base = repository.commit({"pyproject.toml": table.format(""), "b/package.json": '{"scripts": {"test": "x"}}'})
+    repository.commit({"pyproject.toml": table.format('"rich>=13"'), "b/package.json": '{"scripts": {"test": "y"}}'})
+    alone = {file.path: file.dependencies_alone for file in await repository.read(base)}
+    assert alone == {"pyproject.toml": True, "b/package.json": False}
+    os.remove(repository.folder / "pyproject.toml")
+    os.symlink("b/package.json", repository.folder / "pyproject.toml")
+    repository.commit()
+    assert not any(file.dependencies_alone for file in await repository.read(base))

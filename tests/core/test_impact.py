@@ -18,6 +18,7 @@ from ashep.core.impact.changes import (
     Impact,
     impact_of,
 )
+from ashep.core.impact.manifests import changes_dependencies_alone, is_manifest
 from ashep.core.impact.named import named_by
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, must_ask, route
@@ -83,7 +84,7 @@ def test_an_impact_is_small_whatever_the_diff() -> None:
     files = [changed(f"{long}{n}/package.json", f'token = "{TOKEN}"', kind="created") for n in range(200)]
     files += [changed(f"{long}{n}/test_a.py", kind="deleted") for n in range(200)]
     found = impact_of(diff(*files))
-    assert set(found.raised) == {"dependencies", "secrets", "deleted_tests", "size"}
+    assert set(found.raised) == {"rules", "dependencies", "secrets", "deleted_tests", "size"}
     assert [flag.more for flag in found.flags if flag.name == "secrets"] == [200 - MOST_EVIDENCE]
     assert {len(path) for path in (*found.files.created, *found.files.deleted)} == {LONGEST_PATH}
     assert len(TypeAdapter(Impact).dump_json(found)) < 100_000
@@ -123,8 +124,9 @@ BY_PATH = {
 @pytest.mark.parametrize(("flag", "path"), [(flag, path) for flag, paths in BY_PATH.items() for path in paths])
 @pytest.mark.parametrize("kind", ["created", "modified", "deleted"])
 def test_a_path_raises_its_flag_and_no_other(flag: str, path: str, kind: str) -> None:
-    assert raised(changed(path, kind=kind)) == [flag]
-    assert evidence(flag, changed(path, kind=kind)) == [(path, kind, None)]
+    file = changed(path, kind=kind, dependencies_alone=True)
+    assert raised(file) == [flag]
+    assert evidence(flag, file) == [(path, kind, None)]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_moving_a_file_away_or_there_raises_its_flag(flag: str, path: str) -> No
 def test_a_user_adds_globs(flag: str) -> None:
     assert raised(changed("my/own.txt")) == []
     assert raised(changed("my/own.txt"), **{flag: ("my/*.txt",)}) == [flag]
-    assert raised(changed("pyproject.toml"), **{flag: ("my/*.txt",)}) == ["dependencies"]
+    assert raised(changed("go.mod"), **{flag: ("my/*.txt",)}) == ["dependencies"]
 
 
 def test_what_always_asks_cannot_be_ignored() -> None:
@@ -161,9 +163,9 @@ def test_what_is_ignored_raises_nothing() -> None:
         changed("gen/package.json"), changed("gen/test_a.py", kind="deleted"), changed("gen/a.py", f'k = "{TOKEN}"'),
         changed("gen/b.py", "x\n" * 5000), changed("gen/c.bin", unread="large"), changed("gen/d.py", "", "def x():"),
     ]  # fmt: skip
-    assert set(raised(*files)) == {"dependencies", "deleted_tests", "secrets", "size", "public_api"}
+    assert set(raised(*files)) == {"dependencies", "deleted_tests", "secrets", "size", "public_api", "rules"}
     assert raised(*files, ignore=("gen/**",)) == []
-    assert raised(changed("gen/package.json -> package.json"), ignore=("gen/**",)) == ["dependencies"]
+    assert raised(changed("gen/package.json -> package.json"), ignore=("gen/**",)) == ["rules", "dependencies"]
     assert raised(changed("tests/test_a.py -> gen/a.py"), ignore=("gen/**",)) == ["deleted_tests"]
 
 
@@ -272,7 +274,7 @@ def test_what_is_new_moved_or_private_changes_nothing_for_others() -> None:
     assert raised(changed("a.py", "def add(a, b):")) == []
     assert raised(changed("a.py", "x\ndef add(a,  b):", "def add(a, b):")) == []
     assert raised(changed("a.py", "def _add(a, b, c):", "def _add(a, b):")) == []
-    for path in ("_a.py", "pkg/_private/a.py", "go/internal/a.go", "tests/test_a.py", "tests/conftest.py"):
+    for path in ("_a.py", "pkg/_private/a.py", "go/internal/a.go", "tests/test_a.py", "tests/support.py"):
         assert raised(changed(path, "", "def add(a, b):\nfunc Add() {")) == []
     assert raised(changed("pkg/__init__.py", "", "def add(a, b):")) == ["public_api"]
 
@@ -411,3 +413,52 @@ def test_what_configuration_names_is_flagged() -> None:
         assert "config" in found.flags[0].evidence[0].what
     others = ("tools/other.sh", "own/pkg/others.py", "x/tools/tell.sh", "README.md", "made.py")
     assert not any("rules" in impact_of(diff(changed(path)), settings.impact, names).raised for path in others)
+
+
+# --- what decides how checks run ---
+
+
+@pytest.mark.parametrize(
+    "path", ["conftest.py", "a/conftest.py", "Makefile", "package.json", "pyproject.toml", "node_modules/.bin/jest",
+             "pytest.py", "json/__init__.py", "web/vitest.config.ts", "sitecustomize.py"],
+)  # fmt: skip
+def test_what_decides_how_checks_run_asks_a_person(path: str) -> None:
+    assert raised(changed(path, "x"))[0] == "rules"
+    assert evidence("rules", changed(path, "x")) == [(path, "modified; it decides how checks run", None)]
+    assert "rules" not in raised(changed(path, "x", dependencies_alone=True))
+
+
+@pytest.mark.parametrize("path", ["src/json.py", "test/__init__.py", "tests/test_x.py", "docs/Makefile.md"])
+def test_ordinary_files_decide_nothing(path: str) -> None:
+    assert "rules" not in raised(changed(path, "x"))
+
+
+PACKAGE = {"name": "a", "version": "1.0.0", "scripts": {"test": "jest"}, "devDependencies": {"jest": "^29.0.0"}}
+POETRY = '[tool.poetry.group.dev.dependencies]\npytest = {version = "^8", extras = ["x"]}\n'
+PROJECT = '[project]\nname = "a"\ndependencies = ["httpx>=0.27"]\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "alone"),
+    [
+        ("package.json", PACKAGE, PACKAGE | {"version": "1.1.0", "devDependencies": {"b": "~1.2"}}, True),
+        ("package.json", PACKAGE, PACKAGE | {"dependencies": {"c": "1.x || >=2.5.0"}}, True),
+        ("package.json", PACKAGE, PACKAGE | {"scripts": {"test": "true"}}, False),
+        ("package.json", PACKAGE, PACKAGE | {"jest": {"rootDir": "1.0"}}, False),
+        ("package.json", PACKAGE, PACKAGE | {"devDependencies": {"jest": "file:./jest"}}, False),
+        ("package.json", PACKAGE, PACKAGE | {"devDependencies": {"jest": "npm:other@1"}}, False),
+        ("package.json", PACKAGE, [], False),
+        ("web/pyproject.toml", PROJECT, PROJECT.replace('"]\n[', '", "rich==13"]\n['), True),
+        ("pyproject.toml", PROJECT, PROJECT.replace("httpx>=0.27", "httpx @ file:///x"), False),
+        ("pyproject.toml", PROJECT, PROJECT.replace("tests", "1.0"), False),
+        ("pyproject.toml", POETRY, POETRY.replace("^8", "^9"), True),
+        ("pyproject.toml", POETRY, POETRY.replace('version = "^8"', 'path = "pytest"'), False),
+        ("pyproject.toml", POETRY, "[tool", False),
+        ("Cargo.toml", '[dependencies]\na = "1"\n', '[dependencies]\na = "1"\nb = {version = "2"}\n', True),
+        ("Cargo.toml", '[dependencies]\na = "1"\n', '[dependencies]\na = "1"\n[[test]]\nharness = false\n', False),
+    ],
+)  # fmt: skip
+def test_plain_dependencies_of_a_manifest_decide_nothing(path: str, before: Any, after: Any, alone: bool) -> None:
+    texts = [one.encode() if isinstance(one, str) else json.dumps(one).encode() for one in (before, after)]
+    assert is_manifest(path)
+    assert changes_dependencies_alone(path, *texts) is alone

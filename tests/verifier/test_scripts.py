@@ -72,3 +72,16 @@ async def test_in_a_sandbox_a_program_cannot_spoil_its_own_gate(sandbox: World) 
     base = sandbox.repository.commit({GATE: "echo exit 0 >$0; rm -f $0; cat $0"})
     found = (await sandbox.verify(RUN, base=base)).results[0]
     assert sandbox.output(found).endswith("echo exit 0 >$0; rm -f $0; cat $0")
+
+
+@pytest.mark.promise("W1")
+async def test_a_file_that_shadows_the_runner_does_not_start(either: World) -> None:
+    base = either.repository.commit({"test_it.py": "def test_it(): assert False\n", "calendar.py": "old = 1\n"})
+    run = {"type": "test_pass", "verify": {"command": ["python3", "-m", "unittest"]}}
+    either.repository.commit({"unittest.py": "raise SystemExit(0)\n", "calendar.py": "old = 2\n"})
+    found = (await either.verify(run, base=base)).results[0]
+    assert found.status == "failed"
+    assert found.message.startswith("the work adds unittest.py, which `python3 -m unitt")
+    assert (await either.verify(run)).results[0].status == "passed"  # without a base nobody knows whose it is
+    either.repository.commit({"unittest.py": None})
+    assert "shadow" not in (await either.verify(run, base=base)).results[0].message

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.program import Git, commit_of
 from ashep.core.impact.changes import ChangedFile, Diff
+from ashep.core.impact.manifests import LARGEST_MANIFEST, changes_dependencies_alone, is_manifest
 from ashep.core.impact.secrets import KNOWN, Line
 from ashep.core.text import clean
 from ashep.errors import AshepError, PrintedTooMuch
@@ -30,6 +31,7 @@ MOST_TOTAL = 16 * 1024**2
 LONGEST_LINE = 2000
 """Characters of a line of a patch that are shown."""
 
+_MOST_MANIFESTS = 20  # of one change that are compared
 _HEAD = 400  # bytes that a patch begins with, about
 _MOST_PATHS = 512 * 1024  # bytes of paths on a command line, below what every system takes
 _RENAMES = "-l1000"  # so many files on either side are compared for renames; beyond, only equal ones are found
@@ -81,7 +83,11 @@ class GitDiffs:
     async def read(self, base: str, head: str) -> Diff:
         base, head, entries = await self._changed(base, head)
         read = await self._lines(base, head, entries, _chosen(entries, await self._sizes(entries)))
-        files = [read.get(entry.paths[-1]) or _unread(entry) for entry in entries]
+        alone = await self._dependencies_alone(entries)
+        files = [
+            replace(read.get(entry.paths[-1]) or _unread(entry), dependencies_alone=entry.paths[-1] in alone)
+            for entry in entries
+        ]
         return Diff(base, head, tuple(sorted(files, key=lambda file: file.path)))
 
     async def patch(self, base: str, head: str, path: str, first: int, most: int) -> Patch | None:
@@ -131,6 +137,20 @@ class GitDiffs:
         argv = ("diff-tree", *how, *form, base, head, "--", *paths)
         raw, _, patches = (await self._git.raw(*argv) or b"").partition(b"\0\0")
         return raw, patches
+
+    async def _dependencies_alone(self, entries: Sequence[_Entry]) -> frozenset[bytes]:
+        """Find the manifests in which nothing but plain dependencies differs."""
+        found = list[bytes]()
+        for entry in entries:
+            path = _shown(entry.paths[-1])
+            if entry.status != "M" or not is_manifest(path) or _LINK in entry.modes:
+                continue
+            sizes = await self._sizes([entry])
+            if len(found) < _MOST_MANIFESTS and sum(sizes.values()) <= LARGEST_MANIFEST:
+                before, now = [await self._git.raw("cat-file", "blob", blob) or b"" for blob in entry.blobs]
+                if await anyio.to_thread.run_sync(changes_dependencies_alone, path, before, now):
+                    found.append(entry.paths[-1])
+        return frozenset(found)
 
     async def _sizes(self, entries: Sequence[_Entry]) -> dict[str, int]:
         blobs = sorted({blob for entry in entries if not entry.is_submodule for blob in entry.blobs})

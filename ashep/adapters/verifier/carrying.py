@@ -1,6 +1,8 @@
 """How each type of check is carried out."""
 
 import os
+import re
+import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +85,8 @@ class Stage:
         if self.base is None and any(BASE in word for word in wanted.command):
             return error(f"its command names {BASE}, the commit before any work, and that is not known")
         command = [word.replace(BASE, self.base or "") for word in wanted.command]
+        if shadow := self._shadow(command):
+            return failed(shadow)
         ran = await self._run(command, wanted.timeout.total_seconds())
         cause = _cause(ran, wanted.command[0])
         if why := _why(ran, wanted.command[0], wanted.timeout):
@@ -120,6 +124,14 @@ class Stage:
         except TimeoutError:
             return error(f"it had not ended after {language.format_duration(check.timeout)}", cause="time")
 
+    def _shadow(self, command: Sequence[str]) -> str:
+        """Say which file of the work Python would run in the place of a module of its own, or of a test runner."""
+        path = min(self.checkout.shadows, default="")
+        if not path or not _RUNS_MODULE.search(" ".join(command)):
+            return ""
+        why = f"the work adds {path}, which `{shlex.join(command)[:100]}` would import in the place of the real module"
+        return f"{why}: rename it, or put it into a package"
+
     async def _without(self, program: str) -> Found | None:
         path = self._env()["PATH"]
         return (
@@ -156,6 +168,9 @@ class Stage:
             report=report,
             memory=self.memory,
         )
+
+
+_RUNS_MODULE = re.compile(r"\bpython[\d.]*\b.*\s-m", re.DOTALL)
 
 
 def _why(ran: Ran, program: str, timeout: timedelta) -> str:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from anyio import to_thread
 from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
+from ashep.core.impact.paths import SHADOWS
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -39,6 +41,8 @@ class Commits:
     shallow: bytes
     """Where the history of a shallow clone ends (`ashep.adapters.git.clean.end_of_history`)."""
     submodules: tuple[Submodule, ...] = ()
+    shadows: frozenset[str] = frozenset()
+    """Files that the base does not have, and that Python imports in the place of a module of its own or a runner."""
 
 
 async def find(repository: Path, commit: str, base: str | None) -> Commits:
@@ -47,6 +51,9 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     objects = await to_thread.run_sync(Path(repository, os.fsdecode(where.rstrip(b"\n"))).resolve)
     names = [f"{commit}^{{commit}}", f"{commit}^{{tree}}", f"{commit}:{SCRIPTS}"]
     names += [f"{base}^{{commit}}", f"{base}:{SCRIPTS}"] if base else []
+    shadows = [(f"{commit}:{path}", f"{base}:{path}") for path in sorted(SHADOWS)] if base else []
+    first = len(names)
+    names += chain.from_iterable(shadows)
     if any(set("\n\0") & set(name) or name.startswith("-") for name in names):
         raise AshepError(f"{clean(commit)!r} is no commit")
     asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
@@ -62,7 +69,9 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     shallow = await to_thread.run_sync(end_of_history, objects.parent)
     began = found[3][1] if found[3:] and found[3] is not None else None
     submodules = await find_submodules(objects.parent, found[0][1], began)
-    return Commits(objects, found[0][1], found[1][1], kept, own, shallow, submodules)
+    pairs = zip(sorted(SHADOWS), found[first::2], found[first + 1 :: 2], strict=False)
+    new = frozenset(path for path, here, before in pairs if here is not None and before is None)
+    return Commits(objects, found[0][1], found[1][1], kept, own, shallow, submodules, new)
 
 
 class Checkout:
@@ -80,6 +89,7 @@ class Checkout:
         self._floor, self._submodules = floor, list[Files]()
         self.lacking: list[Submodule] = []
         """Submodules whose files are not there."""
+        self.shadows = commits.shadows
 
     async def fill(self) -> None:
         """Write the files, those of submodules as far as they are here. Raises `AshepError`."""

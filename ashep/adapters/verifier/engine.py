@@ -106,6 +106,7 @@ class LocalVerifier:
         ground = await self._ground(criteria)
         named = any(names_base(check) for check in criteria.checks)
         asked = f"{hash_of(criteria)}\n{commits.scripts}\n{ground}" + f"\n{base}" * named
+        asked += "".join(f"\n{path}" for path in sorted(commits.shadows))
         modules = flat(commits.submodules)
         asked += "".join(f"\n{module.path!r} {module.commit} {module.source is None}" for module in modules)
         return commits.tree, hashlib.sha256(asked.encode(errors="surrogateescape")).hexdigest()

@@ -52,6 +52,8 @@ class ChangedFile:
     """Why its lines are neither here nor counted."""
     link: bool = False
     """It is a symbolic link now: its line is where it leads."""
+    dependencies_alone: bool = False
+    """It is a manifest in which nothing but plain dependencies differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named =
     ways = _Ways(settings or ImpactSettings())
     submodules = (Evidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
     found: Mapping[FlagName, Iterable[Evidence]] = {
-        "rules": chain(ways.touched("rules", diff), _named(named, diff), _links(diff)),
+        "rules": chain(ways.touched("rules", diff), _named(named, diff), _deciding(ways, diff), _links(diff)),
         "agent_instructions": ways.touched("agent_instructions", diff),
         "ci": ways.touched("ci", diff),
         "secrets": _secrets(ways, diff),
@@ -175,6 +177,7 @@ class _Ways:
         self._sets: Mapping[str, Globs] = {
             "rules": Globs(impact_paths.RULES),
             "agent_instructions": Globs((*impact_paths.AGENT_INSTRUCTIONS, *settings.agent_instructions)),
+            "deciding": Globs(impact_paths.DECIDING),
             "ci": Globs((*impact_paths.CI, *settings.ci)),
             "migrations": Globs((*impact_paths.MIGRATIONS, *settings.migrations)),
             "dependencies": Globs((*impact_paths.DEPENDENCIES, *settings.dependencies)),
@@ -184,6 +187,10 @@ class _Ways:
         self._ignored = Globs(settings.ignore)
         self.fixtures = Globs(settings.fixtures)
         self.lock_files = Globs(impact_paths.LOCK_FILES)
+
+    def decides(self, path: str) -> bool:
+        """Whether the file decides how a check's program runs, or replaces a module of Python or a test runner."""
+        return self._sets["deciding"].has(path) or path in impact_paths.SHADOWS
 
     def touched(self, name: FlagName, diff: Diff) -> Iterator[Evidence]:
         """Find the files of a kind, by their path or by their former one."""
@@ -210,6 +217,15 @@ def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
     for file in diff.files:
         if any(named.has(path) for path in (file.path, file.former) if path):
             yield Evidence(_shown(file.path), f"{file.kind}; the configuration names it")
+
+
+def _deciding(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+    """Find what decides how a check runs: an agent that changes it may make its own check pass."""
+    for file in diff.files:
+        if file.dependencies_alone or ways.ignores(file):
+            continue
+        if any(ways.decides(path) for path in (file.path, file.former) if path):
+            yield Evidence(_shown(file.path), f"{file.kind}; it decides how checks run")
 
 
 def _links(diff: Diff) -> Iterator[Evidence]:

@@ -4,6 +4,8 @@ Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a na
 folder.
 """
 
+import sys
+
 _PUBLIC_API = """
 openapi*.yaml openapi*.yml openapi*.json swagger*.yaml swagger*.yml swagger*.json asyncapi*.yaml asyncapi*.yml
 asyncapi*.json *.proto *.graphql *.graphqls *.gql *.thrift *.avsc *.wsdl *.xsd *.smithy *.raml *.capnp *.fbs *.wit
@@ -57,6 +59,17 @@ _BY_ITSELF = """
 """
 
 _RULES = "**/.agent-shepherd/** **/.beads/**"
+
+_DECIDING = """
+conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini noxfile.py setup.cfg pyproject.toml .coveragerc
+sitecustomize.py usercustomize.py *.pth Makefile GNUmakefile *.mk justfile .justfile Taskfile.yml Taskfile.yaml
+package.json jest.config.* vitest.config.* vitest.workspace.* vite.config.* babel.config.* .babelrc* .mocharc* .taprc
+ava.config.* karma.conf.* playwright.config.* cypress.config.* cypress.json bunfig.toml deno.json deno.jsonc .npmrc
+.yarnrc.yml **/node_modules/** Cargo.toml build.rs **/.cargo/config.toml **/.cargo/config rust-toolchain
+rust-toolchain.toml **/.config/nextest.toml pom.xml mvnw **/.mvn/** build.gradle build.gradle.kts settings.gradle
+settings.gradle.kts gradle.properties gradlew **/buildSrc/** Rakefile .rspec spec_helper.rb rails_helper.rb
+composer.json phpunit.xml phpunit.xml.dist phpunit.dist.xml *.runsettings Directory.Build.targets
+"""
 
 _AGENT_INSTRUCTIONS = """
 AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
@@ -113,7 +126,19 @@ CI = _with_folders(_CI + _BY_ITSELF)
 """What judges a change before people do, and what runs by itself where somebody opens or merges it."""
 RULES = _with_folders(_RULES)
 """What Agent Shepherd itself goes by, and its tracker."""
+DECIDING = _with_folders(_DECIDING)
+"""What decides how a check's program runs, next to what the check's command names."""
 AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
 """What agents are told before anybody says anything."""
 TESTS = _globs(_TESTS)
 """Tests and what they need."""
+
+SHADOWS = frozenset(
+    f"{module}{end}"
+    for module in (
+        *(sys.stdlib_module_names - {"test"}), "pytest", "_pytest", "pluggy", "iniconfig", "tox", "nox", "coverage",
+        "nose2", "behave", "hatch", "trial", "mypy", "ruff", "pyright", "pylint", "flake8", "xdist", "pytest_cov",
+    )
+    for end in (".py", "/__init__.py")
+)  # fmt: skip
+"""Files at a repository's top that `python -m` imports where it would import Python's own module, or a test runner."""

@@ -433,7 +433,7 @@ class ImpactSettings(Document):
     """Files in which no secrets are looked for."""
     ignore: GlobList = ()
     """Files that raise no flag: generated ones, say. Agent Shepherd's own rules, and what `agent_instructions` and `ci`
-    say, cannot be ignored."""
+    say, cannot be ignored; what decides how checks run can."""
     max_files: Annotated[int, Field(ge=1)] = 100
     """A change of more files is large."""
     max_lines: Annotated[int, Field(ge=1)] = 2000
