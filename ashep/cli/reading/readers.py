@@ -200,7 +200,7 @@ def usage(
     """Say what runs used, with a total: tokens, cost in the provider's currency, and how many runs it were.
 
     A run counts when it ended; one that is under way counts with what was seen of it. Sessions that are used again are
-    counted once.
+    counted once. Tokens and cost are what the agent's own program reports; runs and times are ashep's.
     """
     if by not in used.KINDS:
         raise UsageError(f"--by {by}: it is one of {', '.join(used.KINDS)}")
