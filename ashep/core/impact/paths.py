@@ -4,8 +4,6 @@ Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a na
 folder.
 """
 
-import sys
-
 _PUBLIC_API = """
 openapi*.yaml openapi*.yml openapi*.json swagger*.yaml swagger*.yml swagger*.json asyncapi*.yaml asyncapi*.yml
 asyncapi*.json *.proto *.graphql *.graphqls *.gql *.thrift *.avsc *.wsdl *.xsd *.smithy *.raml *.capnp *.fbs *.wit
@@ -88,6 +86,24 @@ test_*.py *_test.py *_tests.py tests.py conftest.py **/test/** **/tests/** **/__
 *_test.cc *_test.cpp *_test.c *_unittest.cc *_test.exs *.bats *_test.dart
 """
 
+_MODULES = """
+abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2 cProfile
+calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall concurrent configparser
+contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime dbm decimal difflib dis doctest email
+encodings enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc genericpath getopt
+getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib imghdr imp importlib inspect io ipaddress
+itertools json keyword linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder
+multiprocessing netrc nis nntplib numbers opcode operator optparse os ossaudiodev pathlib pdb pickle pickletools pipes
+pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pyexpat queue
+quopri random re readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal
+site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics
+string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios
+textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc tty types typing unicodedata
+unittest urllib uu uuid warnings wave weakref webbrowser wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib
+zoneinfo pytest _pytest pluggy iniconfig tox nox coverage nose2 behave hatch trial mypy ruff pyright pylint flake8
+xdist pytest_cov
+"""
+
 
 def tidy(path: str) -> str:
     """Take `.`, doubled slashes and what `..` undoes out of a path; what leads out of its folder begins with `..`."""
@@ -133,12 +149,5 @@ AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
 TESTS = _globs(_TESTS)
 """Tests and what they need."""
 
-SHADOWS = frozenset(
-    f"{module}{end}"
-    for module in (
-        *(sys.stdlib_module_names - {"test"}), "pytest", "_pytest", "pluggy", "iniconfig", "tox", "nox", "coverage",
-        "nose2", "behave", "hatch", "trial", "mypy", "ruff", "pyright", "pylint", "flake8", "xdist", "pytest_cov",
-    )
-    for end in (".py", "/__init__.py")
-)  # fmt: skip
+SHADOWS = frozenset(f"{module}{end}" for module in _MODULES.split() for end in (".py", "/__init__.py"))
 """Files at a repository's top that `python -m` imports where it would import Python's own module, or a test runner."""
