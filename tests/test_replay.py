@@ -325,7 +325,7 @@ PURE = {
     "__future__", "abc", "ashep", "collections", "collections.abc", "contextlib", "dataclasses", "datetime", "difflib",
     "enum", "fnmatch", "functools", "hashlib", "heapq", "itertools",
     "json", "math", "operator", "pydantic", "re", "rpds",
-    "shlex", "string", "types", "typing", "unicodedata", "urllib.parse", "bisect",
+    "shlex", "string", "tomllib", "types", "typing", "unicodedata", "urllib.parse", "bisect",
 }  # fmt: skip
 """What the core may import: nothing in it does IO, tells the time or rolls dice of itself."""
 
