@@ -49,7 +49,7 @@ sonar-project.properties
 """
 
 _BY_ITSELF = """
-.gitattributes .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
+.gitattributes .lfsconfig .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
 **/.vscode/launch.json **/.vscode/extensions.json *.code-workspace **/.idea/runConfigurations/** **/.run/**
 **/.idea/externalDependencies.xml **/.idea/watcherTasks.xml **/.zed/** **/.fleet/**
 .exrc .nvim.lua .nvimrc .dir-locals.el
@@ -57,16 +57,6 @@ _BY_ITSELF = """
 """
 
 _RULES = "**/.agent-shepherd/** **/.beads/**"
-
-_AGENT_INSTRUCTIONS = """
-AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
-**/_bmad/** **/.qwen/** CRUSH.md **/.crush/** WARP.md SKILL.md .cursorrules **/.cursor/** .cursorignore
-**/.github/copilot-instructions.md **/.github/instructions/** **/.github/prompts/** **/.github/chatmodes/**
-**/.github/agents/** **/.github/skills/** opencode.json opencode.jsonc **/.opencode/** .windsurfrules **/.windsurf/**
-.clinerules **/.clinerules/** .clineignore .roorules* **/.roo/** .roomodes .rules .aider* .continuerules
-**/.continue/** **/.kiro/** **/.junie/** **/.augment/** .augment-guidelines .goosehints **/.codex/** **/.amazonq/**
-**/.trae/** **/.factory/** .mcp.json mcp.json
-"""
 
 _TESTS = """
 test_*.py *_test.py *_tests.py tests.py conftest.py **/test/** **/tests/** **/__tests__/** **/spec/** **/specs/**
@@ -113,7 +103,5 @@ CI = _with_folders(_CI + _BY_ITSELF)
 """What judges a change before people do, and what runs by itself where somebody opens or merges it."""
 RULES = _with_folders(_RULES)
 """What Agent Shepherd itself goes by, and its tracker."""
-AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
-"""What agents are told before anybody says anything."""
 TESTS = _globs(_TESTS)
 """Tests and what they need."""
