@@ -200,7 +200,7 @@ def _words(phase: Phase, words: tuple[str, ...], place: KeyPath) -> Iterator[Pro
 
 
 def judging(policies: Policies, agents: Agents, settings: Settings) -> Iterator[Problem]:
-    """Say which agents could judge although nobody knows the files that tell them how to work: the candidate's would."""
+    """Say which agents could judge although nobody knows which files tell them how to work: the candidate's would."""
     for index, agent in enumerate(agents.agents if settings.isolated else ()):
         name = agent.runner.type
         unknown = name in settings.runners.names and settings.runners.instructed_as(name) is None

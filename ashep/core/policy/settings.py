@@ -277,9 +277,9 @@ class OtherRunner(Document):
     modes: Modes = Modes()
     """What an agent of `acp` calls its modes."""
     instructions: Literal[Kind, "listed"] | None = None
-    """Whose files tell an agent of `acp` how to work: of the kind it is, where nobody can tell that by `command` (`null`).
-    `listed`: its files are among `impact.agent_instructions`. Without a kind it judges nothing where issues have
-    places (docs/guides/trees.md)."""
+    """The kind of an agent of `acp`, by whose files it is told how to work; `null`: `command` says it. `listed`: its
+    files are among `impact.agent_instructions`. One whose kind nobody knows judges nothing where issues have places
+    (docs/guides/trees.md)."""
     start_timeout: Duration = timedelta(minutes=2)
     """How long an agent of `acp` may take to start and to open a session before it must show that it works (`npx` may
     have a package to fetch). One that uses processor time is given more, up to 10 minutes."""

@@ -1,8 +1,8 @@
 """The ground on which a judge stands: what was committed, in a folder that nobody writes to, and nothing else.
 
 No git is in it, nothing that git ignores, and no link that leads out of it. What tells agents how to work is as the
-base has it: a candidate does not instruct its judges. What of that starts programs is absent, the base's too: they would
-be started among the candidate's files. What the candidate has there instead stands beside it.
+base has it: a candidate does not instruct its judges. What of that starts programs is absent, the base's too: they
+would be started among the candidate's files. What the candidate has there instead stands beside it.
 """
 
 import os
