@@ -16,11 +16,12 @@ from ashep.adapters.git.clean import delete
 from ashep.adapters.git.trees.places import Places
 from ashep.core.facts.delivery import Ground
 from ashep.core.impact.changes import ChangedFile, Diff, impact_of
-from ashep.core.policy.instructions import EVERY, FILES, READ_AS_DATA, Instructions
+from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import ImpactSettings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.ports.trees import Landed
+from tests.attacks.planting import of_the_list
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import PlacesWorld
 
@@ -257,17 +258,6 @@ async def test_names_of_every_kind_are_there(world: PlacesWorld) -> None:
 
 
 OWN = ("docs/rules/**", "docs/more/*.md")
-ENDS = ("rules", "ignore", "hints", "modes", "guidelines")
-
-
-def of_the_list() -> list[str]:
-    """Files of every name that the list knows; of a folder a document, settings and a program."""
-    found = list[str]()
-    for word in " ".join((EVERY, READ_AS_DATA, *FILES.values())).split():
-        name = word.removeprefix("/").replace("*", "x")
-        is_folder = "." not in name.rpartition("/")[2][1:] and not name.endswith(ENDS)
-        found += [f"{name}/{one}" for one in ("x.md", "x.json", "sub/x.sh")] if is_folder else [name]
-    return sorted({*found})
 
 
 @pytest.mark.parametrize("had", [True, False])

@@ -118,6 +118,48 @@ class ClaudeWorld(OpencodeWorld):
         self.runner = self.another()
 
 
+class JudgeWorld(ApartWorld):
+    """An agent of a kind that judges, in a sandbox: it says where it was started, in `started` in its home."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.kind = kind
+        super().__init__(folder)
+
+    def another(self) -> AcpRunner:
+        """The runner of this kind's agents, over the same folder."""
+        adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
+        assert adapter is not None, "make claude installs it"
+        assert program is not None, "make claude installs it"
+        if self.kind == "claude":
+            strange = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP", "OPENCODE")
+            kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
+            environ = kept | claude_environment(self.model.url, self.place.folder / "home")
+            environ |= {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+            command, needs = (str(adapter),), {*needed(adapter), *needed(program)}
+        else:
+            command, environ = (opencode(), "acp"), self.place.environ
+            needs = {*needed(Path(opencode())), self.place.config / MODELS_FILE}
+        if self.quarters is not None:
+            self.quarters = Quarters(
+                Surroundings(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
+                place_of=self._place_of, folder_of=lambda place: self.things, needs=lambda: needs,
+            )  # fmt: skip
+        start = ("sh", "-c", 'pwd >>~/started; exec "$0" "$@"')
+        return AcpRunner(
+            (*start, *command), directory=self.directory, folder=self.kept, environ=environ, name=self.kind, idle=IDLE,
+            quarters=self.quarters,
+        )  # fmt: skip
+
+    def home_of(self, session: str) -> Path:
+        """What stands where the agent of a session has its home."""
+        return folder_of(self.kept, session).path / "apart" / "home"
+
+    def settle(self, session: str) -> None:
+        """Let OpenCode know the model there; Claude Code has it from its environment."""
+        config = self.home_of(session) / ".config" / "opencode"
+        settle(config, opencode_config(self.model.url))
+
+
 def folder_of(kept: Path, session: str) -> Folder:
     return Folder(kept / "sessions" / session)
 
