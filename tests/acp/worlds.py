@@ -21,6 +21,8 @@ from ashep.errors import RunnerUnavailable
 from ashep.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
 
+QWEN = programs.tools_cache() / "qwen-code" / "node_modules" / ".bin" / "qwen"
+"""One more agent that speaks ACP: `npm install @qwen-code/qwen-code` in that folder has it tried, too."""
 IDLE = timedelta(seconds=10)
 """After which an agent is ended: dozens of them would be much for a machine."""
 
@@ -127,18 +129,20 @@ class JudgeWorld(ApartWorld):
 
     def another(self) -> AcpRunner:
         """The runner of this kind's agents, over the same folder."""
-        adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
-        assert adapter is not None, "make claude installs it"
-        assert program is not None, "make claude installs it"
+        environ, home = self.place.environ, self.place.folder / "home"
         if self.kind == "claude":
-            strange = ("ANTHROPIC", "CLAUDE", "XDG_", "ASHEP", "OPENCODE")
-            kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-            environ = kept | claude_environment(self.model.url, self.place.folder / "home")
-            environ |= {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+            adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
+            assert adapter is not None, "make claude installs it"
+            assert program is not None, "make claude installs it"
             command, needs = (str(adapter),), {*needed(adapter), *needed(program)}
+            environ = environ | claude_environment(self.model.url, home)
+            environ |= {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+        elif self.kind == "qwen":
+            command, needs = (str(QWEN), "--acp", "--auth-type", "openai"), {*needed(QWEN)}
+            model = {"OPENAI_BASE_URL": f"{self.model.url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "default"}
+            environ = environ | model
         else:
-            command, environ = (opencode(), "acp"), self.place.environ
-            needs = {*needed(Path(opencode())), self.place.config / MODELS_FILE}
+            command, needs = (opencode(), "acp"), {*needed(Path(opencode())), self.place.config / MODELS_FILE}
         if self.quarters is not None:
             self.quarters = Quarters(
                 Surroundings(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
@@ -155,9 +159,11 @@ class JudgeWorld(ApartWorld):
         return folder_of(self.kept, session).path / "apart" / "home"
 
     def settle(self, session: str) -> None:
-        """Let OpenCode know the model there; Claude Code has it from its environment."""
-        config = self.home_of(session) / ".config" / "opencode"
-        settle(config, opencode_config(self.model.url))
+        """Let OpenCode know the model there; the others have it from their environment."""
+        home = self.home_of(session)
+        settle(home / ".config" / "opencode", opencode_config(self.model.url))
+        (home / ".qwen").mkdir(parents=True)
+        (home / ".qwen" / "settings.json").write_text('{"privacy": {"usageStatisticsEnabled": false}}')
 
 
 def folder_of(kept: Path, session: str) -> Folder:
