@@ -137,7 +137,8 @@ def worktrees_of(
     ends: dict[str, Any] = {"leave": partial(leave, state), "forget": partial(forget, state)}
     if sandboxed(settings):
         ends["enter"] = partial(_enter, project, settings)
-    apart = Places(project, places, redaction=redaction, hooks=settings.git.hooks, **ends, **made)
+    ends |= {"hooks": settings.git.hooks, "instructions": settings.impact.agent_instructions}
+    apart = Places(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 

@@ -502,6 +502,29 @@ def test_an_agent_may_run_otherwise_where_each_issue_has_a_place(folder: Path, s
         assert findings(folder, f"version: 1\n{text}\n", "config.yaml") == []
 
 
+@pytest.mark.parametrize(
+    ("runner", "more", "known"),
+    [
+        ("{type: acp, command: [speaker]}", "", False),
+        ("{type: acp, command: [speaker, claude]}", "", False),
+        ("{type: acp, command: [/opt/bin/opencode, acp]}", "", True),
+        ("{type: acp, command: [npx, -y, '@agentclientprotocol/claude-agent-acp@0.101.0']}", "", True),
+        ("{type: acp, command: [speaker], instructions: gemini}", "", True),
+        ("{type: acp, command: [speaker], instructions: listed}", "impact: {agent_instructions: [SPEAK.md]}", True),
+        ("{type: claude}", "", True),
+    ],
+)
+def test_whose_instructions_nobody_knows_judges_nothing(folder: Path, runner: str, more: str, known: bool) -> None:
+    entry = "  - {id: a, capabilities: [review], runner: {type: other}}\n"
+    (folder / "agents.yaml").write_text(starter("agents.yaml") + entry)
+    text = f"version: 1\n{SANDBOXED}\nrunners: {{other: {runner}}}\n{more}\n"
+    told = [(one.code, str(one.key), one.severity) for one in findings(folder, text, "config.yaml")]
+    assert told == ([] if known else [("cannot-judge", "agents[5].runner.type", "error")])
+    makes = entry.replace("[review]", "[implement], read_write: write")
+    (folder / "agents.yaml").write_text(starter("agents.yaml") + makes)
+    assert [one.code for one in findings(folder, text, "config.yaml")] == []
+
+
 SANDBOXED = "agents: {sandbox: bwrap}\nworker: {workspace: place}"
 PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/tools}}"
 
@@ -522,6 +545,7 @@ SETTINGS = [
     ("verification: {paths: ['~ann/lib']}", "wrong-value", "verification.paths[0]"),
     ("verification: {paths: [/]}", "wrong-value", "verification.paths[0]"),
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),
+    ("runners: {a: {type: acp, command: [x], instructions: listed}}", "cannot-judge", "runners.a.instructions"),
     ("agents: {sandbox: auto}", "no-place", "agents.sandbox"),
     ("runners: {opencode: {isolation: place}}", "no-place", "runners.opencode.isolation"),
     (f"runners: {{opencode: {{isolation: shared}}}}\n{SANDBOXED}", "no-place", "runners.opencode.isolation"),

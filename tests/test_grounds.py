@@ -15,10 +15,13 @@ import pytest
 from ashep.adapters.git.clean import delete
 from ashep.adapters.git.trees.places import Places
 from ashep.core.facts.delivery import Ground
-from ashep.core.policy.settings import SetupStep
+from ashep.core.impact.changes import ChangedFile, Diff, impact_of
+from ashep.core.policy.instructions import Instructions
+from ashep.core.policy.settings import ImpactSettings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
 from ashep.ports.trees import Landed
+from tests.attacks.planting import of_the_list
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import PlacesWorld
 
@@ -182,7 +185,7 @@ async def test_the_base_instructs_the_judge_and_the_candidate_is_shown_beside(wo
     assert contents(await laid(world)) == {
         "AGENTS.md": "the base's\n", "AGENTS.md.candidate": "mine\n", "AGENTS.md.candidate-1/x": "x\n",
         "AGENTS.md.candidate-2": "approve\n", "CLAUDE.md.candidate-2": "c\n", "CONTEXT.md": "context\n",
-        "a.txt": "a\n", "docs/agents.md": "other case\n", "src/AGENTS.md.candidate-2": "approve\n",
+        "a.txt": "a\n", "docs/agents.md.candidate-2": "other case\n", "src/AGENTS.md.candidate-2": "approve\n",
     }  # fmt: skip
 
 
@@ -252,6 +255,53 @@ async def test_names_of_every_kind_are_there(world: PlacesWorld) -> None:
     for name in (b"line\nbreak/AGENTS.md.candidate", b"\xff\xfe/CLAUDE.md.candidate", *names[1:2], *names[3:6]):
         assert Path(os.fsdecode(os.path.join(ground, name))).read_bytes() == b"x", name
     assert os.readlink(os.path.join(ground, b"link\n\xff")) == b"l\n"
+
+
+OWN = ("docs/rules/**", "docs/more/*.md")
+
+
+@pytest.mark.parametrize("had", [True, False])
+async def test_nothing_that_raises_the_flag_is_the_candidates_and_nothing_stands_that_starts_a_program(
+    world: PlacesWorld, had: bool
+) -> None:
+    names = [*of_the_list(), "docs/rules/own.txt", "sub/.claude/settings.json", "sub/QWEN.md", "sub/.github/hooks/x.md"]
+    ordinary = {"README.md": "candidate's\n", "docs/guide.md": "candidate's\n", "src/Makefile": "candidate's\n"}
+    world.spaces = Places(world.top, world.place, sandbox=False, instructions=OWN)
+    (world.top / "AGENTS.md").unlink()
+    for name in (*ordinary, *(names if had else ())):
+        (world.top / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.top / name).write_text("base's\n")
+    world.person_commits("b.txt", "b\n")
+    await made(world, dict.fromkeys(names, "candidate's\n") | ordinary)
+    there, told = contents(await laid(world)), Instructions(OWN)
+    settings = ImpactSettings(agent_instructions=OWN)
+    diff = Diff("b", "h", tuple(ChangedFile(name, "modified") for name in (*names, *ordinary)))
+    (flag,) = (one for one in impact_of(diff, settings).flags if one.name == "agent_instructions")
+    assert len(flag.evidence) + flag.more == len(names), "what raises the flag is what is the base's"
+    acting = {name for name in names if told.acts(name)}
+    assert {"opencode.json", ".mcp.json", ".claude/x.json", ".codex/sub/x.sh", "sub/.claude/settings.json"} <= acting
+    expected = {name for name in names if name not in acting} if had else set[str]()
+    assert {name: text for name, text in there.items() if told.first(name)} == dict.fromkeys(expected, "base's\n")
+    beside = {name for name, text in there.items() if text == "candidate's\n"} - {*ordinary}
+    unmarked = {name for name in names if name.startswith((".aider", ".roorules"))}  # a mark behind changes nothing
+    assert len(beside) == len(names) - len(unmarked)
+    assert {".claude.candidate/x.json", "sub/QWEN.md.candidate", "docs/rules.candidate/own.txt"} <= beside
+    assert {*ordinary.items()} <= {*there.items()}
+
+
+async def test_links_and_other_capitals_lead_past_nothing(world: PlacesWorld) -> None:
+    links = {".github": "evil", ".claude": "evil", "docs": "evil", "sub/.Mcp.JSON": "../evil/x.md"}
+    world.spaces = Places(world.top, world.place, sandbox=False, instructions=OWN)
+    for name in (".github/instructions/a.md", "docs/more/a.md"):
+        (world.top / name).parent.mkdir(parents=True)
+        world.person_commits(name, "base's\n")
+    await world.spaces.prepare(ONE, None, 0)
+    world.git("rm", "-rq", ".github", "docs", at=ONE)
+    await made(world, {"evil/x.md": "e\n", "evil/instructions/a.md": "e\n", "evil/more/a.md": "e\n"}, links)
+    there = contents(await laid(world))
+    assert (there[".github/instructions/a.md"], there["docs/more/a.md"]) == ("base's\n", "base's\n")
+    assert {".claude", "sub/.Mcp.JSON", "docs", ".github"}.isdisjoint(there)
+    assert there[".claude.candidate"] == "-> evil"
 
 
 # --- how it comes and goes --------------------------------------------------------------------------------------------

@@ -440,6 +440,55 @@ async def test_judges_have_the_bases_configuration_and_instructions(world: World
         assert {"webfetch", "websearch", "bash", "write", "edit"}.isdisjoint(ask.tools)
 
 
+async def test_what_settings_of_judges_start_never_starts_among_the_candidates_files(world: World) -> None:
+    """The base's settings, and the user's, name a program; a file of that name is the candidate's."""
+    ran = "import os, sys; open(os.path.expanduser(f'~/RAN-{name}-{os.getcwd().count(\".ground\")}'), 'w')"
+    mcp = {"type": "local", "enabled": True}
+    users = {
+        "users": mcp | {"command": ["python3", "-m", "served"]},
+        "far": {"type": "remote", "url": "http://x.invalid"},
+    }
+    off = {"off": mcp | {"command": ["python3", "-m", "served"], "enabled": False}}
+    users["mine"] = mcp | {"command": ["python3", "-c", ran.replace("RAN-{name}", "mine")]}
+    settled = json.loads((world.config / "opencode.json").read_text())
+    (world.config / "opencode.jsonc").write_text(json.dumps({"mcp": users | off}) + "// a comment")
+    (world.config / "opencode.json").write_text(json.dumps(settled))
+    base = {
+        "opencode.json": json.dumps(
+            {
+                "mcp": {"base": mcp | {"command": ["python3", "tools/mcp.py"]}},
+                "plugin": ["./tools/plugin.js"],
+                "formatter": {"own": {"command": ["tools/fmt"], "extensions": [".py"]}},
+                "lsp": {"own": {"command": ["python3", "tools/mcp.py"], "extensions": [".txt"]}},
+            }
+        ),
+        ".opencode/opencode.jsonc": json.dumps({"mcp": {"inner": mcp | {"command": ["sh", "-c", "sh tools/x.sh"]}}}),
+        "AGENTS.md": "as the base has it",
+    }
+    candidates = {
+        "tools/mcp.py": f"name = 'base'; {ran}", "served.py": f"name = 'users'; {ran}", "tools/x.sh": "touch ~/RAN-x",
+        "tools/plugin.js": "import fs from 'fs'; fs.writeFileSync(process.env.HOME + '/RAN-plugin', 'x'); export {}",
+        "tools/fmt": "#!/bin/sh\ntouch ~/RAN-fmt", "a.txt": "a\n",
+    }  # fmt: skip
+    for top, files in ((world.project, base), (world.ground, base | candidates)):
+        for name, text in files.items():
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).write_text(text)
+    commit(world.project, *base)
+    async with world.runner() as runner:
+        judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
+        await turn_of(runner, judge, asking(judge, "judge it"))
+        (ask,) = [one for one in world.model.asks if "judge it" in one.prompt]
+        assert "as the base has it" in json.dumps(ask.messages)
+        url, known = f"http://127.0.0.1:{world.record().port}", httpx.BasicAuth("opencode", world.record().password)
+        async with httpx.AsyncClient(base_url=url, auth=known, params={"directory": str(world.ground)}) as asked:
+            states = {name: one["status"] for name, one in (await asked.get("/mcp", timeout=30)).json().items()}
+    print(states, [one.name for one in world.folder.rglob("RAN*")])
+    assert [*world.folder.rglob("RAN*")] == []
+    assert [one.name for one in world.folder.rglob("mine-*")] == ["mine-0"], "it starts, and elsewhere"
+    assert (states["off"], set(states)) == ("disabled", {"users", "mine", "far", "off", "base", "inner"})
+
+
 async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
     """Whoever takes the mark off a process of theirs has it ended all the same, in a sandbox; sessions stay, until the
     place is forgotten.

@@ -1,20 +1,18 @@
 """What files of OpenCode's configuration ask for that nobody answers at night, and the plugins that they name."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from ashep.actions.security import Line
+from ashep.adapters.opencode.jsonc import mapping, read_jsonc
 from ashep.core.policy.permissions import impossible, judge
 from ashep.core.policy.policies import PermissionRule, Policies
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _MOST = 1024 * 1024
 
 
@@ -47,23 +45,18 @@ def _read(file: Path) -> Mapping[str, Any]:
     """Read a file as OpenCode does, with comments and commas at an end; empty: it is missing, or cannot be used."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
-            plain = _COMMENT.sub(lambda match: match[1] or " ", opened.read(_MOST))
-        return _mapping(json.loads(_COMMA.sub(lambda match: match[1] or "", plain)))
+            return read_jsonc(opened.read(_MOST))
     except (OSError, ValueError, RecursionError):
         return {}
 
 
 def _list_asks(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """List the tools and patterns that a person is asked about."""
-    for holder in (content, *_mapping(content.get("agent")).values()):
-        permission = _mapping(holder).get("permission")
-        for tool, action in _mapping({"*": "ask"} if permission == "ask" else permission).items():
-            patterns = _mapping(action) or {"*": action}
+    for holder in (content, *mapping(content.get("agent")).values()):
+        permission = mapping(holder).get("permission")
+        for tool, action in mapping({"*": "ask"} if permission == "ask" else permission).items():
+            patterns = mapping(action) or {"*": action}
             yield from ((tool, pattern) for pattern, word in patterns.items() if word == "ask" and tool and pattern)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _may_be_allowed(tool: str, pattern: str) -> bool:

@@ -60,6 +60,8 @@ def check(
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
+    if policies and agents and settings:
+        found += _findings(places, "agents", rules.judging(policies, agents, settings))
     if policies and agents and settings and all(finding.severity == "warning" for finding in found):
         found += unsound(policies, agents, settings, places)
     return found

@@ -23,7 +23,11 @@ Problem = tuple[str, KeyPath, str]
 """Code, path, message."""
 
 
-_OF_OTHERS = {CLAUDE: {"modes", "options"}, ACP: {"options"}, "": {"command", "environment", "modes"}}
+_OF_OTHERS = {
+    CLAUDE: {"modes", "options", "instructions"},
+    ACP: {"options"},
+    "": {"command", "environment", "modes", "instructions"},
+}
 """What of a runner's settings means nothing to its kind; the last are those of a class of the user's."""
 
 
@@ -44,6 +48,9 @@ def own_classes(settings: Settings) -> Iterator[Problem]:
             yield "no-type", path, f"needs a `type`: a kind, or a class as package.module:Class{known}"
         if kind == ACP and runner.command is None:
             yield "no-command", path, "an agent that speaks ACP takes a `command`, as `[opencode, acp]`"
+        if runner.instructions == "listed" and not settings.impact.agent_instructions:
+            message = "no file is listed: name those that tell this agent how to work in `impact.agent_instructions`"
+            yield "cannot-judge", (*path, "instructions"), message
         for key in sorted(_OF_OTHERS[kind if kind in RUNNERS else ""] & runner.model_fields_set):
             yield "pointless-key", (*path, key), f"has no effect with {kind}; remove it"
     for name in settings.verification.types:
@@ -190,6 +197,22 @@ def _words(phase: Phase, words: tuple[str, ...], place: KeyPath) -> Iterator[Pro
     for index, word in enumerate(words):
         if word not in known:
             yield "unknown-end", (*place, index), f"{phase.name} never ends with {word}{nearest(word, known)}"
+
+
+def judging(policies: Policies, agents: Agents, settings: Settings) -> Iterator[Problem]:
+    """Say which agents could judge although nobody knows which files tell them how to work: the candidate's would."""
+    for index, agent in enumerate(agents.agents if settings.isolated else ()):
+        name = agent.runner.type
+        unknown = name in settings.runners.names and settings.runners.instructed_as(name) is None
+        phases = (phase for phase, _ in each_phase(policies) if phase.human is None and not phase.writes)
+        phase = next((one for one in phases if agent in fitting(one, agents)), None) if unknown else None
+        if phase is not None:
+            message = (
+                f"cannot judge in {phase.name}: nobody knows which files tell agents of `{name}` how to work, and they "
+                f"would be the candidate's; name its kind (`runners.{name}.instructions`), or list them "
+                "(`impact.agent_instructions`) and write `instructions: listed`, or have another agent judge"
+            )
+            yield "cannot-judge", ("agents", index, "runner", "type"), message
 
 
 def unsound(policies: Policies, agents: Agents, settings: Settings, places: Places) -> Iterator[Finding]:

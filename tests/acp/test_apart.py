@@ -1,18 +1,25 @@
 """An agent over ACP in a sandbox: what it sees and can change, and that all of it ends, whoever ends it."""
 
 import json
+import re
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
 
 from ashep.adapters.sandboxes import occupants
+from ashep.core.state.branches import branch_of
 from ashep.demo.model import Call, opencode_config, settle
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.ports.runner import SessionRequest
 from ashep.testing.worlds import Act, name, opened, prompt, settled
-from tests.acp.worlds import ApartWorld, folder_of, keepers, kill_keepers
+from tests.acp.worlds import QWEN, ApartWorld, JudgeWorld, folder_of, keepers, kill_keepers
+from tests.attacks.planting import SAID, planted, settings
+from tests.conformance.workspaces import PlacesWorld
+from tests.full import repeated
 from tests.places import called, has_bubblewrap
 
 pytestmark = [
@@ -23,6 +30,12 @@ pytestmark = [
 ]
 
 HIDDEN = "xhiddenx"
+QWEN_CODE = (pytest.mark.full, pytest.mark.skipif(not QWEN.exists(), reason="Qwen Code is not there"))
+NAMES = (
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "acp_[0-9a-f]{32}", r"ashep-msg-\w+-\w+\.md",
+    r"msg_\w+",
+)  # fmt: skip
+"""Names that an agent, or ashep, makes anew each time."""
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +137,49 @@ async def test_who_judges_sees_its_ground_alone_and_who_makes_needs_a_place(apar
     sealed, key, other = max(ask.results for ask in apart.model.asks if word in ask.prompt)
     assert "sealed" in sealed
     assert ("not found" in key, "not found" in other) == (True, True), (key, other)
+
+
+@pytest.mark.promise("I7")
+@pytest.mark.parametrize("kind", ["claude", *repeated("opencode"), pytest.param("qwen", marks=QWEN_CODE)])
+async def test_a_judge_is_told_what_the_base_says_to_the_byte_and_starts_nothing(tmp_path: Path, kind: str) -> None:
+    """On a real ground: the base's settings start what the candidate has changed, and the candidate plants all else."""
+    world, git = JudgeWorld(tmp_path / "acp", kind), PlacesWorld(tmp_path / "git", sandbox=False)
+    words = {
+        "AGENTS.md": "the base's words",
+        "CLAUDE.md": "the base's words",
+        ".claude/rules/one.md": "the base's rule",
+    }
+    base = settings("sh tools/run.sh") | words | {"tools/run.sh": "true"}
+    for file, text in base.items():
+        (git.top / file).parent.mkdir(parents=True, exist_ok=True)
+        (git.top / file).write_text(text)
+    git.person_commits("b.txt", "x")
+    told = list[str]()
+    async with world.model, AsyncExitStack() as stack:
+        world.runner = world.another()
+        await world.runner.start()
+        stack.push_async_callback(world.aclose)
+        for files in ({"src.txt": "made"}, planted("touch ~/RAN; true")):
+            await git.begun(branch_of("t-1"), files)
+            await git.spaces.seal(branch_of("t-1"), "t-1/implement.1.1", "Made")
+            ground = (await git.spaces.prepare(branch_of("t-1"), None, 0, "sealed")).path
+            session = await world.runner.open_session(SessionRequest(name(), "t", "read", directory=ground))
+            world.settle(session)
+            word = name()
+            world.acts[word] = Act("END")
+            sent = prompt(session, word)
+            await world.runner.send(sent)
+            turn = await settled(world, session, sent.message_id)
+            assert (turn.text, turn.error) == ("END", None)
+            (ask,) = [one for one in world.model.asks if word in one.prompt and one.kind == "turn"]
+            messages = [one for one in ask.messages if kind != "qwen" or one["role"] == "system"]  # it lists all files
+            said = json.dumps([messages, ask.offered])
+            assert SAID not in json.dumps(ask.messages)
+            told.append(re.sub("|".join((word, rf"\b{sent.message_id[4:]}\b", *NAMES)), "NAME", said))
+            assert not (world.home_of(session) / "RAN").exists()
+            assert (world.home_of(session) / "started").read_text().splitlines() == ["/tmp"]
+    assert "the base's words" in told[0]
+    assert told[1] == told[0]
 
 
 async def test_what_was_opened_in_a_sandbox_runs_nowhere_else_and_is_gone_with_its_place(

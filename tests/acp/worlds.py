@@ -21,6 +21,8 @@ from ashep.errors import RunnerUnavailable
 from ashep.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
 
+QWEN = programs.tools_cache() / "qwen-code" / "node_modules" / ".bin" / "qwen"
+"""One more agent that speaks ACP: `npm install @qwen-code/qwen-code` in that folder has it tried, too."""
 IDLE = timedelta(seconds=10)
 """After which an agent is ended: dozens of them would be much for a machine."""
 
@@ -116,6 +118,52 @@ class ClaudeWorld(OpencodeWorld):
     def configure(self) -> None:
         """Have the runner know where the model is."""
         self.runner = self.another()
+
+
+class JudgeWorld(ApartWorld):
+    """An agent of a kind that judges, in a sandbox: it says where it was started, in `started` in its home."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.kind = kind
+        super().__init__(folder)
+
+    def another(self) -> AcpRunner:
+        """The runner of this kind's agents, over the same folder."""
+        environ, home = self.place.environ, self.place.folder / "home"
+        if self.kind == "claude":
+            adapter, program = programs.find("claude-agent-acp"), programs.find("claude")
+            assert adapter is not None, "make claude installs it"
+            assert program is not None, "make claude installs it"
+            command, needs = (str(adapter),), {*needed(adapter), *needed(program)}
+            environ = environ | claude_environment(self.model.url, home)
+            environ |= {"CLAUDE_CODE_EXECUTABLE": str(program), "IS_SANDBOX": "1"}
+        elif self.kind == "qwen":
+            command, needs = (str(QWEN), "--acp", "--auth-type", "openai"), {*needed(QWEN)}
+            model = {"OPENAI_BASE_URL": f"{self.model.url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "default"}
+            environ = environ | model
+        else:
+            command, needs = (opencode(), "acp"), {*needed(Path(opencode())), self.place.config / MODELS_FILE}
+        if self.quarters is not None:
+            self.quarters = Quarters(
+                Surroundings(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
+                place_of=self._place_of, folder_of=lambda place: self.things, needs=lambda: needs,
+            )  # fmt: skip
+        start = ("sh", "-c", 'pwd >>~/started; exec "$0" "$@"')
+        return AcpRunner(
+            (*start, *command), directory=self.directory, folder=self.kept, environ=environ, name=self.kind, idle=IDLE,
+            quarters=self.quarters,
+        )  # fmt: skip
+
+    def home_of(self, session: str) -> Path:
+        """What stands where the agent of a session has its home."""
+        return folder_of(self.kept, session).path / "apart" / "home"
+
+    def settle(self, session: str) -> None:
+        """Let OpenCode know the model there; the others have it from their environment."""
+        home = self.home_of(session)
+        settle(home / ".config" / "opencode", opencode_config(self.model.url))
+        (home / ".qwen").mkdir(parents=True)
+        (home / ".qwen" / "settings.json").write_text('{"privacy": {"usageStatisticsEnabled": false}}')
 
 
 def folder_of(kept: Path, session: str) -> Folder:

@@ -28,6 +28,29 @@ ASKED = {
         "tests/test_places.py::test_nothing_of_a_place_reaches_out_while_it_is_copied"
     ),
 }
+_GROUNDS, _BYTE = "tests/test_grounds.py", "test_a_judge_is_told_what_the_base_says_to_the_byte_and_starts_nothing"
+GROUNDS = (
+    Row(
+        Way("a file of every name that any kind of agent goes by, in any folder", "", bare="contained"),
+        f"{_GROUNDS}::test_nothing_that_raises_the_flag_is_the_candidates_and_nothing_stands_that_starts_a_program",
+    ),
+    Row(
+        Way("a link in the place of a folder of instructions, and other capitals", "", bare="contained"),
+        f"{_GROUNDS}::test_links_and_other_capitals_lead_past_nothing",
+    ),
+    Row(
+        Way("hooks and servers that a judge over ACP starts by itself", "", bare="untried"),
+        f"tests/acp/test_apart.py::{_BYTE}",
+    ),
+    Row(
+        Way("a program by the name of the agent that judges, for `npx` to find", "", bare="untried"),
+        f"tests/acp/test_apart.py::{_BYTE}",
+    ),
+    Row(
+        Way("a change of the program that the base's settings of judges start, or the user's", "", bare="untried"),
+        "tests/test_isolated.py::test_what_settings_of_judges_start_never_starts_among_the_candidates_files",
+    ),
+)
 
 
 def _rows(ways: tuple[Way, ...], by: str) -> list[Row]:
@@ -41,5 +64,6 @@ ROWS: list[tuple[str, list[Row]]] = [
     ("Programs in git's settings", _rows(SETTINGS, f"{_SEALED}::test_programs_in_gits_settings")),
     ("Left for our git, and for judges", _rows(SEALED, f"{_SEALED}::test_what_is_left_for_our_git")),
     ("What it asks the daemon", [Row(Way(name, "", bare="untried"), by) for name, by in ASKED.items()]),
+    ("Left for judges of every kind", [*GROUNDS]),
     ("Under the real daemon", _rows((*DAEMON, *JUDGED), _LIVE)),
 ]

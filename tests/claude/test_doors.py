@@ -14,6 +14,7 @@ from ashep.demo.model import Call
 from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.ports.runner import Sign
 from ashep.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, reached, settled
+from tests.attacks.planting import SAID, planted
 from tests.conformance.claudes import ClaudeWorld
 
 pytestmark = pytest.mark.real
@@ -77,8 +78,10 @@ PLANTED = "xplantedx"
 def plant(folder: Path) -> Path:
     """Hooks and a server in a work tree, as an agent may leave them for the next one; gives what they would write."""
     mark = folder / "planted"
+    for one, text in planted(f"echo program >> {mark}").items():
+        (folder / one).parent.mkdir(parents=True, exist_ok=True)
+        (folder / one).write_text(text.replace(SAID, PLANTED))
     command = [{"hooks": [{"type": "command", "command": f"echo hook >> {mark}"}]}]
-    (folder / ".claude").mkdir()
     hooks = dict.fromkeys(("SessionStart", "UserPromptSubmit", "Stop"), command)
     (folder / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
     server = {"command": "/bin/sh", "args": ["-c", f"echo server >> {mark}"]}
@@ -86,9 +89,9 @@ def plant(folder: Path) -> Path:
     for one in ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".claude/CLAUDE.md", ".claude/rules/one.md"):
         (folder / one).parent.mkdir(exist_ok=True)
         (folder / one).write_text(PLANTED)
-    (folder / ".claude" / "agents").mkdir()
+    (folder / ".claude" / "agents").mkdir(exist_ok=True)
     (folder / ".claude" / "agents" / "planted.md").write_text(f"---\nname: {PLANTED}\ndescription: x\n---\nDo it.\n")
-    (folder / ".claude" / "skills" / "planted").mkdir(parents=True)
+    (folder / ".claude" / "skills" / "planted").mkdir(parents=True, exist_ok=True)
     skill = f"---\nname: {PLANTED}\ndescription: x\n---\nDo it.\n"
     (folder / ".claude" / "skills" / "planted" / "SKILL.md").write_text(skill)
     return mark

@@ -24,7 +24,9 @@ _VIEW = TypeAdapter(View)
 def note(own: Folder, things: Path, profile: Profile) -> None:
     """Write down how the agent is started, and that it works where it does. Blocks."""
     assert profile.sandbox is not None
-    program, view = profile.sandbox, _VIEW.dump_python(replace(profile.view, lasting=False), mode="json")
+    # who judges is told of its ground, and starts elsewhere: `npx` would take a candidate's program for the agent
+    at = Path("/tmp") if things.is_relative_to(own.path) else profile.view.at
+    program, view = profile.sandbox, _VIEW.dump_python(replace(profile.view, at=at, lasting=False), mode="json")
     own.write(_FILE, {"program": str(program.program), "disables": program.disables, "view": view})
     occupants.note(things, processes.Mark(KEPT, str(own.path)), None)
 

@@ -15,6 +15,7 @@ from typing import get_args
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import Bubblewrap
+from ashep.adapters.opencode.jsonc import mapping, read_jsonc
 from ashep.adapters.sandboxes.surroundings import Profile, Surroundings
 from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
@@ -27,6 +28,7 @@ _WISH = "sandbox"
 
 _CONFIG = ("opencode.jsonc", "opencode.json")
 _FOLDER = ".opencode"
+_MACHINES = Path("/etc/opencode")
 _JSON = (".json", ".jsonc")
 _CACHED = ("bin", "node_modules", "packages")
 
@@ -70,17 +72,16 @@ class Profiles:
         base, ground = folder / "base" / name, self._ground
         await anyio.to_thread.run_sync(_written, base, held)
         found = [base / one for one in INSTRUCTIONS if one in held]
-        extra = {"lsp": False, "instructions": [str(found[0])] if found else []}
-        environment = {
-            "OPENCODE_DISABLE_PROJECT_CONFIG": "1",
-            "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1",
-            "OPENCODE_CONFIG_CONTENT": _merged(self._environ.get("OPENCODE_CONFIG_CONTENT", ""), extra),
-        }
+        environment = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1", "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1"}
         named = [base / one for one in _CONFIG if one in held]
         if named and "OPENCODE_CONFIG" not in self._environ:
             environment["OPENCODE_CONFIG"] = str(named[0])
         if "OPENCODE_CONFIG_DIR" not in self._environ and (base / _FOLDER).is_dir():
             environment["OPENCODE_CONFIG_DIR"] = str(base / _FOLDER)
+        content = self._environ.get("OPENCODE_CONFIG_CONTENT", "")
+        servers = await anyio.to_thread.run_sync(_moved, {**self._environ, **environment}, base, content)
+        extra = {"lsp": False, "formatter": False, "instructions": [str(found[0])] if found else [], "mcp": servers}
+        environment["OPENCODE_CONFIG_CONTENT"] = _merged(content, extra)
         await anyio.to_thread.run_sync(lambda: ground.mkdir(parents=True, exist_ok=True))
         wished = self._surroundings.agents.sandbox
         how = json.dumps(["judge", wished, name])
@@ -188,10 +189,42 @@ def _merged(content: str, extra: Mapping[str, object]) -> str:
     """Add to what the user's environment says to OpenCode. Raises `ServerNotStarted` where that is none."""
     try:
         settings = json.loads(content or "{}")
-        return json.dumps({**settings, **extra})
-    except (ValueError, TypeError, RecursionError) as error:
+        servers = {**mapping(settings.get("mcp"))}
+        servers |= {name: {**mapping(servers.get(name)), **mapping(one)} for name, one in mapping(extra["mcp"]).items()}
+        return json.dumps({**settings, **extra, "mcp": servers})
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         why = f"OPENCODE_CONFIG_CONTENT is not JSON with an object, and judges need more in it: {error}"
         raise ServerNotStarted(why) from error
+
+
+def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, object]:
+    """Say of each MCP server that judges' settings name, and that is a program, that it starts in `base`: no name that
+    is looked up there, `tools/mcp.py` or a module or what `npx` finds, is a candidate's. Blocks.
+    """
+    home = Path(environ.get("HOME") or Path.home())
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
+    last = [Path(environ[one]) for one in ("OPENCODE_CONFIG",) if environ.get(one)]
+    folders = [home / _FOLDER, *(Path(environ[one]) for one in ("OPENCODE_CONFIG_DIR",) if environ.get(one)), _MACHINES]
+    files = [config / "config.json", *(config / one for one in _CONFIG[::-1]), *last]
+    files += [folder / one for folder in folders for one in _CONFIG[::-1]]
+    servers = dict[str, dict[str, object]]()
+    for name, text in [*((str(one), one.read_text(errors="replace")) for one in files if one.is_file()), ("", content)]:
+        try:
+            named = mapping(read_jsonc(text).get("mcp")) if "mcp" in text else {}
+        except (ValueError, RecursionError) as error:
+            why = f"{name or 'OPENCODE_CONFIG_CONTENT'} may name programs, and is not JSON with an object: {error}"
+            raise ServerNotStarted(why) from error
+        for server, one in named.items():
+            servers[server] = {**servers.get(server, {}), **mapping(one)}
+    moved = dict[str, object]()
+    for server, one in servers.items():
+        if one.get("type") == "local":
+            command = one.get("command")
+            is_looked_up = "{file:" in json.dumps(command)  # as it stands here, below the folder that is judged
+            moved[server] = (
+                {"enabled": False} if is_looked_up else {"type": "local", "command": command, "cwd": str(base)}
+            )
+    return moved
 
 
 def _written(base: Path, held: Mapping[str, bytes]) -> None:

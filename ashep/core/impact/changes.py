@@ -17,6 +17,7 @@ from ashep.core.impact.named import NOTHING, Named
 from ashep.core.impact.secrets import Line, find_secrets
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.policy.globs import Globs
+from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import ImpactSettings
 
 MOST_PATHS = 100
@@ -176,13 +177,13 @@ class _Ways:
         self.settings = settings
         self._sets: Mapping[str, Globs] = {
             "rules": Globs(impact_paths.RULES),
-            "agent_instructions": Globs((*impact_paths.AGENT_INSTRUCTIONS, *settings.agent_instructions)),
             "deciding": Globs(impact_paths.DECIDING),
             "ci": Globs((*impact_paths.CI, *settings.ci)),
             "migrations": Globs((*impact_paths.MIGRATIONS, *settings.migrations)),
             "dependencies": Globs((*impact_paths.DEPENDENCIES, *settings.dependencies)),
             "public_api": Globs((*impact_paths.PUBLIC_API, *settings.public_api)),
         }
+        self._instructions = Instructions(settings.agent_instructions)
         self._tests = Globs((*impact_paths.TESTS, *settings.tests), exact=True)  # Latest.java is no test
         self._ignored = Globs(settings.ignore)
         self.fixtures = Globs(settings.fixtures)
@@ -197,9 +198,14 @@ class _Ways:
         for file in diff.files:
             if name not in ALWAYS_ASK and self.ignores(file):
                 continue
-            if any(self._sets[name].has(path) for path in (file.path, file.former) if path):
+            if any(self._counts(name, path) for path in (file.path, file.former) if path):
                 former = f" from {_shown(file.former)}" if file.former else ""
                 yield Evidence(_shown(file.path), file.kind + former)
+
+    def _counts(self, name: FlagName, path: str) -> bool:
+        if name == "agent_instructions":
+            return self._instructions.first(path) is not None
+        return self._sets[name].has(path)
 
     def ignores(self, file: ChangedFile) -> bool:
         """Whether the user wants to hear nothing of it; a file is not ignored for the place that it was moved to."""

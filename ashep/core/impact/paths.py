@@ -49,7 +49,7 @@ sonar-project.properties
 """
 
 _BY_ITSELF = """
-.gitattributes .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
+.gitattributes .lfsconfig .envrc .devcontainer.json **/.devcontainer/** **/.vscode/tasks.json **/.vscode/settings.json
 **/.vscode/launch.json **/.vscode/extensions.json *.code-workspace **/.idea/runConfigurations/** **/.run/**
 **/.idea/externalDependencies.xml **/.idea/watcherTasks.xml **/.zed/** **/.fleet/**
 .exrc .nvim.lua .nvimrc .dir-locals.el
@@ -67,16 +67,6 @@ ava.config.* karma.conf.* playwright.config.* cypress.config.* cypress.json bunf
 rust-toolchain.toml **/.config/nextest.toml pom.xml mvnw **/.mvn/** build.gradle build.gradle.kts settings.gradle
 settings.gradle.kts gradle.properties gradlew **/buildSrc/** Rakefile .rspec spec_helper.rb rails_helper.rb
 composer.json phpunit.xml phpunit.xml.dist phpunit.dist.xml *.runsettings Directory.Build.targets
-"""
-
-_AGENT_INSTRUCTIONS = """
-AGENTS.md AGENTS.*.md AGENT.md **/.agents/** CLAUDE.md CLAUDE.*.md **/.claude/** GEMINI.md **/.gemini/** QWEN.md
-**/_bmad/** **/.qwen/** CRUSH.md **/.crush/** WARP.md SKILL.md .cursorrules **/.cursor/** .cursorignore
-**/.github/copilot-instructions.md **/.github/instructions/** **/.github/prompts/** **/.github/chatmodes/**
-**/.github/agents/** **/.github/skills/** opencode.json opencode.jsonc **/.opencode/** .windsurfrules **/.windsurf/**
-.clinerules **/.clinerules/** .clineignore .roorules* **/.roo/** .roomodes .rules .aider* .continuerules
-**/.continue/** **/.kiro/** **/.junie/** **/.augment/** .augment-guidelines .goosehints **/.codex/** **/.amazonq/**
-**/.trae/** **/.factory/** .mcp.json mcp.json
 """
 
 _TESTS = """
@@ -144,8 +134,6 @@ RULES = _with_folders(_RULES)
 """What Agent Shepherd itself goes by, and its tracker."""
 DECIDING = _with_folders(_DECIDING)
 """What decides how a check's program runs, next to what the check's command names."""
-AGENT_INSTRUCTIONS = _with_folders(_AGENT_INSTRUCTIONS)
-"""What agents are told before anybody says anything."""
 TESTS = _globs(_TESTS)
 """Tests and what they need."""
 

@@ -13,7 +13,8 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.budgets import Budgets
 from ashep.core.policy.globs import GlobList
-from ashep.core.policy.kinds import KINDS, OPENCODE, SANDBOXED
+from ashep.core.policy.instructions import Kind, kind_of
+from ashep.core.policy.kinds import ACP, KINDS, OPENCODE, SANDBOXED
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.language import (
     BEADS,
@@ -275,6 +276,10 @@ class OtherRunner(Document):
     """Environment variables that it gets beside the usual ones and the keys of providers."""
     modes: Modes = Modes()
     """What an agent of `acp` calls its modes."""
+    instructions: Literal[Kind, "listed"] | None = None
+    """The kind of an agent of `acp`, by whose files it is told how to work; `null`: `command` says it. `listed`: its
+    files are among `impact.agent_instructions`. One whose kind nobody knows judges nothing where issues have places
+    (docs/guides/trees.md)."""
     start_timeout: Duration = timedelta(minutes=2)
     """How long an agent of `acp` may take to start and to open a session before it must show that it works (`npx` may
     have a package to fetch). One that uses processor time is given more, up to 10 minutes."""
@@ -318,6 +323,12 @@ class Runners(Document):
         if name == OPENCODE:
             return OPENCODE
         return (self.others[name].type or name) if name in self.others else ""
+
+    def instructed_as(self, name: str) -> str | None:
+        """Say by whose files agents of a runner go: of which kind of agents; None: nobody knows."""
+        if (kind := self.kind(name)) != ACP:
+            return kind or None
+        return self.others[name].instructions or kind_of(self.others[name].command or ())
 
     def max_runs(self, name: str) -> int | None:
         """The cap of a runner."""

@@ -1,7 +1,8 @@
 """The ground on which a judge stands: what was committed, in a folder that nobody writes to, and nothing else.
 
 No git is in it, nothing that git ignores, and no link that leads out of it. What tells agents how to work is as the
-base has it: a candidate does not instruct its judges. What the candidate has there instead stands beside it.
+base has it: a candidate does not instruct its judges. What of that starts programs is absent, the base's too: they
+would be started among the candidate's files. What the candidate has there instead stands beside it.
 """
 
 import os
@@ -11,12 +12,11 @@ from pathlib import Path
 
 from ashep.adapters.git.clean import Files, Source
 from ashep.adapters.git.submodules import Submodule, fill
-from ashep.core.policy.agents import INSTRUCTIONS
+from ashep.core.policy.instructions import Instructions
 
 CLOSED = 0o555
 """The mode of a folder to which nobody writes."""
 
-_INSTRUCTIONS = tuple(map(os.fsencode, INSTRUCTIONS))
 _CANDIDATE = b".candidate"
 _HOPS = 40  # links that are followed from one
 _LINK = b"120000"
@@ -27,7 +27,13 @@ _Entries = dict[bytes, tuple[bytes, bytes]]
 
 
 async def lay(
-    source: Source, base: str, draft: Path, prefix: str, floor: int, submodules: Sequence[Submodule] = ()
+    source: Source,
+    base: str,
+    draft: Path,
+    prefix: str,
+    floor: int,
+    submodules: Sequence[Submodule] = (),
+    instructions: Instructions | None = None,
 ) -> Path:
     """Write a commit's files below a new folder, with the instructions of the commit `base`; give where they are.
 
@@ -42,7 +48,7 @@ async def lay(
     await files.on_disk(begin)
     await files.ask_for_room(source.commit)
     await files.git("read-tree", source.commit)
-    if lines := await _instructed(files, base, source.commit):
+    if lines := await _instructed(files, base, source.commit, instructions or Instructions()):
         await files.git("update-index", "-z", "--index-info", stdin=lines)
     await files.write()
     await fill(submodules, draft / "tree", draft, floor)
@@ -53,19 +59,25 @@ async def lay(
 # --- instructions ---
 
 
-async def _instructed(files: Files, base: str, head: str) -> bytes:
+async def _instructed(files: Files, base: str, head: str, instructions: Instructions) -> bytes:
     """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
+
+    def first(path: bytes) -> str | None:
+        return instructions.first(os.fsdecode(path))
+
     before, now = await _listed(files, base), await _listed(files, head)
-    old, new = ({path: of[path] for path in of if _first(path)} for of in (before, now))
-    changed = {_first(path) for path in {*old, *new} if old.get(path) != new.get(path)}
-    told = await _followed(files, base, old)
-    gone = {path for path in new if _first(path) in changed or path not in told}
+    old, new = ({path: of[path] for path in of if first(path)} for of in (before, now))
+    acting = {path for path in {*old, *new} if instructions.acts(os.fsdecode(path))}
+    told = await _followed(files, base, {path: old[path] for path in old.keys() - acting})
+    beside = {path for path in new if path in acting or old.get(path) != new[path]}
+    gone = beside | (new.keys() - told.keys())
     there = now.keys() - gone
     told = {path: entry for path, entry in told.items() if there.isdisjoint(_above(path)[:-1])}
-    taken = {part for path in (*now, *told) for part in path.split(b"/")}
+    names = tuple({part for path in (*now, *told) for part in path.split(b"/")})
     marks = (_CANDIDATE + (b"-%d" % number if number else b"") for number in count())
-    mark = next(mark for mark in marks if taken.isdisjoint(name + mark for name in _INSTRUCTIONS))
-    told |= {_marked(path, mark): entry for path, entry in new.items() if _first(path) in changed}
+    mark = next(mark for mark in marks if not any(name.endswith(mark) for name in names))
+    marked = {_marked(path, mark, instructions): new[path] for path in beside}
+    told |= {path: entry for path, entry in marked.items() if not first(path)}  # `*` may fit a mark, too
     lines = [b"0 %s\t%s\0" % (b"0" * len(head), path) for path in gone]
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
 
@@ -94,13 +106,12 @@ async def _followed(files: Files, commit: str, entries: _Entries) -> _Entries:
     return found
 
 
-def _first(path: bytes) -> bytes | None:
-    """Give the path down to the first name that is one of instructions; None: there is none."""
-    return next((above for above in _above(path) if above.rpartition(b"/")[2] in _INSTRUCTIONS), None)
-
-
-def _marked(path: bytes, mark: bytes) -> bytes:
-    return b"/".join(part + mark if part in _INSTRUCTIONS else part for part in path.split(b"/"))
+def _marked(path: bytes, mark: bytes, instructions: Instructions) -> bytes:
+    """Put a mark behind each name of a path that is one of instructions; else it is a link, and its last name is."""
+    parts = path.split(b"/")
+    named = [instructions.has(os.fsdecode(above)) for above in _above(path)]
+    named[-1] = named[-1] or not any(named)
+    return b"/".join(part + mark if is_named else part for part, is_named in zip(parts, named, strict=True))
 
 
 def _above(path: bytes) -> list[bytes]:

@@ -34,6 +34,7 @@ from ashep.adapters.git.trees.inside import Inside, PlaceRepository, bring
 from ashep.adapters.git.trees.lender import LENDER, Lender, Lent, held, pack, packed
 from ashep.adapters.git.trees.worktrees import Worktrees, path_of
 from ashep.core.facts.delivery import Ground
+from ashep.core.policy.instructions import Instructions
 from ashep.core.state.branches import BASES, branch_in, file_of, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, TreeRefused
@@ -72,15 +73,17 @@ class Places(Worktrees):
         leave: Callable[[Path], Awaitable[None]] | None = None,
         forget: Callable[[Path], Awaitable[None]] | None = None,
         hooks: HookPolicy = "run",
+        instructions: Sequence[str] = (),
         **options: Any,
     ) -> None:
         """`leave`: ends every process that works in a place, before our git looks into it; `forget`: lets what belongs
         to a place that is gone go, too. Both may be called again. `hooks`: whether an agent's own commits run the
-        team's hooks. `options`: those of `Worktrees`.
+        team's hooks. `instructions`: globs of more files that tell agents how to work. `options`: those of `Worktrees`.
         """
         super().__init__(project, place, **options)
         self._leaving, self._forgetting = leave, forget
         self._hooks: HookPolicy = hooks
+        self._instructions = Instructions(instructions)
         self._sandboxed = sandbox
         self._calls: Inside | None = None
         self._lender = Lender(self._repository, place / LENDER)
@@ -165,7 +168,7 @@ class Places(Worktrees):
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
             submodules = await find_submodules(folders.common, head, begun)
-            made = await lay(source, shared, draft, folders.prefix, self._floor, submodules)
+            made = await lay(source, shared, draft, folders.prefix, self._floor, submodules, self._instructions)
 
             def put() -> None:
                 delete(folder)
