@@ -13,13 +13,7 @@ import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ashep.guard import HEADERS, Refusal, refusal
-
-HEAD = 10.0
-"""Seconds in which the head of a request must have come."""
-
-MOST_WAITING = 64
-"""Connections on which nothing is answered; of more the one that has waited longest is closed."""
+from ashep.guard import HEAD, HEADERS, MOST_WAITING, Refusal, refusal
 
 _ONCE = ("host", "origin", "sec-fetch-site", "authorization", "content-type")
 
