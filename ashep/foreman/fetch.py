@@ -4,7 +4,7 @@ An agent that was told so by a page must not reach what only this machine can: e
 here, all its addresses must be of the public internet, and what was judged is connected to. Proxies are not used.
 """
 
-import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+import ashep.adapters.http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 
 # isort: split
 import socket

@@ -83,11 +83,14 @@ async def test_a_head_that_drips_is_ended(caller: Caller, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "HEAD", 0.5)
     gate = Gate(caller.store, caller.begin)
     port = int(gate.address.rsplit(":", 1)[1].strip("/"))
-    with anyio.fail_after(10):
-        stranger = await anyio.connect_tcp("127.0.0.1", port)
-        with pytest.raises((anyio.BrokenResourceError, ConnectionError)):
-            while True:
-                await stranger.send(b"x")
-                await anyio.sleep(0.05)
+
+    async def drips() -> None:
+        while True:
+            await stranger.send(b"x")
+            await anyio.sleep(0.05)
+
+    stranger = await anyio.connect_tcp("127.0.0.1", port)
+    with anyio.fail_after(10), pytest.raises((anyio.BrokenResourceError, ConnectionError)):
+        await drips()
     await anyio.to_thread.run_sync(gate.close)
     await stranger.aclose()
