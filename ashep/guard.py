@@ -33,6 +33,15 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 )
 """What every answer carries, refusals and files too."""
 
+HEAD = 10.0
+"""Seconds in which the head of a request must have come."""
+
+HEAD_SIZE = 64 * 1024
+"""Bytes of a head."""
+
+MOST_WAITING = 64
+"""Connections on which nothing is answered; of more the one that has waited longest is closed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

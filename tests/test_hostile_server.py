@@ -80,3 +80,11 @@ async def test_a_page_that_held_a_secret_still_says_where_the_next_one_begins(ca
     answer = await calls.call("GET", "/page")
     assert "s3cr3t-word" not in answer.text
     assert (answer.headers["x-next-cursor"], answer.headers["date"]) == ("c2", "now")
+
+
+async def test_a_probe_has_a_bound_in_bytes_and_in_time(calls: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was taken in whole, for as long as it came: 632 MiB in 20 s."""
+    monkeypatch.setattr(client, "_HEALTH", BIG // 2)
+    for asked in ("much", "packed", "drip"):
+        with anyio.fail_after(5), pytest.raises(RunnerUnavailable):
+            await client.probe(f"{calls.address.url}/{asked}?", None, 0.5)

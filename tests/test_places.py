@@ -12,6 +12,7 @@ import pytest
 
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
+from ashep.adapters.git.trees import saving
 from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.cli.place import find_project
@@ -415,6 +416,27 @@ async def test_what_never_came_out_of_a_place_is_saved_with_it(world: PlacesWorl
     assert sorted(path.name for path in world.place.iterdir()) == [
         ".git-config", ".gitignore", ".lender", ".making", ".notes", ".removing",
     ]  # fmt: skip
+
+
+@pytest.mark.promise("X13")
+async def test_a_seal_leaves_few_refs_however_many_look_saved(world: PlacesWorld) -> None:
+    """3,000 became as many of the user's, for ever, and the next seal no fewer."""
+    await world.begun(ONE, {"a.txt": "mine\n"})
+    commits = "".join(
+        f"commit refs/ashep/saved/{ONE}/{number}/files\ncommitter A <a@x> {number} +0000\ndata 1\n{number % 10}\n"
+        for number in range(1, 201)
+    )
+    world.git("fast-import", "--quiet", at=ONE, stdin=commits.encode())
+    blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"x")
+    world.git("update-ref", f"refs/ashep/saved/{ONE}/7/zzz", blob, at=ONE)
+    sealed = await world.spaces.seal(ONE, RUN, "C")
+    assert len(sealed.saved) == saving.MOST_REFS
+    kept = world.git("rev-list", "--no-walk", *(ref if "rest" not in ref else f"{ref}^@" for ref in sealed.saved))
+    assert len(set(kept.split())) == 200
+    assert any("137 more" in words and "rest" in words for words in sealed.told), sealed.told
+    world.git("fsck", "--strict", "--no-dangling")
+    world.edit(ONE, "b.txt", "b\n")
+    assert [ref[-4:] for ref in (await world.spaces.seal(ONE, RUN, "D")).saved] == ["/zzz"], "only what is no commit"
 
 
 # --- repositories of all kinds ----------------------------------------------------------------------------------------

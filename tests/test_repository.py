@@ -252,3 +252,44 @@ def test_a_planted_import_is_refused(copied: Path, what: str) -> None:
             path.unlink()
             if not any(path.parent.iterdir()):
                 path.parent.rmdir()
+
+
+# --- clients and listeners ---------------------------------------------------------------------------------------
+
+CLIENTS = {
+    "ashep/adapters/http_client.py": "it is the one that makes bounded clients",
+    "ashep/foreman/fetch.py": "asks an address under another name, and has bounds of its own",
+    "ashep/adapters/verifier/children/ask.py": "a child that knows nothing but Python, bounded by its supervisor",
+}
+LISTENERS = {
+    "ashep/adapters/claude/gate.py": "a connection has bounds until it shows a secret",
+    "ashep/adapters/control_socket.py": "a socket of this user's alone, who is asked of the kernel",
+    "ashep/foreman/sitting.py": "ashep.adapters.connections",
+    "ashep/http/serving.py": "ashep.adapters.connections",
+    "ashep/demo/model.py": "the demonstration's model, which ends with it",
+    "ashep/demo/kept.py": "looks for a free port",
+    "ashep/adapters/opencode/server.py": "looks for a free port",
+}
+_CLIENTS = re.compile(r"httpx\.((Async)?(Client|HTTPTransport)|get|post|put|request|stream)|HTTPS?Connection|.*urlopen")
+_LISTENERS = re.compile(r".*(HTTPServer|create_server|start_server|start_unix_server|_listener|uvicorn\.Config)")
+_ANY = re.compile("httpx|HTTPS?(Server|Connection)|urlopen|(create|start|unix)_server|_listener|uvicorn")
+
+
+def callers(fits: re.Pattern[str]) -> set[str]:
+    """The files that call what fits."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "ashep").rglob("*.py")
+        if _ANY.search(path.read_text())
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call | ast.ClassDef)
+        for name in ([node.func] if isinstance(node, ast.Call) else node.bases)
+        if fits.fullmatch(ast.unparse(name))
+    }
+
+
+@pytest.mark.promise("X13")
+def test_every_client_and_every_listener_has_bounds() -> None:
+    """Whoever makes another asks `make_client`, or stands here with the bounds that it has."""
+    assert callers(_CLIENTS) == CLIENTS.keys()
+    assert callers(_LISTENERS) == LISTENERS.keys()

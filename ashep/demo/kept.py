@@ -18,6 +18,7 @@ import httpx
 from anyio import to_thread
 
 from ashep.adapters import processes
+from ashep.adapters.http_client import make_client
 from ashep.demo.progress import STILL
 from ashep.demo.stage import Stage, run_of
 from ashep.demo.story import CALC
@@ -120,7 +121,7 @@ async def start_model(stage: Stage, url: str) -> None:
 async def _answers(url: str) -> bool:
     """Whether the model is there. Where nobody listens that is known at once; else it may be slow."""
     try:
-        async with httpx.AsyncClient(timeout=STILL, trust_env=False) as client:
+        async with make_client(64 * 1024, timeout=STILL, trust_env=False) as client:
             return "pid" in (await client.get(f"{url}/asks")).json()
     except (httpx.HTTPError, ValueError):
         return False

@@ -1,6 +1,6 @@
 """Endpoints that a person named: a small model that answers shortly, and who searches the web; a chat may do both."""
 
-import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+from ashep.adapters.http_client import make_client  # it comes before httpx
 
 # isort: split
 import json
@@ -174,20 +174,17 @@ async def asked(whom: _Whom, text: str, timeout: float, read: Callable[[Any], An
     sent: dict[str, Any] = {words: text} if words else {"model": model, "messages": [{"role": "user", "content": text}]}
     if number:
         sent[number] = min(most, 20)
-    sent, content = {**sent, **more}, bytearray()
+    sent = {**sent, **more}
     query, body = (sent, None) if method == "GET" else (None, sent)
     try:
         at = httpx.URL(url.rstrip("/").removesuffix(ending) + ending)
-        client = httpx.AsyncClient(timeout=timeout, trust_env=not is_loopback(at.netloc.decode()), headers=headers)
+        trust = not is_loopback(at.netloc.decode())
         with anyio.fail_after(timeout):
-            async with client, client.stream(method, at, params=query, json=body) as got:
-                async for piece in got.aiter_bytes():
-                    content += piece
-                    if len(content) > _LARGEST:
-                        raise ValueError(f"more than {_LARGEST // 1024**2} MiB")
+            async with make_client(_LARGEST, timeout=timeout, trust_env=trust, headers=headers) as client:
+                got = await client.request(method, at, params=query, json=body)
         if got.is_success:
-            return read(json.loads(content))
-        said = f"{got.status_code} {content[:2000].decode(errors='replace')}"
+            return read(got.json())
+        said = f"{got.status_code} {got.content[:2000].decode(errors='replace')}"
     except Exception as error:  # what a server may send has no end
         kept = isinstance(error, httpx.LocalProtocolError)  # its words hold the key
         said = type(error).__name__ if kept else f"{type(error).__name__} {error}"

@@ -1,16 +1,18 @@
 """`web-fetch`: one page of the public web, as text.
 
 An agent that was told so by a page must not reach what only this machine can: each name, of redirects too, is resolved
-here, all its addresses must be of the public internet, and what was judged is connected to. Proxies are not used.
+here, all its addresses must be of the public internet and none of this machine or its networks, and what was judged is
+connected to. Proxies are not used.
 """
 
-import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+import ashep.adapters.http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 
 # isort: split
 import socket
 import sys
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from urllib.robotparser import RobotFileParser
 
@@ -30,6 +32,7 @@ TIMEOUT = 30.0  # seconds for all of it, redirects and robots.txt included; and 
 
 _CLOUD = "https://api.cloudflare.com/client/v4"
 _UNICAST, _TEREDO, _6TO4 = map(ip_network, ("2000::/3", "2001::/32", "2002::/16"))
+_INTERFACES = Path("/proc/net/if_inet6")
 _TEXTS = ("text/", "html", "json", "xml", "yaml", "javascript", "ecmascript", "toml", "markdown", "x-sh", "sql")
 
 
@@ -38,6 +41,20 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     if address.version == 6 and (address not in _UNICAST or address in _TEREDO or address in _6TO4):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+def is_own(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address is one of this machine, or, for IPv6, of a network that it is in: /64, or more. Blocks."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as way:
+        way.connect((str(address), 9))  # nothing is sent; who goes to itself comes from where it goes
+        if ip_address(way.getsockname()[0]) == address:
+            return True
+    with suppress(OSError, ValueError):
+        for digits, _, length, *_ in map(str.split, _INTERFACES.read_text().splitlines()):
+            if address in IPv6Network((int(digits, 16), min(int(length, 16), 64)), strict=False):
+                return True
+    return False
 
 
 class Fetcher:
@@ -126,6 +143,10 @@ class Fetcher:
         for address in map(ip_address, addresses):
             if not is_public(address) and not (self._loopback and address.is_loopback):
                 raise AshepError(f"{name} is {address}, which is not in the public internet: nothing is asked there")
+            if not address.is_loopback and await anyio.to_thread.run_sync(is_own, address):
+                raise AshepError(
+                    f"{name} is {address}, an address of this machine or its network: nothing is asked there"
+                )
         return addresses[0]
 
 

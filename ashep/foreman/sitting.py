@@ -166,6 +166,7 @@ class Seat:
         from starlette.routing import Route
 
         from ashep.adapters.clock import RealClock
+        from ashep.adapters.connections import Connection
         from ashep.foreman import endpoints, web
         from ashep.foreman.hooks import Desk, routes
         from ashep.foreman.night import command, morning, plan_of, project_of
@@ -186,5 +187,6 @@ class Seat:
                 yield
 
         app = web.McpApp(tools)
-        config = uvicorn.Config(Starlette(routes=[*routes(desk), Route("/mcp", app)]), lifespan="off", ws="none")
+        asgi = Starlette(routes=[*routes(desk), Route("/mcp", app)])
+        config = uvicorn.Config(asgi, lifespan="off", ws="none", http=Connection)
         return desk, [app.run, greet, partial(Server(config).serve, [listener])]

@@ -21,13 +21,13 @@ from anyio import to_thread
 from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs, types
+from ashep.adapters.connections import Connection
 from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError, UsageError
 from ashep.http.devices import Devices, read_private
-from ashep.http.door import Connection
 from ashep.http.entrance import Entrance, held, let_in
 from ashep.http.http import application
 from ashep.http.operations import Service

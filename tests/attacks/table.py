@@ -27,6 +27,13 @@ ASKED = {
     "a git that leads elsewhere, while it is read for an ask": (
         "tests/test_places.py::test_nothing_of_a_place_reaches_out_while_it_is_copied"
     ),
+    "answers of its own server without an end, packed, or drop by drop": (
+        "tests/test_hostile_server.py::test_a_probe_has_a_bound_in_bytes_and_in_time"
+    ),
+    "hundreds of refs that look saved": ("tests/test_places.py::test_a_seal_leaves_few_refs_however_many_look_saved"),
+    "hundreds of connections to the gate of Claude Code": (
+        "tests/claude/test_gate.py::test_strangers_are_few_threads_and_keep_nobody_out"
+    ),
 }
 _GROUNDS, _BYTE = "tests/test_grounds.py", "test_a_judge_is_told_what_the_base_says_to_the_byte_and_starts_nothing"
 GROUNDS = (

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from ashep.adapters import programs
 from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
 from ashep.errors import AshepError, UsageError
+from ashep.foreman import fetch
 from ashep.foreman.endpoints import Small, is_new_topic, search, variables, where
 from ashep.foreman.fetch import AGENT, Fetcher, is_public
 from ashep.foreman.history import Entry
@@ -68,6 +69,26 @@ async def test_this_machine_and_what_only_it_reaches_are_not_asked(names: dict[s
             with pytest.raises(AshepError, match=r"not in the public internet|holds a name and no password"):
                 await Fetcher({}).page(url.format(base.rpartition(":")[2]))
     assert site.asked == []
+
+
+OTHERS = ("2a01:4f8:1:3::5", "8.8.8.8")
+
+
+async def test_public_addresses_of_this_machine_and_of_its_network_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that listens on all addresses takes who comes from here for one of its own."""
+    interfaces = tmp_path / "if_inet6"
+    await anyio.Path(interfaces).write_text(
+        "2a0104f8000100020000000000000005 02 40 00 00     eth0\n2a0104f8000300040000000000000005 02 80 00 00     eth1\n"
+    )
+    monkeypatch.setattr(fetch, "_INTERFACES", interfaces)
+    for address in ("2a01:4f8:1:2::5", "2a01:4f8:1:2:3:4:5:6", "2a01:4f8:3:4::9"):
+        assert is_public(ip_address(address))
+        with pytest.raises(AshepError, match="of this machine or its network"):
+            await Fetcher({}).page(f"http://[{address}]:9/")
+    known = {one: await anyio.to_thread.run_sync(fetch.is_own, ip_address(one)) for one in (*OTHERS, "127.0.0.1")}
+    assert known == {**dict.fromkeys(OTHERS, False), "127.0.0.1": True}, "the kernel says so of IPv4"
 
 
 async def test_a_redirect_is_judged_and_so_is_each_that_follows(names: dict[str, list[str]]) -> None:

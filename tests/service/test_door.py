@@ -9,6 +9,7 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
+from ashep.adapters import connections
 from ashep.http import door, serving
 from tests.service.worlds import TOKEN, World, repository
 
@@ -72,7 +73,7 @@ async def test_unfinished_heads_keep_nobody_out(world: World, count: int, sent: 
 async def test_a_head_is_waited_for_once_however_slowly_it_comes(
     world: World, monkeypatch: pytest.MonkeyPatch, first: bytes
 ) -> None:
-    monkeypatch.setattr(door, "HEAD", 0.5)
+    monkeypatch.setattr(connections, "HEAD", 0.5)
     async with served(world) as (client, connect), anyio.create_task_group() as group:
         stranger = await connect()
         await stranger.send(first + HALF)

@@ -6,7 +6,7 @@ Never: merging or closing what they look at, or what follows from it.
 import os
 from collections.abc import Mapping
 
-from ashep.adapters import httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+from ashep.adapters import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 from ashep.adapters.forges.gh import GhProgram
 from ashep.adapters.forges.gitea import Gitea
 from ashep.adapters.forges.github import HEADERS, GitHub

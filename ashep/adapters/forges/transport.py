@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import anyio
 import httpx
 
+from ashep.adapters.http_client import AnswerTooLarge, make_client
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import Opened, PullRequest
@@ -56,7 +57,8 @@ class Http:
 
     def __init__(self, address: str, headers: Mapping[str, str], timeout: float) -> None:
         self._timeout = timeout
-        self._client = httpx.AsyncClient(
+        self._client = make_client(
+            LARGEST,
             base_url=address,
             headers={"User-Agent": "agent-shepherd", **headers},
             timeout=timeout,
@@ -66,15 +68,10 @@ class Http:
     async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
         try:
             with anyio.fail_after(self._timeout):
-                async with self._client.stream(method, path, params=params, json=data) as response:
-                    content = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        content += chunk
-                        if len(content) > LARGEST:
-                            raise ForgeRefused(f"{path} answers with more than {LARGEST // 1024**2} MiB")
-                    return Answer(
-                        response.status_code, {k.lower(): v for k, v in response.headers.items()}, bytes(content)
-                    )
+                response = await self._client.request(method, path, params=params, json=data)
+            return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content)
+        except AnswerTooLarge as error:
+            raise ForgeRefused(f"{path} answers with more than {LARGEST // 1024**2} MiB") from error
         except (httpx.HTTPError, TimeoutError) as error:
             never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             why = str(error) or type(error).__name__

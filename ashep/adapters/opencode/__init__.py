@@ -3,7 +3,7 @@
 Never: what follows from a turn, or what its answer is worth.
 """
 
-from ashep.adapters import httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+from ashep.adapters import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 from ashep.adapters.opencode.runner import OpencodeRunner
 
 __all__ = ["OpencodeRunner"]

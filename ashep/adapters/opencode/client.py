@@ -1,13 +1,13 @@
 """HTTP with an OpenCode server: one connection pool, and every failure as one of ashep's errors."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import anyio
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from ashep.adapters.http_client import make_client
 from ashep.core.text import clean
 from ashep.errors import RunnerMisconfigured, RunnerRefused, RunnerUnauthorized, RunnerUnavailable, ServerSlow
 from ashep.redaction import Redaction
@@ -18,6 +18,7 @@ _WHOLE = 30.0  # seconds for an answer to be whole
 _MOST_TIMES = 8  # so many times as long waits at most a patient call that was not answered in time
 MOST = 64 * 1024**2
 """Bytes of an answer that are taken: a page of a session's messages holds a few at most."""
+_HEALTH = 64 * 1024  # bytes of an answer to a probe
 PROBE = 1.0
 """Seconds of the first probe: the first connection to a starting server may never be answered (fact 18)."""
 
@@ -37,12 +38,13 @@ async def probe(url: str, password: str | None, timeout: float = PROBE) -> str:
     """Ask a server's version over a fresh connection (fact 18); RunnerUnavailable or RunnerUnauthorized otherwise."""
     auth = None if password is None else (USER, password)
     try:
-        async with httpx.AsyncClient(auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
-            answer = await client.get(f"{url}/global/health")
+        with anyio.fail_after(2 * timeout):
+            async with make_client(_HEALTH, auth=auth, timeout=timeout, trust_env=False, verify=verify(url)) as client:
+                answer = await client.get(f"{url}/global/health")
         if answer.status_code in {401, 403}:
             raise RunnerUnauthorized(f"the agent server at {url} refuses our password")
         return _Health.model_validate_json(answer.raise_for_status().content).version
-    except httpx.ReadTimeout as error:
+    except (TimeoutError, httpx.ReadTimeout) as error:
         raise ServerSlow(f"the agent server at {url} did not answer within {timeout:g} s") from error
     except (httpx.HTTPError, ValidationError) as error:
         raise RunnerUnavailable(f"the agent server at {url} does not answer: {type(error).__name__}") from error
@@ -78,9 +80,9 @@ class Client:
         self._times = dict[str, int]()
         """So many times as long waits the next patient call to a path that did not answer in time."""
         auth = None if address.password is None else httpx.BasicAuth(USER, address.password)
-        self._http = httpx.AsyncClient(
-            transport=_Bounded(verify=verify(address.url)),
-            headers={"Accept-Encoding": "identity"},
+        self._http = make_client(
+            MOST,
+            verify=verify(address.url),
             base_url=address.url,
             auth=auth,
             params={"directory": directory},
@@ -144,36 +146,6 @@ class Client:
     async def aclose(self) -> None:
         """Close its connections."""
         await self._http.aclose()
-
-
-class _Bounded(httpx.AsyncHTTPTransport):
-    """Answers of a bounded size, and events of one: a place's server may be a program of whoever works there."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        answer = await super().handle_async_request(request)
-        if "content-encoding" in answer.headers:  # a little that becomes much
-            await answer.aclose()
-            raise httpx.RemoteProtocolError("an answer is packed although none was asked for")
-        streams = answer.headers.get("content-type", "").startswith("text/event-stream")
-        answer.stream = _Pieces(cast(httpx.AsyncByteStream, answer.stream), by_line=streams)
-        return answer
-
-
-class _Pieces(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, *, by_line: bool) -> None:
-        self._stream, self._by_line = stream, by_line
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for piece in self._stream:
-            end = piece.rfind(b"\n") if self._by_line else -1
-            size = len(piece) - end - 1 if end >= 0 else size + len(piece)
-            if size > MOST:
-                raise httpx.ReadError(f"an answer, or an event, has more than {MOST} bytes")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 class Refused(RunnerUnavailable):

@@ -385,7 +385,7 @@ class Places(Worktrees):
         there = await inner.refs(ours, prefix)
         head = there.pop(ours, tip) if told else tip
         named = [(ref.removeprefix(prefix), sha) for ref, sha in sorted(there.items()) if ref.startswith(prefix)]
-        have = {*(await repository.refs(prefix)).values()}
+        have = {*(await repository.shared("for-each-ref", "--format=%(objectname) %(parent)", prefix)).split()}
         fresh = [(match, sha) for name, sha in named if (match := _SAVED.fullmatch(name)) and sha not in have]
         if new := {head, *(sha for _, sha in fresh)} - {tip}:
             if wrong := [sha for sha in new if not SHA.fullmatch(sha)]:
@@ -397,7 +397,11 @@ class Places(Worktrees):
         groups = {*(match["number"] for match, _ in fresh)}
         numbers = {number: last + at for at, number in enumerate(sorted(groups, key=int), 1)}
         refs = {f"{prefix}{numbers[match['number']]}/{match['name']}": sha for match, sha in fresh}
-        await repository.keep(*new)
+        rest = f"{prefix}{last + len(groups) + 1}/{saving.REST}"
+        refs, more = await saving.at_most(repository, refs, rest)
+        if more and told:
+            told.words.append(f"git names much as saved there: {more} more are the parents of {rest}")
+        await repository.keep(*new, *refs.values())
         lines = [f"create {ref} {sha}" for ref, sha in refs.items()]
         await repository.update_refs([*lines, *([f"update {ours} {head} {tip}"] if head != tip else [])])
         return tuple(refs)

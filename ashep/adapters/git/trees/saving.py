@@ -1,7 +1,8 @@
 """Save everything that a tree holds and that no ref reaches, so that nothing is lost when it is reset or deleted.
 
 What is saved stands below `refs/ashep/saved/<branch>/<number>/`: `index`, what was staged; `conflict-1` to `-3`, the
-sides of conflicts; `files`, the whole folder; `stash-<n>` and `commit-<n>`, commits that nothing else reaches. Git's
+sides of conflicts; `files`, the whole folder; `stash-<n>` and `commit-<n>`, commits that nothing else reaches; `rest`,
+a commit whose parents are what had made more than `MOST_REFS` refs at once. Git's
 own ways to do it leave something out: `stash` refuses conflicts, `add` converts line ends, obeys the tree's attributes,
 and takes a repository within the tree for a submodule, of which it keeps a number only.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, files_of, git_files, look, parents
-from ashep.adapters.git.objects import quoted
+from ashep.adapters.git.objects import quoted, write_commit
 from ashep.adapters.git.program import UNFLUSHED
 from ashep.adapters.git.repository import Place, Repository
 from ashep.core.text import clean
@@ -29,6 +30,9 @@ from ashep.errors import AshepError
 SAVED = "refs/ashep/saved/"
 MOST_IGNORED = 256 * 1024**2
 """Bytes of ignored files that are saved; with more of them a tree is not removed until a person says so."""
+MOST_REFS = 64
+"""Refs that are made at once."""
+REST = "rest"
 
 _NO_IDS = ("ashep", "hooks", "lfs", "modules", "objects")
 """Folders of git's in which no commit is named."""
@@ -333,13 +337,32 @@ def _read(file: Path) -> bytes:
     return b""
 
 
+async def at_most(repository: Repository, objects: dict[str, str], rest: str) -> tuple[dict[str, str], int]:
+    """Give as many names of commits as may be made at once, and how many more there were: `rest` names a commit whose
+    parents they are. What is no commit was not saved by us, and is in none.
+    """
+    if len(objects) <= MOST_REFS:
+        return objects, 0
+    names, git = list(objects), repository.git
+    listed = "".join(f"{objects[name]}\n" for name in names).encode()
+    kinds = (await git.bare("cat-file", "--batch-check=%(objecttype)", stdin=listed)).stdout.decode().split()
+    names = [name for name, kind in zip(names, kinds, strict=True) if kind == "commit"]
+    more = names[MOST_REFS - 1 :]
+    parents = list(dict.fromkeys(objects[name] for name in more))
+    said = "\n".join(("More than is named at once, saved by Agent Shepherd", "", *(f"{objects[n]} {n}" for n in more)))
+    tree = await git.word("hash-object", "-t", "tree", "-w", "/dev/null")
+    commit = await write_commit(git, tree, parents, said, author="", at=0)
+    return {name: objects[name] for name in names[: MOST_REFS - 1]} | {rest: commit}, len(more)
+
+
 async def _name(repository: Repository, branch: str, kept: _Kept) -> tuple[str, ...]:
     if not kept.objects:
         return ()
     prefix = f"{SAVED}{branch}/"
     there = [ref.removeprefix(prefix).split("/")[0] for ref in await repository.refs(prefix)]
     number = max((int(word) for word in there if word.isdecimal()), default=0) + 1
-    refs = {f"{prefix}{number}/{name}": sha for name, sha in kept.objects.items()}
+    objects, _ = await at_most(repository, kept.objects, REST)
+    refs = {f"{prefix}{number}/{name}": sha for name, sha in objects.items()}
     await repository.keep(*refs.values())
     await repository.update_refs(f"create {ref} {sha}" for ref, sha in refs.items())
     return tuple(refs)
