@@ -658,6 +658,14 @@ async def test_contents_of_git_lfs_go_into_a_place_and_come_out(lfs: PlacesWorld
     assert lfs.read(ONE)["more.bin"] == "more\n", "what the base has since is there for a merge"
 
 
+async def test_a_judge_sees_the_contents_of_git_lfs_that_land(lfs: PlacesWorld) -> None:
+    await lfs.begun(ONE, {"mine.bin": "mine\n"})
+    assert lfs.git("show", f"{(await lfs.spaces.seal(ONE, RUN, 'Mine')).head}:mine.bin").startswith("version https://")
+    ground = Path((await lfs.spaces.prepare(ONE, None, 0, "sealed")).path)
+    assert [(ground / name).read_text() for name in ("mine.bin", "theirs.bin")] == ["mine\n", "theirs\n"]
+    assert contents(lfs.top / ".git") == {"theirs\n", "mine\n"}
+
+
 def pointer(content: str) -> str:
     oid = hashlib.sha256(content.encode()).hexdigest()
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"

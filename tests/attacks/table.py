@@ -57,6 +57,14 @@ GROUNDS = (
         Way("a change of the program that the base's settings of judges start, or the user's", "", bare="untried"),
         "tests/test_isolated.py::test_what_settings_of_judges_start_never_starts_among_the_candidates_files",
     ),
+    Row(
+        Way("contents of Git LFS behind a pointer", "", bare="untried"),
+        "tests/test_places.py::test_a_judge_sees_the_contents_of_git_lfs_that_land",
+    ),
+    Row(
+        Way("a file that replaces the runner of a check, or decides how it runs", "", bare="contained"),
+        "tests/verifier/test_scripts.py::test_a_file_that_shadows_the_runner_does_not_start",
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ashep.adapters.git.clean import Files, Source
 from ashep.adapters.git.submodules import Submodule, fill
+from ashep.adapters.git.trees import lfs
 from ashep.core.policy.instructions import Instructions
 
 CLOSED = 0o555
@@ -34,8 +35,11 @@ async def lay(
     floor: int,
     submodules: Sequence[Submodule] = (),
     instructions: Instructions | None = None,
+    contents: Path | None = None,
 ) -> Path:
     """Write a commit's files below a new folder, with the instructions of the commit `base`; give where they are.
+
+    `contents`: where contents of Git LFS are kept; a judge is to see what lands, and not its pointer.
 
     The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
     """
@@ -51,6 +55,9 @@ async def lay(
     if lines := await _instructed(files, base, source.commit, instructions or Instructions()):
         await files.git("update-index", "-z", "--index-info", stdin=lines)
     await files.write()
+    if contents is not None:
+        paths = (await files.git("ls-files", "-z")).split(b"\0")[:-1]
+        await files.on_disk(lambda: lfs.write_contents(contents, draft / "tree", paths))
     await fill(submodules, draft / "tree", draft, floor)
     await files.on_disk(lambda: _close(draft / "tree", prefix))
     return draft / "tree"

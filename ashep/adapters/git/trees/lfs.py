@@ -38,14 +38,33 @@ Pointers = dict[str, tuple[int, str]]
 """By the hash of the contents: their size, and the blob that names them."""
 
 
-async def _store(repository: Repository) -> Path:
+MOST_SHOWN = 1024**3
+"""Bytes of contents that are written for a judge at once."""
+
+
+async def store_of(repository: Repository) -> Path:
+    """Give the folder in which the user's git keeps contents; it need not be there."""
     said = await repository.shared("config", "--type=path", "lfs.storage", absent=NOTHING)
     return Path((await repository.folders()).common, said or "lfs", "objects")
 
 
+def write_contents(store: Path, tree: Path, paths: Iterable[bytes]) -> None:
+    """Write contents over the pointers below `tree`, as far as they are in the store. Blocks; raises `OSError`."""
+    room = MOST_SHOWN
+    for path in paths:
+        file = tree / os.fsdecode(path)
+        if not file.is_file() or file.is_symlink() or file.stat().st_size >= _LARGEST:
+            continue
+        if match := _POINTER.fullmatch(file.read_bytes()):
+            source, size = _at(store, match[1].decode()), int(match[2])
+            if size <= room and source.is_file() and source.stat().st_size == size:
+                shutil.copyfile(source, file)
+                room -= size
+
+
 async def give(repository: Repository, place: Place, commits: Iterable[str]) -> None:
     """Copy the contents that the trees of commits name into a place: git could not write their files there else."""
-    store = await _store(repository)
+    store = await store_of(repository)
     if not await anyio.Path(store).is_dir():
         return
     listed = [await repository.git.bare("ls-tree", "-r", "-z", one, timeout=LONG) for one in commits]
@@ -77,7 +96,7 @@ async def take(
 
     Raises `TreeRefused` where they are too large, or the user's and never in the place: a hash would show a file else.
     """
-    store = await _store(repository)
+    store = await store_of(repository)
     if not (await anyio.Path(store).is_dir() or await anyio.Path(place.admin, "lfs").exists()):
         return []
     pointers = await _pointers(repository, reached.split(), beside)

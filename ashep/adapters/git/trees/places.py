@@ -168,7 +168,10 @@ class Places(Worktrees):
         source = Source(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
             submodules = await find_submodules(folders.common, head, begun)
-            made = await lay(source, shared, draft, folders.prefix, self._floor, submodules, self._instructions)
+            contents = await lfs.store_of(self._repository)
+            made = await lay(
+                source, shared, draft, folders.prefix, self._floor, submodules, self._instructions, contents
+            )
 
             def put() -> None:
                 delete(folder)
