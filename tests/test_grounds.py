@@ -304,6 +304,30 @@ async def test_links_and_other_capitals_lead_past_nothing(world: PlacesWorld) ->
     assert there[".claude.candidate"] == "-> evil"
 
 
+async def test_a_submodule_that_the_candidate_moves_instructs_nobody(world: PlacesWorld) -> None:
+    top, person = world.top.parent / "with", ("-c", "user.name=p", "-c", "user.email=p@x")
+    world.git("clone", "-q", f"file://{world.top}", str(top))
+    add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.top))
+    for name in ("sub", "same", ".agents"):
+        world.git("-C", str(top), *add, name)
+    world.git("-C", str(top), *person, "commit", "-qm", "sub")
+    (world.top / ".claude" / "rules").mkdir(parents=True)
+    (world.top / "AGENTS.md").write_text("approve\n")
+    newer = world.person_commits(".claude/rules/x.md", "approve\n")
+    world.spaces = world.again(top)
+    await world.spaces.prepare(ONE, None, 0)
+    for name in ("sub", ".agents"):
+        world.git("-C", str(top / name), "fetch", "-q", "origin")
+        world.git("update-index", "--cacheinfo", f"160000,{newer},{name}", at=ONE)
+    world.git("-c", "user.name=a", "-c", "user.email=a@x", "commit", "-qm", "Moved", at=ONE)
+    await world.spaces.seal(ONE, RUN, "Moved")
+    there = contents(await laid(world))
+    assert there["sub/AGENTS.md.candidate"] == "approve\n"
+    assert there["sub/.claude.candidate/rules/x.md"] == "approve\n"
+    assert there[".agents.candidate-1/a.txt"] == "a\n", "the whole submodule"
+    assert {name for name in there if Instructions().first(name)} == {"AGENTS.md", "same/AGENTS.md"}
+
+
 # --- how it comes and goes --------------------------------------------------------------------------------------------
 
 

@@ -106,9 +106,11 @@ BY_PATH = {
     "agent_instructions": ["AGENTS.md", "web/AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules",
                            ".cursor/rules/a.mdc", ".github/copilot-instructions.md", ".opencode/agent/build.md",
                            "opencode.json", "agents.md", ".claude/settings.json", ".mcp.json",
-                           ".github/instructions/py.md", ".windsurfrules"],
+                           ".github/instructions/py.md", ".windsurfrules", "CONTEXT.md", "web/CONTEXT.md",
+                           "CONVENTIONS.md", "tui.json", ".pi/SYSTEM.md", "AGENTS.override.md", ".goose/x.yaml"],
     "ci": [".github/workflows/test.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile", ".travis.yml",
-           "azure-pipelines.yml", ".github/CODEOWNERS", ".pre-commit-config.yaml", ".husky/pre-commit", ".ci/run.sh"],
+           "azure-pipelines.yml", ".github/CODEOWNERS", ".pre-commit-config.yaml", ".husky/pre-commit", ".ci/run.sh",
+           ".lfsconfig"],
     "migrations": ["app/migrations/0001_initial.py", "db/migrate/20200101_x.rb", "alembic/versions/a.py",
                    "src/main/resources/db/V1__init.sql", "prisma/schema.prisma", "api/Migrations/1_Init.cs"],
     "dependencies": ["requirements.txt", "requirements/dev.in", "pyproject.toml", "web/package.json", "go.mod",
@@ -131,7 +133,8 @@ def test_a_path_raises_its_flag_and_no_other(flag: str, path: str, kind: str) ->
 
 @pytest.mark.parametrize(
     "path",
-    ["src/app.py", "README.md", "docs/agents-guide.md", "src/policies.yaml", "circle.yml.md", "my-agents.md", "ci.md",
+    ["src/app.py", "README.md", "docs/CONVENTIONS.md", "docs/context/a.md", "docs/agents-guide.md",
+     "src/policies.yaml", "circle.yml.md", "my-agents.md", "ci.md",
      "src/migration_guide.md", "package.jsonx", "requirement.md", "githubworkflows/a.yml", ".github/ISSUE_TEMPLATE.md"],
 )  # fmt: skip
 def test_other_paths_raise_none(path: str) -> None:
@@ -361,7 +364,8 @@ def test_settings_that_are_none(value: dict[str, Any]) -> None:
         (".idea/runConfigurations/a.xml", "ci"), (".zed/tasks.json", "ci"), (".zed/settings.json", "ci"),
         (".devcontainer/devcontainer.json", "ci"), (".devcontainer.json", "ci"), (".husky/pre-commit", "ci"),
         (".husky", "ci"), (".github", "ci"), (".github/workflows", "ci"), ("app.code-workspace", "ci"),
-        (".opencode", "agent_instructions"), (".claude", "agent_instructions"), (".cursor", "agent_instructions"),
+        (".opencode", "agent_instructions"), (".github", "agent_instructions"), (".claude", "agent_instructions"),
+        (".cursor", "agent_instructions"),
         (".codex", "agent_instructions"), ("sub/.opencode", "agent_instructions"),
     ],
 )  # fmt: skip

@@ -210,7 +210,7 @@ def _moved(environ: Mapping[str, str], base: Path, content: str) -> dict[str, ob
     servers = dict[str, dict[str, object]]()
     for name, text in [*((str(one), one.read_text(errors="replace")) for one in files if one.is_file()), ("", content)]:
         try:
-            named = mapping(read_jsonc(text).get("mcp")) if "mcp" in text else {}
+            named = mapping(read_jsonc(text).get("mcp") if "mcp" in text else None)
         except (ValueError, RecursionError) as error:
             why = f"{name or 'OPENCODE_CONFIG_CONTENT'} may name programs, and is not JSON with an object: {error}"
             raise ServerNotStarted(why) from error

@@ -429,7 +429,7 @@ class ImpactSettings(Document):
     """
 
     agent_instructions: GlobList = ()
-    """Files that instruct agents."""
+    """Files that instruct agents; where issues have places, who judges has them as the base does."""
     ci: GlobList = ()
     """Files that judge a change: of the continuous integration, of hooks."""
     migrations: GlobList = ()

@@ -43,7 +43,7 @@ async def lay(
 
     The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
     """
-    files = Files(source, draft / "git", draft / "tree", floor)
+    files, instructions = Files(source, draft / "git", draft / "tree", floor), instructions or Instructions()
 
     def begin() -> None:
         (draft / "tree").mkdir()
@@ -52,27 +52,33 @@ async def lay(
     await files.on_disk(begin)
     await files.ask_for_room(source.commit)
     await files.git("read-tree", source.commit)
-    if lines := await _instructed(files, base, source.commit, instructions or Instructions()):
+    before, now = await _listed(files, base), await _listed(files, source.commit)
+    if lines := await _instructed(files, base, before, now, instructions):
         await files.git("update-index", "-z", "--index-info", stdin=lines)
     await files.write()
     if contents is not None:
         paths = (await files.git("ls-files", "-z")).split(b"\0")[:-1]
         await files.on_disk(lambda: lfs.write_contents(contents, draft / "tree", paths))
     await fill(submodules, draft / "tree", draft, floor)
-    await files.on_disk(lambda: _close(draft / "tree", prefix))
+
+    def end() -> None:
+        for one in submodules:
+            _mark_below(draft / "tree", one.path, instructions, moved=before.get(one.path) != now.get(one.path))
+        _close(draft / "tree", prefix)
+
+    await files.on_disk(end)
     return draft / "tree"
 
 
 # --- instructions ---
 
 
-async def _instructed(files: Files, base: str, head: str, instructions: Instructions) -> bytes:
+async def _instructed(files: Files, base: str, before: _Entries, now: _Entries, instructions: Instructions) -> bytes:
     """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
 
     def first(path: bytes) -> str | None:
         return instructions.first(os.fsdecode(path))
 
-    before, now = await _listed(files, base), await _listed(files, head)
     old, new = ({path: of[path] for path in of if first(path)} for of in (before, now))
     acting = {path for path in {*old, *new} if instructions.acts(os.fsdecode(path))}
     told = await _followed(files, base, {path: old[path] for path in old.keys() - acting})
@@ -85,7 +91,7 @@ async def _instructed(files: Files, base: str, head: str, instructions: Instruct
     mark = next(mark for mark in marks if not any(name.endswith(mark) for name in names))
     marked = {_marked(path, mark, instructions): new[path] for path in beside}
     told |= {path: entry for path, entry in marked.items() if not first(path)}  # `*` may fit a mark, too
-    lines = [b"0 %s\t%s\0" % (b"0" * len(head), path) for path in gone]
+    lines = [b"0 %s\t%s\0" % (b"0" * len(base), path) for path in gone]
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
 
 
@@ -119,6 +125,21 @@ def _marked(path: bytes, mark: bytes, instructions: Instructions) -> bytes:
     named = [instructions.has(os.fsdecode(above)) for above in _above(path)]
     named[-1] = named[-1] or not any(named)
     return b"/".join(part + mark if is_named else part for part, is_named in zip(parts, named, strict=True))
+
+
+def _mark_below(top: Path, submodule: bytes, instructions: Instructions, *, moved: bool) -> None:
+    """Put marks where a submodule was filled: in one that is another than the base's behind each name of instructions,
+    else behind what starts programs, and links, which may lead to what the candidate has.
+    """
+    root = os.fsencode(top)
+    at = os.path.join(root, submodule)
+    below = os.walk(at, topdown=False)
+    paths = [os.path.join(folder, name) for folder, folders, names in below for name in (*folders, *names)]
+    for path in (*paths, at) if os.path.isdir(at) else ():
+        inner = os.fsdecode(path[len(root) + 1 :])
+        if (instructions.has(inner) and (moved or os.path.islink(path))) or instructions.acts(inner):
+            ends = (_CANDIDATE + (b"-%d" % number if number else b"") for number in count())
+            os.rename(path, next(path + end for end in ends if not os.path.lexists(path + end)))
 
 
 def _above(path: bytes) -> list[bytes]:
