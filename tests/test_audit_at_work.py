@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from ashep.actions import audit as shell
 from ashep.actions.audit import Account, examine, is_unverified
 from ashep.cli.commands import app
+from ashep.core.analysis.audit import Answer, of_answers
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
 from ashep.core.facts.tracker import Issue, Stamp
@@ -186,6 +187,19 @@ def test_a_session_that_is_gone_is_found(world: World) -> None:
             return False
 
     assert [one.code for one in examined(world, server=Empty()).findings] == ["session_gone"]
+
+
+@pytest.mark.promise("A1")
+@pytest.mark.may_block
+async def test_an_answer_that_the_trackers_history_does_not_have_is_found(tmp_path: Path) -> None:
+    """Whoever writes the whole journal anew can have anybody answer; `verify` and `replay` find nothing."""
+    world = World(tmp_path)
+    issue = world.tracker.add("answered")
+    world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
+    changes = await world.tracker.changes(issue)
+    assert not [*of_answers(issue, [Answer(7, "pat", "human:approved")], changes)]
+    for forged in (Answer(7, "bob", "human:approved"), Answer(7, "pat", "human:changes_requested")):
+        assert [one.code for one in of_answers(issue, [forged], changes)] == ["answer_unknown"]
 
 
 @pytest.mark.promise("A1")

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +12,13 @@ import anyio
 import pytest
 
 from ashep.actions.replay import replay
+from ashep.adapters.git.integrate import with_trailers
 from ashep.cli import main
 from ashep.cli.place import FOLDER
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts import records
 from ashep.core.facts.delivery import CriteriaAdopted
-from ashep.core.facts.resources import JournalPruned
+from ashep.core.facts.resources import DaemonStopped, JournalPruned, Notice
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
@@ -23,8 +27,12 @@ from ashep.journal import snapshots
 from ashep.journal.archive import archive, archived
 from ashep.journal.blobs import Blobs
 from ashep.journal.files import BASE, batches, journal_files
+from ashep.journal.heads import head
 from ashep.journal.lock import Lock
+from ashep.journal.log import Journal
 from ashep.journal.prune import prune
+from ashep.ports.landing import Candidate
+from ashep.ports.notifier import message_of
 from ashep.store.database import Store
 from tests.golden.story import T0
 from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered
@@ -54,6 +62,47 @@ def run(project: Path, capsysbinary: pytest.CaptureFixture[bytes], *words: str) 
     return code, said.out.decode(), said.err.decode()
 
 
+def rewritten(state: Path, change: Callable[[records.Entry], records.Entry]) -> None:
+    """Write the whole journal anew, good in itself, as whoever may write its folder can."""
+    old = [batch.entries for batch in batches(state / "journal")]
+    shutil.rmtree(state / "journal")
+    shutil.rmtree(state / "snapshots", ignore_errors=True)
+    fresh = Journal.open(state, old[0][0].at, SMALL)
+    for entries in old:
+        fresh.append_now([change(replace(one, seq=fresh.next_seq + at)) for at, one in enumerate(entries)])
+    fresh.close()
+
+
+def test_a_journal_that_was_written_anew_does_not_hold_the_head_of_before(
+    project: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    state = state_of(project)
+    rewritten(state, lambda entry: entry)
+    before = head(state / "journal")
+    seq = int(before.partition(":")[0])
+    assert run(project, capsysbinary, "verify", "--head", before)[0] == 0
+    assert before in run(project, capsysbinary, "verify")[1]
+    begun = Journal.open(state, T0, SMALL)
+    assert begun.head == before
+    begun.append_now([records.Entry(begun.next_seq, T0, DaemonStopped("it was told to"))])
+    assert begun.head == head(state / "journal") != before
+    begun.close()
+    assert run(project, capsysbinary, "verify", "--head", before)[0] == 0, "what came later changes nothing"
+    rewritten(state, lambda entry: replace(entry, at=entry.at + timedelta(1)) if entry.seq == seq - 1 else entry)
+    assert run(project, capsysbinary, "verify")[0] == 0, "it is good in itself"
+    code, said, _ = run(project, capsysbinary, "verify", "--head", before)
+    assert (code, "it was changed since" in said) == (1, True)
+    assert run(project, capsysbinary, "verify", "--head", f"{seq + 999}:{'0' * 32}")[0] == 1
+    assert run(project, capsysbinary, "verify", "--head", "x")[0] == 2
+
+
+def test_the_head_is_told_where_others_keep_it() -> None:
+    told = message_of((Notice(7, T0, "waiting", "It waits"),), "i", "k", head="7:ab")
+    assert (told.as_json("p")["journal"], told.text.splitlines()[-1]) == ("7:ab", "(journal 7:ab)")
+    landed = with_trailers("Land it", Candidate("t-1", "ashep/t-1", "c0ffee", "main", journal="7:ab"))
+    assert landed.endswith("\nAshep-Head: c0ffee\nAshep-Journal: 7:ab\n")
+
+
 def flip(path: Path, line: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     raw = lines[line - 1]
@@ -79,7 +128,7 @@ def test_a_good_journal_is_said_to_be_good(project: Path, capsysbinary: pytest.C
     assert told == {
         "damaged": None, "first": 1, "last": last, "batches": len(batches_there),
         "entries": sum(len(batch.entries) for batch in batches_there), "files": len(files),
-        "archived": len(archived(folder)), "torn": 0,
+        "archived": len(archived(folder)), "torn": 0, "head": head(folder), "contains": None,
     }  # fmt: skip
     with files[-1].open("ab") as file:
         file.write(b"half a line")

@@ -21,7 +21,17 @@ from ashep.adapters.clock import RealClock
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner
 from ashep.connect import runners_of, tracker_of
-from ashep.core.analysis.audit import Ledger, in_sessions, lasting, of_indexes, of_issue, of_look, of_sessions, of_world
+from ashep.core.analysis.audit import (
+    Ledger,
+    in_sessions,
+    lasting,
+    of_answers,
+    of_indexes,
+    of_issue,
+    of_look,
+    of_sessions,
+    of_world,
+)
 from ashep.core.facts.resources import DaemonStarted, Finding
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve
@@ -36,6 +46,9 @@ from ashep.ports.runners import Runners
 from ashep.ports.tracker import Tracker
 from ashep.store.reader import NAME, open_read_only
 from ashep.store.rows import issue_row
+
+MOST_ANSWERED = 200
+"""Issues whose answers are compared with the tracker's history, those that were answered last: each is a call."""
 
 AGAIN = 5.0
 """Seconds between the two looks beside a running daemon."""
@@ -101,7 +114,7 @@ class Books:
         for batch in files.batches(self._state / "journal", self._position):
             for entry in batch.entries:
                 self.world = evolve(self.world, entry)
-                self.ledger.note(entry)
+                self.ledger.note(entry, self.world.settings.labels)
                 if isinstance(entry.body, DaemonStarted):
                     self.started = entry.at
             self._position = batch.end
@@ -171,6 +184,12 @@ async def _look(
     else:
         await to_thread.run_sync(books.go_on)
         of_tracker = [*of_look(books.world, [seen.issue for seen in look.issues], as_of, taken_in=False)]
+        answers = sorted(books.ledger.answers.items(), key=lambda one: one[1][-1].seq)
+        try:
+            for issue, given in answers[-MOST_ANSWERED:]:
+                of_tracker += of_answers(issue, given, await tracker.changes(issue))
+        except TrackerUnavailable as error:
+            account.no_tracker = str(error)
     gone = set[str]()
     try:
         for _, _, session in in_sessions(books.world):

@@ -317,6 +317,7 @@ async def daemon(
         notifier=parts.notifier,
         asks=parts.asks,
         where=parts.where,
+        head=lambda: journal.head,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     runners.begins = partial(_begins, shepherd)

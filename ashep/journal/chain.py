@@ -1,5 +1,7 @@
 """Chain of the sealed files: each one's hash stands in the next one's header, so that they need not be read as lines.
 
+So the hash of the last file up to a batch stands for all that precedes: the head of the chain (`ashep.journal.heads`).
+
 A start reads only the last file line by line. What came before it is compared by its hash, at once where that is
 little, else in a worker thread beside the work (`Journal.check_sealed`).
 """

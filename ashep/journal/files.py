@@ -180,6 +180,8 @@ class Scan:
         self.digest = sha256()
         self.before: str | None = None
         """With `hashing`: the hash of the file before the last one."""
+        self.seq, self.reached = 0, ""
+        """With `hashing`: a number, and the hash of its file up to there; empty: no batch or header ends at it."""
         self._hashing = hashing
         self._previous: str | None = None
         self._bad: tuple[int, str] | None = None
@@ -237,6 +239,8 @@ class Scan:
                 self.position = Position(name, at, record["seq"], raw[-9:-1].decode())
                 if self._hashing:
                     self.digest.update(b"".join(raws))
+                    if record["seq"] == self.seq:
+                        self.reached = self.digest.hexdigest()
                 if pending:
                     yield start, self.position, pending
                 start, pending, raws, crc = at, [], [], 0

@@ -32,6 +32,7 @@ from ashep.journal.files import (
     last_header,
     open_file,
 )
+from ashep.journal.heads import head_at
 from ashep.journal.lines import encode_batch, header, parse
 
 
@@ -63,6 +64,8 @@ class Journal:
         """Whether sealed files are still to be compared with their hashes (`check_sealed`)."""
         self._reserve = space.Reserve(folder.parent)
         self._file, self._position, self._digest = tail
+        self.head: str = head_at(tail.position.seq, tail.digest.hexdigest())
+        """The head of its chain, at the last durable batch."""
         self.sizes = sizes
         self._moving = threading.Lock()
         self._limiter = anyio.CapacityLimiter(1)
@@ -219,6 +222,7 @@ class Journal:
             self._position = end
             if end.offset >= self.sizes.file:
                 self._begin_file(at)
+            self.head = head_at(self._position.seq, self._digest.hexdigest())
         except OSError as error:
             self._refusal = f"writing failed ({error})"
             path = self.folder / self._position.file

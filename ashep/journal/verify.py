@@ -5,6 +5,7 @@ Both only read the journal. A torn end is no damage: it is a batch that was neve
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,9 +16,12 @@ from shutil import copyfileobj
 from ashep.errors import JournalDamaged, UsageError
 from ashep.journal import lines, paths, snapshots
 from ashep.journal.files import BASE, START, Position, Scan, Told, journal_files, nobody, open_file, path_of
+from ashep.journal.heads import HASHED, head_at
 
 REST = "rest.jsonl"
 """The file of a salvage that holds what stands behind the damage."""
+
+_HEAD = re.compile(rf"\d+:[0-9a-f]{{{HASHED}}}")
 
 NAMED = 100
 """Places that a salvage names; it counts all."""
@@ -37,22 +41,31 @@ class Verified:
     """How many of the files are in the archive."""
     torn: int = 0
     """Bytes behind the last batch: never acted on, or being written."""
+    head: str = ""
+    """The head of its chain."""
+    contains: bool | None = None
+    """Whether it holds the head that was asked for, unchanged; None: none was, or what it stands for was pruned."""
 
 
-def verify(folder: Path, told: Told = nobody) -> Verified:
-    """Read every line and batch, and compare each file with its hash; raises `JournalDamaged` at the first bad place.
-
-    Blocks.
+def verify(folder: Path, told: Told = nobody, head: str = "") -> Verified:
+    """Read every line and batch, and compare each file with its hash; raises `JournalDamaged` at the first bad place,
+    and `UsageError` where `head` is no head. Blocks.
     """
+    if head and not _HEAD.fullmatch(head):
+        raise UsageError(f"--head {head}: expected SEQ:HASH, as `ashep report` and `ashep journal verify` print it")
     files = journal_files(folder)
     _, begin = snapshots.beginning(folder)
     found = Verified(first=begin.seq or 1, last=begin.seq, files=len(files))
     found.archived = sum(path.parent != folder for path in files)
     scan = Scan(folder, hashing=True)
+    scan.seq = int(head.partition(":")[0] or 0)
     for end, entries in scan.batches():
         found.last, found.entries, found.batches = end.seq, found.entries + len(entries), found.batches + 1
         told(end.seq)
     found.last, found.torn = scan.position.seq, scan.torn
+    found.head = head_at(found.last, scan.digest.hexdigest())
+    if head and scan.seq >= begin.seq:
+        found.contains = head == head_at(scan.seq, scan.reached)
     return found
 
 

@@ -14,6 +14,9 @@ ISSUE = "Ashep-Issue"
 HEAD = "Ashep-Head"
 """The trailer by which it names the last commit of the issue's branch that it holds."""
 
+JOURNAL = "Ashep-Journal"
+"""The trailer by which it names the head of the journal's chain at that time."""
+
 Method = Literal["merge", "squash", "rebase"]
 """merge: a merge commit · squash: one commit on the base · rebase: the branch's commits again, one by one, on the base;
 a branch that holds merges itself (of the base, say, to resolve a conflict) is squashed."""
@@ -32,6 +35,8 @@ class Candidate:
     message: str = ""
     """Subject and body of the commit that lands it (not of rebased ones); empty: a plain subject."""
     method: Method = "merge"
+    journal: str = ""
+    """The head of the journal's chain, for a trailer; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,14 @@ class Message:
     test: bool = False
     address: str | None = None
     """Where people reach the page; None: nobody knows, and nothing links there."""
+    head: str = ""
+    """The head of the journal's chain: `ashep journal verify --head` says whether it was written anew since."""
 
     def as_json(self, source: str) -> dict[str, Any]:
         """Give it as plain JSON data; `source` names the project."""
         return {
             "v": VERSION, "id": self.id, "source": source, "title": self.title, "text": self.text,
-            "again": self.again, "test": self.test,
+            "again": self.again, "test": self.test, "journal": self.head,
             "notices": [
                 {
                     "id": f"{self.journal}:{one.id}", "seq": one.cause, "event": one.event, "issue": one.issue,
@@ -79,7 +81,13 @@ class Notifier(Protocol):
 
 
 def message_of(
-    notices: Sequence[resources.Notice], journal: str, key: str, *, again: bool = False, address: str | None = None
+    notices: Sequence[resources.Notice],
+    journal: str,
+    key: str,
+    *,
+    again: bool = False,
+    address: str | None = None,
+    head: str = "",
 ) -> Message:
     """Put notices into words; `address`: where people reach the page."""
     counts = Counter(one.event for one in notices)
@@ -87,7 +95,10 @@ def message_of(
     lines = [f"- {one.text} {_link(address, one)}".rstrip() for one in notices[:SHOWN]]
     if len(notices) > SHOWN:
         lines.append(f"- and {len(notices) - SHOWN} more: see `ashep status`")
-    return Message(f"{journal}:{key}", title, "\n".join(lines), tuple(notices), journal, again, address=address)
+    if head:
+        lines.append(f"(journal {head})")
+    text = "\n".join(lines)
+    return Message(f"{journal}:{key}", title, text, tuple(notices), journal, again, address=address, head=head)
 
 
 def _link(address: str | None, notice: resources.Notice) -> str:

@@ -350,6 +350,8 @@ def lines(told: Data, when: Callable[[str], str] = local) -> Iterator[tuple[str,
             yield f"{line['text']} {numbers(line['seqs'])}".rstrip(), "line"
         if not section:
             yield "nothing", "nothing"
+    if told.get("journal"):
+        yield f"the journal's head: {told['journal']} (`ashep journal verify --head`)", "nothing"
 
 
 def _proofs(section: str, closes: Data) -> str:

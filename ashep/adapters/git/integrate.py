@@ -14,7 +14,7 @@ from ashep.adapters.git.program import SHA, Git, capped
 from ashep.core.policy.globs import Globs
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports.landing import HEAD, ISSUE, AlreadyLanded, Candidate, Conflict, Integrated
+from ashep.ports.landing import HEAD, ISSUE, JOURNAL, AlreadyLanded, Candidate, Conflict, Integrated
 
 MOST_REPLAYED = 200
 """A longer branch is squashed instead of replayed commit by commit."""
@@ -130,7 +130,8 @@ def with_trailers(message: str, candidate: Candidate) -> str:
     last = body.rpartition("\n\n")[2]
     gap = "\n" if last != body and _TRAILERS.fullmatch(last) else "\n\n"
     issue = " ".join(clean(candidate.issue).split())
-    return f"{body}{gap}{ISSUE}: {issue}\n{HEAD}: {candidate.head}\n"
+    journal = f"{JOURNAL}: {candidate.journal}\n" if candidate.journal else ""
+    return f"{body}{gap}{ISSUE}: {issue}\n{HEAD}: {candidate.head}\n{journal}"
 
 
 MOST_FILES = 20

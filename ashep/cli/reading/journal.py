@@ -31,7 +31,12 @@ def _state(context: typer.Context) -> Path:
 
 
 @journal.command(
-    epilog=example("ashep journal verify", "ashep journal verify --json", "ashep journal verify --salvage /tmp/saved")
+    epilog=example(
+        "ashep journal verify",
+        "ashep journal verify --json",
+        "ashep journal verify --salvage /tmp/saved",
+        f"ashep journal verify --head 5120:{'3f' * 16}",
+    )
 )
 def verify(
     context: typer.Context,
@@ -39,19 +44,26 @@ def verify(
     to: Annotated[
         Path | None, typer.Option("--salvage", metavar="DIR", help="Write what can be read to this new folder.")
     ] = None,
+    head: Annotated[
+        str, typer.Option("--head", metavar="SEQ:HASH", help="Say whether it still holds this head, unchanged.")
+    ] = "",
 ) -> None:
     """Check every line, batch and file of the journal, the archive's included; a daemon may run. Nothing is changed.
 
     The exit code is 1 where something is damaged, and file and line are told. With --salvage a new state folder is
     written: `journal/` with everything up to the damage, ready to be gone on with in place of the old one, and
     `rest.jsonl` with the records behind it, to be looked at. The old folder is never touched.
+
+    Whoever can write the journal can write all of it anew, so that it is good in itself. Its head stands in reports,
+    messages, the metadata of closed issues and the trailers of commits that land: with --head it is 1, too, where what
+    the head stands for was changed since, or is not there.
     """
     state = _state(context)
     if to is not None:
         raise typer.Exit(_salvage(state, to, as_json=as_json))
     try:
         with Progress("checked") as progress:
-            found = look.verify(state / "journal", progress)
+            found = look.verify(state / "journal", progress, head)
     except JournalDamaged as damage:
         if as_json:
             screen.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
@@ -60,13 +72,22 @@ def verify(
         raise typer.Exit(1) from None
     if as_json:
         screen.data({"damaged": None, **asdict(found)})
-        return
+        raise typer.Exit(int(found.contains is False))
     archived = f", {found.archived} of them archived" if found.archived else ""
     screen.say(f"records {found.first} to {found.last}: {found.batches} batches in {found.files} files{archived}, good")
+    screen.say(f"its head is {found.head}")
     if found.first > 1:
         screen.say(f"what precedes record {found.first} was pruned")
     if found.torn:
         screen.say(f"{found.torn} bytes behind the last batch are being written, or were never acted on")
+    if head:
+        gone = (
+            "that was pruned: nobody can tell"
+            if found.contains is None
+            else "no: it was changed since, or is not there"
+        )
+        screen.say(f"it holds {head}: {'yes, unchanged up to there' if found.contains else gone}")
+    raise typer.Exit(int(found.contains is False))
 
 
 def _salvage(state: Path, to: Path, *, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from ashep.cli.place import config_of, now, picture, read_state
 from ashep.cli.reading.declaring import Issue, Json, Option, Since
 from ashep.core.policy.apart import unsaid
 from ashep.errors import AshepError, TrackerMissing, UsageError
+from ashep.journal.heads import head
 from ashep.store.picture import Picture, daemon_of, disk_of, servers_of
 from ashep.views import attempts, proof, standing, story
 from ashep.views import report as reported
@@ -245,9 +246,10 @@ def report(
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     start, at = _since(since) if since is not None else None, now()
-    with picture(read_state(project)) as seen:
+    with picture(state := read_state(project)) as seen:
         told = reported.report(seen.database, start or reported.default_since(seen.database, at), at)
         _hint(seen)
+    told["journal"] = head(state / "journal")
     if as_json:
         screen.data(told)
         return 0

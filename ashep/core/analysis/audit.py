@@ -9,13 +9,15 @@ and a caller counts only what two looks in a row show (`lasting`).
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from ashep.core.analysis.account import TIMED, State, account, behind
 from ashep.core.analysis.closings import Closings
 from ashep.core.facts import commands, records, runs, tracker
+from ashep.core.facts.issues import PersonAnswered
 from ashep.core.facts.resources import Finding
 from ashep.core.issues.people import STATUS, phase_labels
+from ashep.core.policy.settings import Labels
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.state import indexes, intents, timers
 from ashep.core.state.flow import Flow, Posture
@@ -44,6 +46,7 @@ REMEDIES = {
     "claim_without_owner": "give it back with `bd update ISSUE --status open --assignee ''`, and ashep takes it anew",
     "journal_behind": "the state folder is older than the tracker: was it restored from a backup? Look at the issue",
     "stamp_lost": "the tracker is older than the journal: was it restored from a backup? Look at the issue",
+    "answer_unknown": "ask whoever is named; `ashep journal verify --head` with a head from elsewhere says more",
     "session_gone": "the agent server lost it: the run ends at its deadline; a new start of ashep may tell sooner",
     "picture": "stop ashep and delete state/ashep.db; it is drawn again",
 }
@@ -51,12 +54,22 @@ REMEDIES = {
 
 OF_OTHERS = (
     "not_seen", "unknown_issue", "vanished", "not_as_written", "claim_without_owner", "journal_behind", "stamp_lost",
-    "session_gone",
+    "session_gone", "answer_unknown",
 )  # fmt: skip
 """The codes that a look at the tracker or at the agent server gives."""
 
+_LABELS = Labels()
+
 EXPLAINED = ("not_asked", "no_policy", "unknown_policy", "excluded", "paused", "parked_label")
 """Holds that say why an issue that another state folder of ours held is not adopted."""
+
+
+class Answer(NamedTuple):
+    """What a person answered, as the journal has it."""
+
+    seq: int
+    actor: str
+    label: str
 
 
 def lasting(before: Iterable[Finding], now: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -229,6 +242,17 @@ def _shown(view: tracker.Issue) -> str:
     return f"is {view.status} in the tracker, assigned to {view.assignee or 'nobody'}"
 
 
+def of_answers(issue: str, answers: Iterable[Answer], changes: Collection[tracker.Change]) -> Iterator[Finding]:
+    """Compare who answered, as the journal has it, with the tracker's history of the issue."""
+    known = {(one.what, one.actor) for one in changes}
+    for one in answers:
+        if (("added", one.label), one.actor) not in known:
+            what = (
+                f"was answered by {one.actor} with {one.label} (record {one.seq}), and the tracker knows nothing of it"
+            )
+            yield Finding("answer_unknown", issue, what)
+
+
 # --- the World and the agent server -------------------------------------------------------------------------------
 
 
@@ -256,13 +280,19 @@ class Ledger:
     def __init__(self, world: World) -> None:
         """Begin where the journal does."""
         self.asked: dict[str, datetime] = {}
+        self.answers: dict[str, list[Answer]] = {}
+        """Of each issue what people answered."""
         self._runs = {flow.run.id: issue for issue, flow in world.flows.items() if flow.run and not flow.run.ended}
         self._closings = Closings(world)
 
-    def note(self, entry: records.Entry) -> None:
-        """Take an entry in."""
+    def note(self, entry: records.Entry, labels: Labels = _LABELS) -> None:
+        """Take an entry in; `labels`: by their names of that time."""
         body = entry.body
         match body:
+            case PersonAnswered():
+                label = labels.approved if body.answer == "approved" else labels.changes_requested
+                self.answers.setdefault(body.issue, []).append(Answer(entry.seq, body.actor, label))
+                self._closings.note(body, entry.seq)
             case runs.RunPlanned():
                 self._runs[body.run] = body.issue
             case runs.RunEnded() | runs.RunWithdrawn():

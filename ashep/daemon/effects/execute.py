@@ -72,13 +72,15 @@ class Effects:
         render: Render = render,
         asks: bool = False,
         where: Callable[[], str | None] | None = None,
+        head: Callable[[], str] = str,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
-        `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks.
+        `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks;
+        `head`: gives the head of the journal's chain, which is told where others keep it.
         """
         self.tracker, self.runners, self.trees, self.blobs = tracker, runners_of(runner), trees, blobs
-        self.leases, self.notifier, self._where = leases, notifier, where
-        self.work = work.WorkEffects(tracker, blobs, means)
+        self.leases, self.notifier, self._where, self._head = leases, notifier, where, head
+        self.work = work.WorkEffects(tracker, blobs, means, head)
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
 
@@ -351,6 +353,8 @@ class Effects:
         address = next(iter(world.settings.ui.origins), None)
         if address is None and self._where is not None:
             address = await to_thread.run_sync(self._where)
-        message = message_of(command.notices, world.instance, command.key, again=again, address=address)
+        message = message_of(
+            command.notices, world.instance, command.key, again=again, address=address, head=self._head()
+        )
         await self.notifier.send(target, message)
         return [resources.NoticeSent(command.key, command.target)]

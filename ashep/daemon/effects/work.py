@@ -67,11 +67,17 @@ class Means:
 class WorkEffects:
     """Carries out what is asked for about the work of issues.
 
-    `means`: what does so, as the settings say; None: nothing can.
+    `means`: what does so, as the settings say; None: nothing can. `head`: gives the head of the journal's chain.
     """
 
-    def __init__(self, tracker: Tracker, blobs: Blobs, means: Callable[[Settings], Means] | None = None) -> None:
-        self._tracker, self._blobs = tracker, blobs
+    def __init__(
+        self,
+        tracker: Tracker,
+        blobs: Blobs,
+        means: Callable[[Settings], Means] | None = None,
+        head: Callable[[], str] = str,
+    ) -> None:
+        self._tracker, self._blobs, self._head = tracker, blobs, head
         lacking = "nothing here can look into the work of issues, or land it; set landing.mode to branch"
         self._means = Made(means, lacking)
         self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
@@ -128,6 +134,8 @@ class WorkEffects:
         from that. The log is read first, which is a call of the tracker's program: while it waits, only for a failure.
         """
         notes = notes_of(flow, closed=closed)
+        if closed and notes and (journal := self._head()):
+            notes["journal"] = journal
         if not flow.work.proofs or not self._means.possible or not (closed or flow.work.proofs[-1].status != "passing"):
             return notes
         policy = world.policy(flow)
@@ -291,7 +299,8 @@ class WorkEffects:
 
     async def _integrate(self, landing: Landing, command: IntegrateWork, flow: Flow) -> list[Fact]:
         issue, key, head, onto = command.issue, command.key, command.head, command.onto
-        made = await landing.integrate(Candidate(issue, command.branch, head, onto, command.message, command.method))
+        what = command.branch, head, onto, command.message, command.method, self._head()
+        made = await landing.integrate(Candidate(issue, *what))
         if isinstance(made, Integrated):
             return [delivery.WorkIntegrated(issue, key, head, made.base, made.commit, made.tree)]
         if isinstance(made, Conflict):
