@@ -24,6 +24,7 @@ from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.load import cpu_pressure
 from ashep.adapters.messenger import Messenger
 from ashep.adapters.processes import OWN_OOM, adjust
+from ashep.adapters.sandboxes.logins import orders
 from ashep.adapters.systemd import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.impact.secrets import is_random
@@ -107,6 +108,7 @@ async def _work(
     journal.blobs.redact = redaction.text
     settings = configuration.settings
     tracker = connect.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
+    await anyio.to_thread.run_sync(orders, connect.opencode_logins().file)  # those that came before any agent began
     runner = connect.runners_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
     tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)

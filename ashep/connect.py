@@ -31,7 +31,9 @@ from ashep.adapters.opencode.environment import passed
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import ManagedServer, folder_of
+from ashep.adapters.sandboxes import logins
 from ashep.adapters.sandboxes.inside import Inside, enter, needed
+from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 FOLDER = ".agent-shepherd"
 OWN = "own"
 """The folder in the state folder in which each class of the user's has a folder of its own."""
+LOGIN = "logins"
+"""The folder in which a copy of the user's logins stands for sandboxes."""
 _LONGEST_CHECK = timedelta(days=1000)
 """A check of the user's own type has a bound of its own, by its `timeout`."""
 
@@ -267,7 +271,9 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.claude import Apart  # as above
 
     quarters, user = _quarters(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
-    return Apart(quarters, user, folder_of(user, os.environ) / "login")
+    return Apart(
+        quarters, Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
+    )
 
 
 def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> Quarters:
@@ -336,6 +342,7 @@ def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | Non
         place_of=partial(place_at, places_of(project, settings)),
         state=project / FOLDER / "state",
         most=settings.runners.opencode.memory_limit,
+        logins=profiles.logins,
     )
 
 
@@ -360,7 +367,13 @@ def _surroundings(project: Path, settings: Settings) -> Surroundings:
 def _profiles(project: Path, settings: Settings) -> Profiles:
     base = partial(files_of, project, settings.landing.base or "HEAD")
     ground = places_of(project, settings) / GROUND
-    return Profiles(_surroundings(project, settings), ground, os.environ, base)
+    return Profiles(_surroundings(project, settings), ground, os.environ, base, opencode_logins())
+
+
+def opencode_logins() -> Logins:
+    """Make what gives sandboxes the user's logins of OpenCode."""
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share", "opencode").absolute()
+    return Logins(data / "auth.json", lambda: folder_of(data, os.environ) / LOGIN, logins.OPENCODE)
 
 
 def _server(

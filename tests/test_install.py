@@ -521,7 +521,9 @@ async def test_the_state_of_a_project_is_told_line_by_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = {line.check: line for line in await security.security(project, Settings())}
-    assert {line.level for name, line in lines.items() if name not in ("agents", "network", "sockets")} == {"warning"}
+    assert {line.level for name, line in lines.items() if name not in ("agents", "network", "sockets", "files")} == {
+        "warning"
+    }
     assert "shares the server" in lines["judges"].what
     forge = {"mode": "pull_request", "forge": {"type": "github", "repository": "a/b"}}
     people = {"tracker": ("ann",), "forge": ("MEMBER",)}
@@ -541,6 +543,24 @@ async def test_the_state_of_a_project_is_told_line_by_line(
     assert [lines[one].level for one in ("judges", "people", "forge", "database")] == ["ok", "ok", "ok", "warning"]
     assert "server of Dolt's at port 3307" in lines["database"].what
     assert lines["forge"].what == "at the forge only the word of MEMBER counts"
+
+
+async def test_files_that_agents_see_and_logins_that_end_are_told(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logins = {"gitlab": {"type": "oauth", "access": "a", "refresh": "r"}, "openai": {"type": "oauth", "refresh": "r"}}
+    files = {".local/bin/.env": "A=1", ".local/share/opencode/auth.json": json.dumps(logins), ".local/bin/tool": ""}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(security, "_SHOWN", 10_000)
+    found = await security.security(project, Settings())
+    seen, login, covered = (line for line in found if line.check in ("files", "logins"))
+    assert str(tmp_path / ".local/bin") in seen.what.split(": ")[1].split(", ")
+    assert str(tmp_path / ".local/bin/.env") in covered.what.split(": ")[1].split(", ")
+    assert login.what.rpartition(": ")[2] == "gitlab"
 
 
 def test_the_table_is_printed_and_ends_with_0(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

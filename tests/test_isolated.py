@@ -22,6 +22,7 @@ from ashep.adapters.git.trees.places import NOTES
 from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.opencode.profiles import Profiles
 from ashep.adapters.opencode.server import LEFT, Record, folder_of
+from ashep.adapters.sandboxes.logins import OPENCODE, Logins
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
@@ -40,6 +41,9 @@ SANDBOXED = pytest.param(
     "bwrap", marks=pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap cannot be used here")
 )
 UNSANDBOXED = pytest.param("none", marks=(*SANDBOXED.marks, pytest.mark.full))
+
+
+LOGINS = json.dumps({"one": {"type": "api", "key": "key of one"}})
 
 
 class World:
@@ -160,7 +164,7 @@ def write(world: World, run: str = "t-1/1", sandbox: Sandbox | None = None) -> S
 async def test_who_makes_is_alone(world: World) -> None:
     """A session that may write works in its place's server, and sees what it is given there; judges have another."""
     sandboxed = world.settings.agents.sandbox == "bwrap"
-    login = world.login.stat().st_ino
+    world.login.write_text(LOGINS)
     async with world.runner() as runner:
         maker = await runner.open_session(write(world))
         judge = await runner.open_session(SessionRequest("i:t-1/2", "t-1/2", "read", directory=str(world.ground)))
@@ -188,13 +192,13 @@ async def test_who_makes_is_alone(world: World) -> None:
         assert await runner.has_session(judge)
         assert await runner.has_session(maker)
 
-        for record, provider in ((world.record(world.place), "one"), (world.record(), "two")):  # a login is renewed
+        for record in (world.record(world.place), world.record()):  # none of them changes a login
             async with httpx.AsyncClient(auth=("opencode", record.password), trust_env=False) as http:
-                told = {"type": "api", "key": f"key of {provider}"}
-                answer = await http.put(f"http://127.0.0.1:{record.port}/auth/{provider}", json=told)
-                assert answer.status_code == 200
-        assert [*json.loads(world.login.read_text())] == ["one", "two"]
-        assert world.login.stat().st_ino == login
+                answer = await http.put(
+                    f"http://127.0.0.1:{record.port}/auth/one", json={"type": "api", "key": "key of another"}
+                )
+                assert (answer.status_code == 200) is not sandboxed
+        assert (world.login.read_text() == LOGINS) is sandboxed
 
         for where in (str(world.ground), None):
             with pytest.raises(RunnerRefused):
@@ -333,8 +337,16 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
         assert found.stdout.decode().split() == [str(given / one) for one in names[:2]]
         limits = await inside.run(["cat", "/proc/self/limits"], world.place, {}, 20)
         assert re.search(rb"Max processes +4096 +4096 ", limits.stdout), "a fork bomb fills its own sandbox"
-    other = str(world.folder / "home" / "other")
+    other, gemini = str(world.folder / "home" / "other"), world.folder / "home" / ".gemini"
+    gemini.mkdir()
+    (login := gemini / "oauth.json").write_text("mine")
+    world.given(write=(str(login),))
+    inside = await connect.inside_of(world.project, world.settings, world.place)
+    assert inside is not None
+    said = await inside.run(["sh", "-c", 'cat "$0"; echo evil >"$0"; cat "$0"', str(login)], world.place, {}, 20)
+    assert (said.stdout, login.read_text()) == (b"mineevil\n", "mine"), "of a login nothing comes back"
     for paths, why in (
+        ({"write": (str(gemini),)}, "take logins and orders"),
         ({"write": (str(world.folder),)}, "holds this project"),
         ({"write": (other,), "read": (f"{other}/file",)}, "lead elsewhere"),
     ):
@@ -392,7 +404,7 @@ async def test_ten_thousand_files_that_a_base_includes_keep_no_judge_from_starti
         return {} if asked[1:] else {"opencode.json": text}
 
     around = Surroundings(tmp_path, tmp_path / "places", (), AgentsSettings(), {})
-    made = Profiles(around, tmp_path / "ground", {}, base)
+    made = Profiles(around, tmp_path / "ground", {}, base, nobodys(tmp_path))
     await made.judge(tmp_path / "server")
     assert len(asked[1]) == 100
     assert all(one.isdigit() for one in asked[1])
@@ -408,7 +420,8 @@ async def test_in_a_sandbox_no_plugin_of_the_configuration_is_loaded_unless_that
 
     agents = AgentsSettings(sandbox="bwrap", plugins=plugins)
     around = Surroundings(tmp_path, tmp_path / "places", (), agents, {"HOME": str(tmp_path)})
-    judge = await Profiles(around, tmp_path / "ground", {"HOME": str(tmp_path)}, base).judge(tmp_path / "server")
+    profiles = Profiles(around, tmp_path / "ground", {"HOME": str(tmp_path)}, base, nobodys(tmp_path))
+    judge = await profiles.judge(tmp_path / "server")
     assert judge.environment.get("OPENCODE_PURE") == (None if plugins else "1")
 
 
@@ -559,6 +572,10 @@ async def test_killed_server_of_a_place(world: World) -> None:
             turn = await runner.turn(maker, asking(maker, "").message_id)
         assert turn.state != "finished"
         assert turn.instance != instance
+
+
+def nobodys(folder: Path) -> Logins:
+    return Logins(folder / "auth.json", lambda: folder / "login", OPENCODE)
 
 
 def commit(project: Path, *names: str) -> None:

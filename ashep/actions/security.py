@@ -3,9 +3,10 @@
 docs/security.md says what each of them means.
 """
 
+import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,11 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters import processes, programs
-from ashep.adapters.bubblewrap import try_out
+from ashep.adapters.bubblewrap import PATH, beside_programs, folders_of_programs, try_out
 from ashep.adapters.sandboxes.inside import Inside
 from ashep.adapters.verifier import probe
 from ashep.config import ConfigErrors, load
-from ashep.connect import FOLDER, inside_of, sandboxed
+from ashep.connect import FOLDER, inside_of, opencode_logins, sandboxed
 from ashep.core.policy.apart import NO_SANDBOX, REMEDY
 from ashep.core.policy.checks import TestPass
 from ashep.core.policy.kinds import OPENCODE
@@ -154,7 +155,31 @@ async def security(project: Path, settings: Settings) -> list[Line]:
     lines.append(Line("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
     named = settings.people is not None
     lines += [Line("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
-    return lines + await to_thread.run_sync(_reached, project)
+    visible = await to_thread.run_sync(lambda: [*_visible(settings)])
+    return [*lines, *visible, *await to_thread.run_sync(_reached, project)]
+
+
+def _visible(settings: Settings) -> Iterator[Line]:
+    """Say what of the user's files agents and checks see in their sandboxes, and what beside programs is covered."""
+    path = os.environ.get("PATH", PATH)
+    given = (*settings.agents.paths.read, *settings.verification.paths)
+    seen = _some([*map(str, folders_of_programs(path)), *given])
+    yield Line("ok", "files", f"of your files agents and checks see in a sandbox: {seen or 'none'}")
+    if names := opencode_logins().lasting():
+        what = (
+            f"in a sandbox nobody renews these logins of OpenCode, and ashep cannot ask who gives them: {_some(names)}"
+        )
+        yield Line("warning", "logins", what, "where agents are refused, use them once outside, which renews them")
+    if covered := beside_programs(path):
+        what = (
+            f"files beside your programs hold secrets, or are sockets, and are covered in a sandbox: {_some(covered)}"
+        )
+        yield Line("warning", "files", what, "move them: who runs without a sandbox reads them")
+
+
+def _some(found: Collection[object]) -> str:
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return clean(", ".join(map(str, [*found][:_SHOWN]))) + more
 
 
 def _forge(settings: Settings) -> list[Line]:
@@ -171,10 +196,8 @@ def _reached(project: Path) -> list[Line]:
     if (services := processes.services()) is None:
         lines.append(Line("warning", "network", "what listens on this machine cannot be told, without /proc"))
     elif services:
-        named = [f"{port}{f' ({name})' if name else ''}" for port, name in services]
-        more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-        said = f"agents reach what listens on this machine: {', '.join(named[:_SHOWN])}{more}"
-        lines.append(Line("warning", "network", said))
+        named = _some([f"{port}{f' ({name})' if name else ''}" for port, name in services])
+        lines.append(Line("warning", "network", f"agents reach what listens on this machine: {named}"))
     else:
         lines.append(Line("ok", "network", "nothing listens on loopback"))
     if count := processes.abstract_sockets():

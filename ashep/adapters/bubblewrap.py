@@ -6,20 +6,23 @@ What is there is named; what is not named is not there: no home, no socket of a 
 import os
 import platform
 import pwd
+import re
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from glob import glob
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from anyio import TemporaryDirectory, to_thread
 
 from ashep.adapters import programs
+from ashep.core.impact.secrets import find_secrets
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
@@ -47,6 +50,16 @@ _BESIDE = (
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",  # a JVM counts processors there
     "/var/lib/ca-certificates", "/home/linuxbrew/.linuxbrew",
 )  # fmt: skip
+_ALWAYS = (Path("/nix/var/nix/daemon-socket"),)
+"""What is covered on every machine: who speaks with nix's daemon writes what all of the machine run."""
+_MOST, _DEEPEST, _LARGEST = 20_000, 3, 64 * 1024  # entries and levels of folders that are looked at; bytes of a file
+_LIBRARIES = frozenset({"node_modules", "site-packages", "dist-packages", "__pycache__", ".git", "include", "share"})
+"""Folders that come from packages, and hold nobody's keys."""
+_OF_SECRETS = re.compile(
+    r"\.env(\.(?!example$|sample$|template$).+)?|\.?npmrc|\.pypirc|\.?netrc|\.?git-credentials|\.?credentials(\.(json|toml|ini|ya?ml))?"
+    r"|id_(rsa|dsa|ecdsa|ed25519)|.+\.(key|p12|pfx|jks|kdbx)"
+)
+_OF_SETTINGS = re.compile(r".+\.(json|ya?ml|toml|ini|cfg|conf|properties|env|pem)|\.\w+rc")
 _OF_A_WHOLE = ("pyvenv.cfg", "conda-meta", "lib/node_modules")
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 
@@ -67,6 +80,12 @@ KEYS = (
     ".local/state/ashep",
 )  # fmt: skip
 """Places in the user's home that are covered where something wider is to be there."""
+
+OBEYED = (
+    *KEYS, ".bash_profile", ".bashrc", ".claude", ".claude.json", ".codex", ".config/git", ".config/goose", ".copilot",
+    ".cursor", ".gemini", ".gitconfig", ".profile", ".qwen", ".zshenv", ".zshrc",
+)  # fmt: skip
+"""Places in the user's home from which programs of the user's take logins and orders."""
 
 
 class Placed(NamedTuple):
@@ -149,11 +168,16 @@ class Bubblewrap:
             yield from ("--ro-bind-try", found, found)
         there = [*_programs(view.path), *view.readable, Path(sys.base_prefix), Path(sys.prefix)]
         yield from _read_only(there)
-        for hidden in _below((*view.hidden, *(home / name for home in _homes() for name in KEYS)), there):
+        keys = (home / name for home in _homes() for name in KEYS)
+        wide = [*there, *map(Path, _TOP), *_toolchains()]
+        named = {*wide, *view.writable, *view.kept}
+        beside = (one for one in (*sockets(), *beside_programs(view.path)) if one not in named)
+        covered = (*_below((*view.hidden, *keys), there), *_below(beside, wide), *filter(Path.exists, _ALWAYS))
+        for hidden in dict.fromkeys(covered):
             if hidden.is_dir():
                 yield from ("--tmpfs", str(hidden))
             elif hidden.exists():
-                yield from ("--ro-bind", os.devnull, str(hidden))
+                yield from ("--dev-bind", os.devnull, str(hidden))  # it can be read, and is empty
         for own in view.writable:
             yield from ("--bind", str(own), str(own))
         yield from _read_only(view.kept)
@@ -215,10 +239,16 @@ def _system(homes: tuple[Path, ...]) -> tuple[str, ...]:
             made += ("--ro-bind-try", real, real)
     kinds = [os.path.basename(found) for kind in _ETC_KINDS for found in sorted(glob(f"/etc/{kind}"))]
     below = [f"/etc/{name}" for name in (*_ETC, *kinds)]
-    toolchains = [str(home / name) for home in homes for name in TOOLCHAINS]
-    for path in (*below, *_BESIDE, *toolchains):
+    for path in (*below, *_BESIDE, *map(str, _toolchains())):
         made += ("--ro-bind-try", path, path)
     return tuple(made)
+
+
+def obeyed(path: Path) -> bool:
+    """Whether programs of the user's take logins or orders from a path, or from what is below it. Blocks."""
+    real = path.resolve()
+    places = [(home / name).resolve() for home in _homes() for name in OBEYED]
+    return any(real.is_relative_to(one) or one.is_relative_to(real) for one in places)
 
 
 def _homes() -> tuple[Path, ...]:
@@ -244,6 +274,62 @@ def _programs(path: str) -> Iterator[Path]:
         if whole.resolve() not in wide and (folder.name == "shims" or found):
             folder = whole
         yield from dict.fromkeys((folder, folder.resolve()))
+
+
+# --- what lies beside programs ----------------------------------------------------------------------------------------
+
+
+def _toolchains() -> list[Path]:
+    return [home / name for home in _homes() for name in TOOLCHAINS]
+
+
+def sockets() -> Iterator[Path]:
+    """Name the sockets that have a path by which the machine's programs listen. Blocks: a read, however many files."""
+    with suppress(OSError):
+        for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines():
+            if (name := line.partition(" /")[2]) and Path(f"/{name}").is_socket():
+                yield Path(f"/{name}")
+
+
+def folders_of_programs(path: str = PATH) -> list[Path]:
+    """Name the folders that are there with the user's programs: toolchains, and those on `path`. Blocks."""
+    return [one for one in dict.fromkeys((*_toolchains(), *_programs(path))) if one.is_dir()]
+
+
+def beside_programs(path: str = PATH) -> list[Path]:
+    """Name files in those folders that hold a secret by name or content, and sockets, as far as a bounded look finds
+    them. Blocks.
+    """
+    found, left = list[Path](), _MOST
+    folders = deque((os.fspath(top), 0) for top in folders_of_programs(path))
+    while folders and left > 0:
+        folder, depth = folders.popleft()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in islice(entries, left):
+                left -= 1
+                if entry.is_dir(follow_symlinks=False):
+                    if depth < _DEEPEST and entry.name not in _LIBRARIES:
+                        folders.append((entry.path, depth + 1))
+                elif not entry.is_symlink() and (not entry.is_file() or _is_secret(entry)):
+                    found.append(Path(entry.path))
+    return found
+
+
+def _is_secret(entry: os.DirEntry[str]) -> bool:
+    """Whether a file holds a secret: by its name, or, where it holds settings, by what stands in it."""
+    if _OF_SECRETS.fullmatch(entry.name):
+        return True
+    about = entry.stat() if _OF_SETTINGS.fullmatch(entry.name) else None
+    return about is not None and about.st_size <= _LARGEST and _holds_secret(entry.path, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _holds_secret(file: str, _: int) -> bool:
+    """Read a file, once after each change of it."""
+    with suppress(OSError), open(file, "rb") as held:
+        lines = held.read(_LARGEST).decode(errors="replace").splitlines()
+        return bool(find_secrets(file, [*enumerate(lines, 1)]))
+    return False
 
 
 # --- system calls -----------------------------------------------------------------------------------------------------

@@ -120,7 +120,8 @@ class Stage:
 
     def _files(self) -> None:
         self.servers = folder_of(self.state, os.environ)
-        auth = json.dumps({"provider": {"type": "api", "key": self.word("auth.json")}})
+        renewed = {"type": "oauth", "access": "x", "refresh": "what-renews-it", "expires": 0}
+        auth = json.dumps({"provider": {"type": "api", "key": self.word("auth.json")}, "other": renewed})
         settings = json.dumps({"provider": {"x": {"options": {"apiKey": self.word("opencode.json")}}}})
         files = {
             self.home / ".ssh" / "id_key": f"-----BEGIN PRIVATE KEY-----\n{self.word('a key')}\n",
@@ -128,6 +129,8 @@ class Stage:
             self.home / ".bashrc": "# the user's\n",
             self.home / ".gitconfig": "[user]\n\tname = pat\n\temail = pat@localhost\n",
             self.home / ".local" / "bin" / "tool": "#!/bin/sh\n",
+            self.home / ".local" / "bin" / ".env": f"KEY={self.word('.env beside programs')}\n",
+            self.home / ".npm-global" / "etc" / "npmrc": f"_auth={self.word('a key beside programs')}\n",
             self.home / ".config" / "opencode" / "opencode.json": settings,
             self.home / ".config" / "opencode" / "plugin" / "mine.js": "// the user's\n",
             self.home / ".local" / "share" / "opencode" / "auth.json": auth,
@@ -167,6 +170,7 @@ class Stage:
         self._listens("the socket by which people come to the page", socket.AF_UNIX, str(page))
         abstract = f"\0{self.stray.name}"
         self._listens("a socket in the home", socket.AF_UNIX, str(self.home / "agent.sock"))
+        self._listens("a socket beside programs", socket.AF_UNIX, str(self.home / ".local" / "bin" / "s"))
         self._listens("the control socket", socket.AF_UNIX, str(control))
         Path("/tmp", f"{self.tmp.name}.sock").unlink(missing_ok=True)
         self._listens("a socket in /tmp", socket.AF_UNIX, f"{self.tmp}.sock")
@@ -181,7 +185,7 @@ class Stage:
             "TMP": str(self.tmp), "SHM": str(self.stray), "ABSTRACT": abstract, "PORT": port, "JUDGES": judges,
             "OTHERS": str(folder_for(self.state, self.places / OTHER)), "OTHER_PORT": others,
             "OTHER_PLACE": str(self.places / OTHER), "BD": str(self.bd_program), "ISSUE": self.issue,
-            "SAVED": self.saved, "PYTHON": sys.executable, "AUTH": ".local/share/opencode/auth.json",
+            "SAVED": self.saved, "PYTHON": sys.executable,
         }  # fmt: skip
 
     def _listens(self, name: str, family: int, address: object) -> int:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tests.attacks.sealing import SEALED, SETTINGS
-from tests.attacks.ways import DAEMON, JUDGED, LEFT, OUTPUT, SHELL, Way
+from tests.attacks.ways import DAEMON, JUDGED, LEFT, LOGINS, OUTPUT, SHELL, Way
 
 
 class Row(NamedTuple):
@@ -75,6 +75,7 @@ def _rows(ways: tuple[Way, ...], by: str) -> list[Row]:
 ROWS: list[tuple[str, list[Row]]] = [
     *((title, _rows(ways, f"{_SHELL}::test_a_program_in_a_place")) for title, ways in SHELL.items()),
     ("Left for the next server", _rows(LEFT, f"{_SHELL}::test_what_is_left_behind")),
+    ("Logins", _rows(LOGINS, "tests/attacks/test_logins.py::test_a_login_that_is_an_order")),
     ("Too much of it", _rows(OUTPUT, f"{_SHELL}::test_much_output")),
     ("Programs in git's settings", _rows(SETTINGS, f"{_SEALED}::test_programs_in_gits_settings")),
     ("Left for our git, and for judges", _rows(SEALED, f"{_SEALED}::test_what_is_left_for_our_git")),

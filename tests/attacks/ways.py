@@ -29,6 +29,8 @@ class Way:
     """Where it is open with a sandbox: words of docs/security.md that say so."""
 
 
+_AUTH = "os.environ['XDG_DATA_HOME'] + '/opencode/auth.json'"
+
 FILES = (
     Way("read a private key in the home", "show(HOME + '/.ssh/id_key')"),
     Way("read `.env` in the home", "show(HOME + '/.env')"),
@@ -52,10 +54,14 @@ FILES = (
     Way("change a plugin of OpenCode's settings", "put(HOME + '/.config/opencode/plugin/mine.js', 'evil')"),
     Way("read OpenCode's settings, keys included", "show(HOME + '/.config/opencode/opencode.json')", "open",
         said="What OpenCode needs is theirs"),
-    Way("read the logins of providers", "show(HOME + '/' + AUTH)", "open", said="What OpenCode needs is theirs"),
-    Way("write the logins of providers", "put(HOME + '/' + AUTH, ' ')", "open", said="What OpenCode needs is theirs"),
+    Way("read the logins of providers", f"show({_AUTH})", "open", said="What OpenCode needs is theirs"),
+    Way("read what renews a login", f"'what-renews-it' in open({_AUTH}).read() and reached()"),
+    Way("write the logins of providers", f"put({_AUTH}, ' ')"),
+    Way("write the user's logins of providers", "put(HOME + '/.local/share/opencode/auth.json', ' ')"),
     Way("a provider's key in the environment", "print(dict(os.environ))", "open",
         said="What OpenCode needs is theirs"),
+    Way("read a key beside programs", "show(HOME + '/.npm-global/etc/npmrc')"),
+    Way("read `.env` in a folder of programs", "show(HOME + '/.local/bin/.env')"),
     Way("a forge's token in the environment", "print(os.environ.get('GITHUB_TOKEN'))", bare="contained"),
     Way("read what others left in /tmp", "show(TMP)"),
     Way("read what others left in shared memory", "show(SHM)"),
@@ -85,6 +91,7 @@ SOCKETS = (
     Way("a socket in the home", "dial(socket.AF_UNIX, HOME + '/agent.sock')"),
     Way("the agent of ssh, by the environment", "dial(socket.AF_UNIX, os.environ['SSH_AUTH_SOCK'])", bare="contained"),
     Way("a socket in /tmp", "dial(socket.AF_UNIX, TMP + '.sock')"),
+    Way("a socket in a folder of programs", "dial(socket.AF_UNIX, HOME + '/.local/bin/s')"),
     Way("an abstract socket", "dial(socket.AF_UNIX, ABSTRACT)", "open", said="abstract socket"),
     Way("a service on loopback", "dial(socket.AF_INET, ('127.0.0.1', PORT))", "open", said="loopback"),
     Way("listen to what others say on loopback", "socket.socket(socket.AF_PACKET, socket.SOCK_RAW); reached()",
@@ -198,6 +205,16 @@ LEFT = (
         bare="contained"),
 )  # fmt: skip
 """What is left for after the run, and after the next start of its server; by `test_what_is_left_behind`."""
+
+_ORDER = "import json; order = json.dumps({ORDERS: {'type': 'wellknown', 'key': 'EVIL', 'token': 'x'}})\n"
+LOGINS = (
+    Way("a login that is an order, for who judges and for the user", f"{_ORDER}put(AUTH, order, 'w')",
+        bare="untried"),
+    Way("the same, for the next server of its place",
+        f"{_ORDER}at = {_AUTH}\n"
+        "os.path.lexists(at) and os.unlink(at)\nput(at, order, 'w')", bare="untried"),
+)  # fmt: skip
+"""What makes each OpenCode fetch its configuration from a stranger; by `tests/attacks/test_logins.py`."""
 
 DAEMON = (
     Way("approve with ashep", "sh(f'cd {PROJECT}; {PYTHON} -m ashep approve {ISSUE}', BEADS_ACTOR='pat')\n"

@@ -8,12 +8,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from ashep.demo.model import ModelServer
 
 CERTIFICATE = (
     *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"),
-    *("-subj", "/CN=issuer", "-addext", "subjectAltName=DNS:*.claude.com,DNS:*.anthropic.com"),
+    *("-subj", "/CN=issuer", "-addext", "subjectAltName=DNS:*.claude.com,DNS:*.anthropic.com,DNS:auth.openai.com"),
 )
 
 
@@ -46,7 +47,7 @@ class Issuer(ThreadingHTTPServer):
             self.access = f"access-{self.pair}"
             given = {"access_token": self.access, "refresh_token": f"refresh-{self.pair}"}
         time.sleep(self.takes)
-        return {**given, "token_type": "Bearer", "expires_in": 28800, "scope": asked["scope"]}
+        return {**given, "token_type": "Bearer", "expires_in": 28800, "scope": asked.get("scope", "")}
 
 
 class Speaker(BaseHTTPRequestHandler):
@@ -64,8 +65,9 @@ class Speaker(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        if self.path == "/v1/oauth/token":
-            found = self.server.renewed(json.loads(body))
+        if self.path in ("/v1/oauth/token", "/oauth/token"):
+            is_form = "form" in self.headers["content-type"]
+            found = self.server.renewed(dict(parse_qsl(body.decode())) if is_form else json.loads(body))
             refusal = {"error": "invalid_grant", "error_description": "Refresh token not found or invalid"}
             self._answer(*((400, refusal) if found is None else (200, found)))
         elif self.headers["authorization"] != f"Bearer {self.server.access}":

@@ -17,6 +17,7 @@ from ashep.adapters import processes, programs
 from ashep.adapters.claude import CANNOT, Apart, ClaudeRunner, transcript
 from ashep.adapters.claude.lines import event_of
 from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.sandboxes.logins import CLAUDE, Logins
 from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.facts.runs import Model
@@ -169,7 +170,9 @@ class ApartWorld(ClaudeWorld):
             place_of=self._place_of, folder_of=lambda place: self.things.with_name(f"things-{place.name}")
             if place != self.directory else self.things, needs=lambda: needed(Path(self.program)) | self.read,
         )  # fmt: skip
-        self.apart = Apart(quarters, self.home / ".claude", folder / "login")
+        self.apart = Apart(
+            quarters, Logins(self.home / ".claude" / ".credentials.json", lambda: folder / "login", CLAUDE)
+        )
         self.user, self.config = self.config, self.things / "claude"
 
     def _place_of(self, directory: str | None) -> Path | None:

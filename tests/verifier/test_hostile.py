@@ -18,6 +18,7 @@ import anyio
 import psutil
 import pytest
 
+from ashep.adapters import bubblewrap
 from ashep.adapters.git import clean
 from ashep.adapters.git.repository import Repository as Trees
 from ashep.adapters.git.trees.lender import Lender
@@ -277,6 +278,11 @@ TRIES = {
     "a key of the home": "open(HOME + '/.ssh/id_key').read()",
     "a key beside a toolchain": "open(HOME + '/.cargo/credentials.toml').read()",
     "a socket of the home": "socket.socket(socket.AF_UNIX).connect(HOME + '/agent.sock')",
+    "a socket beside programs": "socket.socket(socket.AF_UNIX).connect(HOME + '/.cargo/bin/a/b/c/d/s')",
+    "a socket of a relative name": "socket.socket(socket.AF_UNIX).connect(HOME + '/.rustup/relative.sock')",
+    "what is covered always, as nix's daemon": "os.listdir(HOME + '/.rustup/a/b/c/d')[0]",
+    "a key in a folder of programs": "open(HOME + '/.cargo/bin/.env').read()[0]",
+    "a key in a toolchain, known by what it is": "open(HOME + '/.rustup/settings.toml').read()[0]",
     "the repository": "open(REPOSITORY + '/README.md').read()",
     "settings of the repository": "open(REPOSITORY + '/.git/config').read()",
     "a file of the machine's services": "open('/etc/shadow').read()",
@@ -315,9 +321,15 @@ async def test_in_a_sandbox_there_is_nothing_that_is_not_named(
     sandbox: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    for name in ("notes.txt", ".ssh/id_key", ".cargo/credentials.toml", ".cargo/bin/tool"):
+    token = "".join(("token", " = 'ghp_", "k3J9x2Lq8Vb7Nw5Rt1Yz6Mc4Pd0Hs2Fg7Qj5'\n"))
+    for name in ("notes.txt", ".ssh/id_key", ".cargo/credentials.toml", ".cargo/bin/tool", ".cargo/bin/.env"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("#!/bin/sh\necho a tool\n")
+    for folder in (always := home / ".rustup" / "a" / "b" / "c" / "d", home / ".cargo" / "bin" / "a" / "b" / "c" / "d"):
+        folder.mkdir(parents=True)
+    (always / "socket").touch()
+    monkeypatch.setattr(bubblewrap, "_ALWAYS", (always,))
+    (home / ".rustup" / "settings.toml").write_text(token)
     (home / ".cargo" / "bin" / "tool").chmod(0o755)
     monkeypatch.setenv("HOME", str(home))
     sandbox.environ["PATH"] = f"{home}/.cargo/bin:{home}:/:{sandbox.environ['PATH']}"
@@ -330,7 +342,14 @@ async def test_in_a_sandbox_there_is_nothing_that_is_not_named(
         "PID": os.getpid(),
         "TRIES": TRIES,
     }
-    with socket.socket(socket.AF_UNIX) as listener, tempfile.NamedTemporaryFile(dir="/tmp") as temporary:
+    with socket.socket(socket.AF_UNIX) as listener, tempfile.NamedTemporaryFile(dir="/tmp") as temporary, \
+            socket.socket(socket.AF_UNIX) as beside, socket.socket(socket.AF_UNIX) as relative:  # fmt: skip
+        beside.bind(str(home / ".cargo" / "bin" / "a" / "b" / "c" / "d" / "s"))
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir(home / ".rustup")
+            relative.bind("relative.sock")
+        beside.listen()
+        relative.listen()
         script = "".join(f"{name} = {value!r}\n" for name, value in (known | {"TEMPORARY": temporary.name}).items())
         listener.bind(str(home / "agent.sock"))
         listener.listen()

@@ -26,7 +26,7 @@ from ashep.adapters.quotas import read_quota
 from ashep.adapters.sandboxes.quarters import GONE
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
-from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.facts.runs import Life, Model
 from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
 from ashep.journal import paths
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
@@ -147,6 +147,9 @@ class ClaudeRunner:
 
     async def catalog(self) -> Catalog:
         names, written = await self._do(self._agents), await self._do(self._written)
+        if self._apart is not None and self._apart.logins.used:
+            with suppress(OSError):  # it is tried again with the next turn, which says so
+                await self._apart.logins.keep()
         version, of = self._version
         if not version or of != written:
             environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
@@ -329,19 +332,12 @@ class ClaudeRunner:
         limits = await self._do(self._readings.limits, session, message_id)
         quota = read_quota(limits, turns.PROVIDER, self.login) if limits is not None else None
         if refused is not None:
-            refused = await self._do(self._told, session, message_id, refused)
+            refused = replace(refused, why=clean(refused.why))
         error = clean(found.error) if found.error else None
         not_started = clean(found.not_started)
         return replace(
             found, text=clean(found.text), error=error, refused=refused, quota=quota, not_started=not_started
         )
-
-    def _told(self, session: str, message_id: str, refused: Refusal) -> Refusal:
-        """Give a refusal as it is told: of a login that has gone it says nothing about the one that is there now."""
-        kind, last = refused.kind, self._store.attempts(session, message_id)[-1:]
-        if kind == "unauthorized" and self._apart is not None and any(map(self._apart.renewed, last)):
-            kind = "down"
-        return replace(refused, kind=kind, why=self._redaction.text(refused.why))
 
     async def life(self, session: str) -> Life:
         current = await self._do(self._store.current, session)

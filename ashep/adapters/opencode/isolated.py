@@ -25,6 +25,7 @@ from ashep.adapters.opencode.profiles import PLACE, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import LEFT, ManagedServer, folder_of, record_in
 from ashep.adapters.sandboxes import occupants
+from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.surroundings import tell
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life
@@ -142,12 +143,15 @@ class IsolatedRunner:
         place_of: Callable[[str | None], Path | None],
         state: Path,
         most: int | None = None,
+        logins: Logins | None = None,
     ) -> None:
         """`maker` makes the runner of a place's server; `place_of` gives the place that a folder is in, and blocks;
         `state`: the project's state folder.
 
-        `most`: bytes of memory that one should hold; at more than twice as much it is ended.
+        `most`: bytes of memory that one should hold; at more than twice as much it is ended. `logins`: what those in a
+        sandbox have of the user's.
         """
+        self._logins = logins
         self._judges, self._make, self._place_of, self._state, self._most = judges, maker, place_of, state, most
         self._makers = dict[Path, _Maker]()
         self._sessions: dict[str, _Where] | None = None
@@ -177,6 +181,9 @@ class IsolatedRunner:
 
     async def catalog(self) -> Catalog:
         """Say what the judges' server offers (see the port). Servers of places that nobody used for long are ended."""
+        if self._logins is not None and self._logins.used:
+            with suppress(OSError):  # it is tried again with the next start, which says so
+                await self._logins.keep()
         found = await self._judges.catalog()
         for place in await anyio.to_thread.run_sync(self._standing):
             self._makers.setdefault(place, _Maker(self._make(place)))  # an earlier life of ours may have left it

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from ashep.adapters.bubblewrap import Bubblewrap
 from ashep.adapters.opencode.jsonc import mapping, read_jsonc
+from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.surroundings import Profile, Surroundings
 from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
@@ -42,11 +43,13 @@ class Profiles:
         ground: Path,
         environ: Mapping[str, str],
         base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]],
+        logins: Logins,
     ) -> None:
         """`ground`: the folder of what is committed, for who judges. `base` gives the files of the base branch that
-        have these names, or lie in a folder that has.
+        have these names, or lie in a folder that has. `logins`: the user's.
         """
         self._surroundings, self._ground, self._environ, self._base = surroundings, ground, environ, base
+        self.logins = logins
 
     async def maker(self, folder: Path, place: Path, *, session: bool = False) -> Profile:
         """Give the profile of the server of a place, which keeps its things in `folder`: as all of them are, or as the
@@ -56,6 +59,8 @@ class Profiles:
         given = await self._surroundings.of_place(place, wished)
         await anyio.to_thread.run_sync(_named, folder, place)
         how = json.dumps(["maker", given.agents.model_dump(mode="json"), str(place)])
+        if given.sandbox is not None:
+            await self.logins.keep()
         return await anyio.to_thread.run_sync(
             self._profile, folder, place, given.sandbox, how, given.writable, given.readable, given.environment
         )
@@ -86,7 +91,8 @@ class Profiles:
         wished = self._surroundings.agents.sandbox
         how = json.dumps(["judge", wished, name])
         # OpenCode writes into each folder of settings, too
-        sandbox = await self._surroundings.sandbox(wished)
+        if (sandbox := await self._surroundings.sandbox(wished)) is not None:
+            await self.logins.keep()
         return await anyio.to_thread.run_sync(
             self._profile, folder, ground, sandbox, how, [base], [ground], environment
         )
@@ -101,13 +107,12 @@ class Profiles:
         readable: Sequence[Path],
         environment: Mapping[str, str],
     ) -> Profile:
-        how = sha256(f"{how} {self._surroundings.agents.plugins}".encode()).hexdigest()[:16]
+        how = sha256(f"{how} {self._surroundings.agents.plugins} copy".encode()).hexdigest()[:16]
         if sandbox is None:
             made = self._surroundings.open(at, environment)
             return replace(made, how=f"{made.how} {how}")
         home = Path(self._environ.get("HOME") or Path.home())
         config = Path(self._environ.get("XDG_CONFIG_HOME") or home / ".config", "opencode")
-        data = Path(self._environ.get("XDG_DATA_HOME") or home / ".local/share", "opencode")
         cache = Path(self._environ.get("XDG_CACHE_HOME") or home / ".cache", "opencode")
         own, models = [folder / one for one in ("data", "state")], cache / "models.json"
         for one in own:
@@ -121,10 +126,11 @@ class Profiles:
         settings = _settings(config, at, home, self._environ)
         made = self._surroundings.closed(
             sandbox, folder, at, given,
-            writable=(*own, data / "auth.json", *writable), readable=readable,
-            kept=(*settings, *(cache / one for one in (*_CACHED, models.name))), programs=(cache / "bin",),
+            writable=(*own, *writable), readable=readable,
+            kept=(self.logins.folder, *settings, *(cache / one for one in (*_CACHED, models.name))),
+            programs=(cache / "bin",),
         )  # fmt: skip
-        return replace(made, how=f"{made.how} {how}")
+        return replace(made, how=f"{made.how} {how}", login=self.logins.copy)
 
 
 def wish_of(folder: Path) -> str | None:

@@ -32,11 +32,14 @@ from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
 from ashep.adapters.git import durable
+from ashep.adapters.git.clean import delete
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.opencode.environment import passed
 from ashep.adapters.sandboxes.inside import needed, start
+from ashep.adapters.sandboxes.logins import orders
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.policy.settings import Settings
+from ashep.core.text import clean
 from ashep.errors import ProgramMissing, RunnerUnauthorized, RunnerUnavailable, ServerNotStarted, ServerStarting
 from ashep.journal import paths
 
@@ -173,6 +176,7 @@ class ManagedServer:
         """
         async with self._locked():
             await self.ask_for_room()
+            strange = await _in_thread(orders, self._login)
             self._profile = await self._profiled(self.folder) if self._profiled is not None else None
             record = await _in_thread(self._recall)
             if record is not None:
@@ -184,6 +188,12 @@ class ManagedServer:
                         if not record.answered:
                             await self._give_up(record)
                 await _end(record)
+            if strange:
+                raise ServerNotStarted(
+                    f"a login `wellknown` at {', '.join(map(clean, strange))[:500]} has come into {self._login} since "
+                    "ashep began: OpenCode takes its configuration from there, and the programs that this names; where "
+                    "it is not yours, `opencode auth logout` takes it away, and where it is, begin ashep again"
+                )
             for _ in range(_PORTS - 1):
                 with suppress(_Taken):
                     return await self._start()
@@ -415,18 +425,22 @@ class ManagedServer:
             ours |= profile.environment
         return kept | durable.environment(kept) | ours
 
-    def _link_credentials(self) -> None:
-        """Let the server use the providers that the user has logged in to."""
+    @property
+    def _login(self) -> Path:
+        """The file with the providers that the user has logged in to."""
         home = self._environ.get("HOME") or os.path.expanduser("~")
         base = self._environ.get("XDG_DATA_HOME") or os.path.join(home, ".local/share")
-        source = Path(base, "opencode", "auth.json").absolute()
+        return Path(base, "opencode", "auth.json").absolute()
+
+    def _link_credentials(self) -> None:
+        """Let the server use the user's logins, or what its profile has of them, whatever was left in their place."""
+        source = (self._profile.login if self._profile is not None else None) or self._login
         link = self.folder / "data" / "opencode" / "auth.json"
         if link.parent.is_symlink():  # whoever works in the sandbox may have left one, which leads out of it
             link.parent.unlink()
         link.parent.mkdir(parents=True, exist_ok=True)
-        if link.is_symlink():
-            link.unlink()
-        if source.exists() and not link.exists():
+        delete(link)
+        if source.exists():
             link.symlink_to(source)
 
     def _shorten_log(self) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.bubblewrap import PATH, Bubblewrap, Placed, View, try_out
+from ashep.adapters.bubblewrap import PATH, Bubblewrap, Placed, View, obeyed, try_out
 from ashep.adapters.sandboxes.asks import ANSWERS, ASKS, STUB
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentsSettings
 from ashep.errors import ServerNotStarted
 from ashep.journal import paths
 
+_COPIES = "copies"
 _OURS = (ASKS, "home", "tmp")
 _HIDDEN = (".git", ".beads", ".agent-shepherd")
 """What nobody kept apart sees of the project, whatever else of it is there."""
@@ -52,6 +53,8 @@ class Profile:
     """What stands in its environment beside what passes."""
     without: frozenset[str] = frozenset()
     """Variables that do not pass."""
+    login: Path | None = None
+    """What stands for the file of the user's logins; None: that itself."""
 
     def given(self, passed: Mapping[str, str]) -> dict[str, str]:
         """The environment of the program, of what passes."""
@@ -124,7 +127,8 @@ class Surroundings:
     ) -> Profile:
         """Give the profile of who runs in a sandbox, and make what it has of its own in `folder`. Blocks.
 
-        `writable`: what of that is there; the rest: see `View`. `programs`: where more of them are looked for.
+        `writable`: what of that is there, and of logins and settings of the user's a copy, of which nothing comes back;
+        the rest: see `View`. `programs`: where more of them are looked for.
         """
         own, stubs = [folder / one for one in _OURS], folder / STUBS
         for one in own:
@@ -134,13 +138,14 @@ class Surroundings:
             paths.replace(stubs / name, stub.encode(), 0o755)  # a shell may be in the midst of it
         path = os.pathsep.join((str(stubs), self._environ.get("PATH", PATH), *map(str, programs)))
         above = self._project.resolve().parents
+        copied = [one for one in writable if one.is_file() and obeyed(one)]
         view = View(
             at=at,
-            writable=(folder / ASKS, *(one for one in writable if one.exists())),
+            writable=(folder / ASKS, *(one for one in writable if one.exists() and one not in copied)),
             readable=tuple(readable),
             hidden=(*(self._project / one for one in _HIDDEN), *(one / ".git" for one in above), self._places),
             kept=(*kept, *self._lent, stubs),
-            placed=tuple(placed),
+            placed=(*placed, *(_copy(one, folder / _COPIES / str(n)) for n, one in enumerate(copied))),
             tmp=folder / "tmp",
             home=folder / "home",
             path=path,
@@ -166,9 +171,19 @@ def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:
     for path in write:
         if project.resolve().is_relative_to(path.resolve()):
             return f"`agents.paths.write` names {path}, which holds this project: an agent could change what judges it"
+        if path.is_dir() and obeyed(path):
+            why = "programs of yours would take logins and orders of an agent from there; name the login's file alone"
+            return f"`agents.paths.write` names the folder {path}: {why}"
         if inner := next((one for one in (*write, *read) if one != path and one.is_relative_to(path)), None):
             return f"`agents.paths` names {inner}, and {path} to write: an agent there could make it lead elsewhere"
     return ""
+
+
+def _copy(file: Path, to: Path) -> Placed:
+    """Put a fresh copy of a file where an agent finds it, which may change that."""
+    paths.make_folder(to.parent)
+    paths.replace(to, file.read_bytes())
+    return Placed(to, file, writable=True)
 
 
 def _homely(named: Sequence[str]) -> list[Path]:

@@ -230,7 +230,8 @@ class AgentPaths(Document):
     """Files and folders that they may read, as `/srv/data` or `~/lib`; who judges over ACP may, too, and the login and
     settings of an agent over ACP are there only so."""
     write: Annotated[tuple[Annotated[str, Field(pattern=PLACE, max_length=1000)], ...], Field(max_length=100)] = ()
-    """Files and folders that they may change, too: whatever else reads them reads what an agent wrote."""
+    """Files and folders that they may change, too: whatever else reads them reads what an agent wrote. Of a file of
+    logins or settings in your home it is a copy, of which nothing comes back; no folder of such."""
 
 
 Opening = Literal["docker", "gpg-agent", "podman", "ssh-agent"]
