@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-import ashep.adapters.httpx_alone  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+from ashep.adapters.http_client import make_client  # it comes before httpx
 
 # isort: split
 import httpx
@@ -172,20 +172,13 @@ async def _ask(issuer: Issuer, token: str, scopes: JsonValue) -> tuple[int, byte
     if isinstance(scopes, list):
         said["scope"] = " ".join(map(str, scopes))
     body, kind = (urlencode(said), "x-www-form-urlencoded") if issuer.form else (json.dumps(said), "json")
-    headers = {"Content-Type": f"application/{kind}", "Accept": "application/json", "Accept-Encoding": "identity"}
-    content = bytearray()
+    headers = {"Content-Type": f"application/{kind}", "Accept": "application/json"}
     with suppress(httpx.HTTPError, OSError):
         trusted = await anyio.to_thread.run_sync(_trusted)
         with anyio.fail_after(_WHOLE):
-            async with (
-                httpx.AsyncClient(verify=trusted, timeout=_WHOLE, follow_redirects=False) as client,
-                client.stream("POST", issuer.url, content=body, headers=headers) as answer,
-            ):
-                async for chunk in answer.aiter_bytes():
-                    content += chunk
-                    if len(content) > _MOST:
-                        return 0, b""
-        return answer.status_code, bytes(content)
+            async with make_client(_MOST, verify=trusted, timeout=_WHOLE, follow_redirects=False) as client:
+                answer = await client.post(issuer.url, content=body, headers=headers)
+        return answer.status_code, answer.content
     return 0, b""
 
 
