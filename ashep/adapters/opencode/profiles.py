@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import get_args
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import Bubblewrap
+from ashep.adapters.folders import delete
 from ashep.adapters.sandboxes.surroundings import Profile, Surroundings
 from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
@@ -205,5 +205,5 @@ def _written(base: Path, held: Mapping[str, bytes]) -> None:
         (draft / name).write_bytes(content)
     for old in base.parent.iterdir():
         if old not in (draft, base):
-            shutil.rmtree(old, ignore_errors=True)
+            delete(old)
     draft.rename(base)
