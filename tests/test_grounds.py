@@ -6,13 +6,14 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
-from ashep.adapters.git.clean import delete
+from ashep.adapters.folders import delete
 from ashep.adapters.git.trees.places import Places
 from ashep.core.facts.delivery import Ground
 from ashep.core.impact.changes import ChangedFile, Diff, impact_of
@@ -33,11 +34,11 @@ MANY = 20_000
 
 
 @pytest.fixture
-def world(folder: Path) -> Iterator[PlacesWorld]:
+async def world(folder: Path) -> AsyncIterator[PlacesWorld]:
     world = PlacesWorld(folder.parent, sandbox=False)
     world.person_commits("AGENTS.md", "the base's\n")
     yield world
-    delete(world.place)  # nobody else could: folders may not be written to
+    await to_thread.run_sync(delete, world.place)  # nobody else could: folders may not be written to
 
 
 async def made(world: PlacesWorld, files: dict[str, str], links: dict[str, str] | None = None) -> str:
@@ -336,7 +337,7 @@ async def test_it_is_made_anew_after_a_kill_and_goes_with_the_branch(world: Plac
     await made(world, {"src/b.txt": "b\n"})
     ground = await laid(world)
     for half in (ground, world.place / ".making" / "ashep%2Ft-1"):
-        delete(ground)
+        await to_thread.run_sync(delete, ground)
         (half / "tree" / "src").mkdir(parents=True)
         (half / "tree" / "src" / "half.txt").write_text("half\n")
         (half / "tree" / "src").chmod(0o555)

@@ -24,6 +24,7 @@ from ashep.actions.security import Level, Line, agents, people
 from ashep.actions.verify import verify_base
 from ashep.adapters import mounts, processes, programs
 from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.folders import walk
 from ashep.adapters.git.work_tree import GitTree
 from ashep.adapters.opencode.client import probe
 from ashep.adapters.opencode.environment import left_out
@@ -216,7 +217,7 @@ def _store(folder: Path) -> Line:
 def _size(folder: Path) -> tuple[int, bool]:
     """Add up a folder's files; False: there are too many of them."""
     size = count = 0
-    for place, _, files in os.walk(folder):
+    for place, _, files in walk(str(folder)):
         for name in files:
             count += 1
             if count > _FILES:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ashep.adapters.folders import walk
 from ashep.bmad.places import EPICS, LAYERS, OLDER, SPECS, SPRINT, USUAL, Places, places_of, relative
 from ashep.bmad.sprint import Entry, Epic, Planned, Sprint, read_epics, read_planned, read_sprint
 from ashep.bmad.story import Problem, Story, id_in, read
@@ -273,7 +274,7 @@ def _files(wanted: Path) -> Iterator[Path]:
         yield wanted
         return
     count = 0
-    for folder, folders, names in os.walk(wanted):
+    for folder, folders, names in walk(str(wanted)):
         folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
         for name in sorted(names):
             if name.endswith(".md") or name in (SPRINT, PLANNED):

@@ -4,6 +4,7 @@ It folds the journal, adopts the configuration, lets the sources of facts run, a
 """
 
 import json
+import logging
 import os
 import secrets
 import signal
@@ -127,6 +128,8 @@ def narrator(say: Say) -> Picture:
 def _told(body: Fact | commands.Command, world: World) -> str | None:
     """What a person who watches is told of: the turns of the story, not every effect."""
     match body:
+        case EffectFailed(unforeseen=True):
+            return None  # its issue is parked, and the log has the traceback
         case EffectFailed(issue=issue) if (flow := world.flows.get(issue)) is not None and flow.infra == 1:
             return f"{issue}: {account(world, issue).reason}"  # the first of a row; `status` and `why` count the others
         case issues.IssueTaken() | issues.PhaseEntered():
@@ -192,6 +195,8 @@ def _told(body: Fact | commands.Command, world: World) -> str | None:
             return f"nothing new is taken: {body.lacks}"
         case resources.MachineSeen():
             return f"the machine is behind: {body.why}; less starts" if body.why else "the machine has caught up"
+        case resources.FolderLeft():
+            return body.why
         case TrackerLost():
             return f"the tracker does not answer: {body.error}"
         case _:
@@ -289,6 +294,28 @@ def summary(world: World) -> str:
     return f"idle: {', '.join(counts) or 'no issue is known'}"
 
 
+class _Reports(logging.Handler):
+    """What adapters report of folders that they cannot delete becomes facts, and so is told to people."""
+
+    def __init__(self, shepherd: Shepherd) -> None:
+        super().__init__()
+        self._shepherd = shepherd
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a report, in the thread of the event loop."""
+        self._shepherd.tell(resources.FolderLeft(clean(record.getMessage())[:1000]))
+
+
+@asynccontextmanager
+async def _reported(shepherd: Shepherd) -> AsyncGenerator[None]:
+    logger, handler = logging.getLogger("ashep.folders"), _Reports(shepherd)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 @asynccontextmanager
 async def daemon(
     parts: Parts,
@@ -318,6 +345,7 @@ async def daemon(
         asks=parts.asks,
         where=parts.where,
         head=lambda: journal.head,
+        report=report,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     runners.begins = partial(_begins, shepherd)
@@ -335,7 +363,7 @@ async def daemon(
     await parts.tracker.settle()  # before anything is probed: what an earlier life asked for may still land
     with suppress(AshepError):  # the next step of whatever is to land says what is wrong
         await effects.work.settle(configuration.settings)
-    async with aclosing(effects.pulls), anyio.create_task_group() as beside:
+    async with _reported(shepherd), aclosing(effects.pulls), anyio.create_task_group() as beside:
         beside.start_soon(keeper.run)
         async with shepherd.running(*first), anyio.create_task_group() as group:
             group.start_soon(Heartbeat(shepherd, leases).run)

@@ -1,6 +1,7 @@
 """Table of errors as facts: what a call that failed says of its effect, and of the tracker or the agent server."""
 
 from datetime import timedelta
+from typing import cast
 
 from ashep import errors
 from ashep.core.facts import commands, delivery, resources, tracker
@@ -36,22 +37,30 @@ def tracker_lost(error: errors.TrackerError) -> tracker.TrackerLost:
     return tracker.TrackerLost(str(error)[:500])
 
 
-def short(error: errors.AshepError) -> str:
+def short(error: Exception) -> str:
     """Give the reason of an answer."""
-    return clean(str(error))[:500]
+    name = "" if isinstance(error, errors.AshepError) else f"{type(error).__name__}: "
+    return clean(f"{name}{error}")[:500]
 
 
-def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
-    """Give the answer of a command that came to an error. Raises the error where it is none: nothing may go on then."""
-    key, why, line = command.key, short(error), " ".join(str(error).split())[:300]
+def is_final(error: BaseException) -> bool:
+    """Whether nothing may go on after an error, or one in a group: the journal fails, or the disk that it is on."""
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
+    return isinstance(error, (errors.DiskFailed, errors.JournalDamaged)) or any(map(is_final, inner))
+
+
+def failed(command: commands.Command, error: Exception) -> list[Fact]:
+    """Give the answer of a command that came to an error. Raises the error where nothing may go on after it."""
+    key, why = command.key, short(error)
+    line = " ".join(why.split())[:300]
+    if is_final(error):
+        raise error
     if isinstance(command, commands.SendNotice):
         return [resources.NoticeFailed(key, command.target, line)]
     issue = command.issue
     match command, error:
         case commands.RemoveTree(), _:  # it is asked for again much later: nobody waits for it
             return [delivery.TreeKept(issue, key, command.branch, line)]
-        case _, errors.DiskFailed() | errors.JournalDamaged():
-            raise error
         # nothing more is started at a tracker or server that is away until it was seen again
         case _, errors.TrackerUnavailable():
             return [tracker.TrackerLost(why), tracker.EffectFailed(issue, key, why, infra=True)]
@@ -77,7 +86,7 @@ def failed(command: commands.Command, error: errors.AshepError) -> list[Fact]:
             return [delivery.LandingRefused(issue, key, "refused", why)]
         case _, errors.RepositoryLocked() if isinstance(command, NO_AGENTS):
             return [tracker.EffectFailed(issue, key, why, infra=True, lock=error.lock)]
-        case _ if isinstance(command, NO_AGENTS):
+        case _, errors.AshepError() if isinstance(command, NO_AGENTS):
             return [tracker.EffectFailed(issue, key, why, infra=not isinstance(error, errors.TreeRefused))]
         case _:
-            raise error
+            return [tracker.EffectFailed(issue, key, why, infra=True, unforeseen=True)]

@@ -4,7 +4,6 @@ A real `ashep work` with the real bd and a real OpenCode server; only the model 
 """
 
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -24,6 +23,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ashep.adapters.folders import delete
 from ashep.core.text import clean
 from ashep.demo.edits import Edits, edit, restore
 from ashep.demo.kept import LOG, PREFIX, Agents, Kept, end_abandoned, end_processes, start_model, write_environment
@@ -79,7 +79,7 @@ def demo(
         if keep:
             say(f"everything is in {folder}")
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            anyio.run(to_thread.run_sync, delete, folder)
 
 
 async def _real(folder: Path, agents: Agents, piece: Piece, say: Say) -> int:
@@ -149,7 +149,7 @@ async def _end_where_still(stage: Stage) -> None:
 async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
     say(f"{stage.piece.begins}, a scripted model (about 10 seconds) …")
     for begun in ("home", "calc"):  # of one that was killed while it was built
-        await to_thread.run_sync(lambda name: shutil.rmtree(stage.folder / name, ignore_errors=True), begun)
+        await to_thread.run_sync(delete, stage.folder / begun)
     if why := await stage.build(kept.url):
         say(f"no sandbox can be used here ({why}): agents, and the checks of these issues, run as you")
     if kept.agents == "mixed":

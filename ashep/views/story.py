@@ -316,7 +316,7 @@ SILENT = frozenset(
         # about no issue in particular
         "JournalBegun", "DaemonStarted", "DaemonStopped", "Adopted", "TimerDue", "ClockJumped", "TrackerSeen",
         "JournalPruned", "DiskSeen", "MachineSeen", "TrackerLost", "RunnerSeen", "ChangeHinted", "ReadySeen",
-        "ReadyChanged",
+        "ReadyChanged", "FolderLeft",
         "EditRefused", "EditMended", "AccountAudited", "ProviderRecovered", "ProviderRefused", "WorkPaused",
         "WorkResumed", "QuietSeen", "NoticesGathered", "NoticesDelayed", "NoticesGivenUp", "NoticeSent", "NoticeFailed",
         "ServerFailed", "ServerEnded", "ServerMemorySeen", "ServerRestartPlanned", "RecycleWanted", "BaseChecked",

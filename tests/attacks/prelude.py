@@ -30,6 +30,14 @@ def sh(line: str, **more: str) -> None:
     print(subprocess.run(["sh", "-c", line], env={**os.environ, **more}, capture_output=True, timeout=15))
 
 
+def dig(folder: str, depth: int = 1500) -> None:
+    """Make folders in folders, and a file in the last."""
+    for _ in range(depth // 100):
+        folder += "/d" * 100
+        os.makedirs(folder)
+    put(folder + "/bottom", "x")
+
+
 def dial(family: int, address: Any, say: bytes = b"") -> None:
     """Print what somebody answers who listens there."""
     with socket.socket(family) as wire:

@@ -197,6 +197,7 @@ LEFT = (
         "os.symlink('/oldroot' + HOME + '/target/evil', HOME + '/.config/opencode/new')", bare="untried"),
     Way("a link where logins are linked to", "there = os.environ['XDG_DATA_HOME'] + '/opencode'\n"
         f"{_ASIDE}os.symlink(HOME + '/target', there)", bare="untried"),
+    Way("1,500 folders in folders, in its home", "dig(HOME)", bare="untried"),
     Way("a process without a mark, in a session of its own",
         "read, write = os.pipe()\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n"
         "        os.execve('/bin/sleep', ['sleep', SLEEP], {})\n    os._exit(0)\n"

@@ -47,6 +47,8 @@ class Chances:
     in its way. In lives with own work trees."""
     resists: float = 0.0
     """A tree that is never sealed. In lives with own work trees."""
+    unforeseen: float = 0.0
+    """An effect fails in a way that nobody foresaw; half of the time it has happened all the same."""
 
 
 CALM = Chances()

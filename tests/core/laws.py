@@ -290,6 +290,9 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
     if not flow.active or flow.open or flow.effect_after is not None or flow.write_after is not None:
         return
     run = flow.run
+    if flow.given_up:  # the tracker takes nothing of it; `status` and the notices say what it is
+        assert flow.stage == "parked", f"nothing is asked for, and it is {flow.stage}"
+        return
     if run is not None and not run.settled:
         away = not world.is_up(OPENCODE)
         waits = run.stop_due is not None  # whether its prompt begins after all

@@ -62,7 +62,7 @@ NOTIFY = Notify(targets=(NotifyTarget(command=("pager",)), NotifyTarget(apprise_
 TROUBLES = [
     field.name
     for field in fields(WILD)
-    if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing", "resists")
+    if field.name not in ("pause", "leak", "asks", "limit", "edit", "landing", "resists", "unforeseen")
 ]
 
 
@@ -141,8 +141,8 @@ def capped(chance: random.Random, policy: Policy, team: Agents, config: Settings
     return policy.model_copy(update={"phases": phases}), Agents(version=1, agents=agents), config
 
 
-def live(seed: int, steps: int = 250) -> MadeUp:
-    """Live a life; its laws are checked after every turn."""
+def live(seed: int, steps: int = 250, *, unforeseen: float = 0.0, broken: type | None = None) -> MadeUp:
+    """Live a life; its laws are checked after every turn. `broken`: what never happens as it should."""
     chance = random.Random(seed)
     chances = Chances(*(chance.choice([0, 0.5, 1, 1, 2, 4]) * getattr(WILD, name) for name in TROUBLES))
     if seed % 3 == 0:
@@ -175,7 +175,7 @@ def live(seed: int, steps: int = 250) -> MadeUp:
     if seed % CAPS[0] == CAPS[1]:
         policy, team, config = capped(random.Random(seed + 5), policy, team, config)
     rules = given.policies(policy)
-    made = MadeUp(seed, chances, check=Laws())
+    made = MadeUp(seed, replace(chances, unforeseen=unforeseen), check=Laws(), broken=broken)
     tree = Tree(True, "c0ffee", branch="main") if seed % OWN[0] == OWN[1] else None
     made.begin(*given.start(rules, team, config, tree))
     for number in range(4):

@@ -19,6 +19,7 @@ RULED = [*decide.RULES, *decide.WORLD_RULES]
 _TOLD = {*notices.RECORDS} - {*get_args(Command)}
 
 UNFOLDED = {resources.DaemonStopped, resources.JournalPruned, issues.IssueCancelled, runs.DeadlineReached, *_TOLD}
+UNFOLDED |= {resources.FolderLeft}
 """Facts of which nothing is kept, or what `ashep.core.state.notices` keeps of them beside all tables."""
 
 WITHOUT_RULE = {
@@ -29,7 +30,8 @@ WITHOUT_RULE = {
     issues.IssueLeft, issues.IssueParked, issues.IssueTaken, issues.PersonAnswered, issues.PersonAsked,
     issues.PersonReminded, issues.PhaseEntered, issues.RetryScheduled, issues.TakeoverWanted,
     resources.AccountAudited, resources.BudgetWarned, resources.ClockJumped, resources.DaemonStarted,
-    resources.DaemonStopped, resources.DiskSeen, resources.MachineSeen, resources.EditMended, resources.EditRefused,
+    resources.DaemonStopped, resources.DiskSeen, resources.FolderLeft, resources.MachineSeen,
+    resources.EditMended, resources.EditRefused,
     resources.JournalBegun, resources.JournalPruned, resources.ProviderRecovered, resources.ProviderRefused,
     resources.RecycleWanted, resources.RunnerSeen, resources.ServerEnded, resources.ServerRestartPlanned,
     resources.WorkPaused, resources.WorkResumed, resources.WriteDelayed, runs.DeadlineReached,

@@ -90,6 +90,8 @@ class MadeUp:
     up: bool = True
     check: Callable[["MadeUp", Sequence[Entry]], None] | None = None
     begun: list[Fact] = field(default_factory=list)
+    broken: type | None = None
+    """Commands of this kind always fail, in a way that nobody foresaw."""
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -429,6 +431,12 @@ class MadeUp:
             return
         if isinstance(command, c.SealTree) and self._resists(command.run):
             self.turn(facts_tracker.EffectFailed(command.issue, command.key, "git will not take it", infra=True))
+            return
+        if self.hit(self.chances.unforeseen) or type(command) is self.broken:
+            if self.hit(0.5):
+                self._effect(command)
+            unforeseen = facts_tracker.EffectFailed(command.issue, command.key, "KeyError: 'x'", True, unforeseen=True)
+            self.turn(unforeseen)
             return
         if self.hit(self.chances.infra):
             if self.hit(0.5):

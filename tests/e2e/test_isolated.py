@@ -30,6 +30,8 @@ JUDGED = """
         retry: {max_attempts: 2, initial_delay: 0s}
 """
 READABLE = "{id: readable, type: file_exists, description: it is there, verify: {path: a.txt}}"
+DEEP = "d=$(printf 'd/%.0s' $(seq 1500)); mkdir -p $d $HOME/$d"
+"""More folders in folders than Python recurses, here and in a home."""
 PROVEN = """
   proven_in_a_place:
     match: null
@@ -42,9 +44,9 @@ PROVEN = """
           - id: program
             description: its own
             type: test_pass
-            verify: {command: [sh, -c, "f=c; cat $f.txt; grep -q good $f.txt"]}
+            verify: {command: [sh, -c, "DEEP; f=c; cat $f.txt; grep -q good $f.txt"]}
         next: {success: close}
-"""
+""".replace("DEEP", DEEP)
 BOTH = """
   both:
     match: null
@@ -121,12 +123,12 @@ def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site)
     said: list[str] = []
     issue = site.add("make it", "policy:proven_in_a_place", acceptance=f"```yaml\nchecks:\n- {READABLE}\n```\n")
     lines = [
-        f"echo bad > c.txt; {commit}; rm c.txt; {verify % other}",
+        f"{DEEP}; echo bad > c.txt; {commit}; rm c.txt; {verify % other}",
         f"echo good > c.txt; {verify % issue}",
         f"{commit}; {verify % issue}",
     ]
     BEHAVES[issue] = told(behaving(lines), said)
-    with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
+    with site.working(issue, other, "--until-idle", "--idle-grace", "20s") as working:
         assert working.wait(120) == 0
     failing, uncommitted, passing = said
     for one in (failing, uncommitted):
@@ -141,7 +143,12 @@ def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site)
     assert "except `ashep verify` with the id of this issue" in prompt
     verified = [one for one in site.journal(issue) if one["type"] == "WorkVerified"]
     assert len(verified) == 2, "what the agent asked is no evidence"
-    assert not [*(site.state / "checks").glob("check-*")], "nothing is left over"
+    assert not [*(site.state / "checks").iterdir()], "nothing is left over"
+    assert {one["type"] for one in (*site.journal(issue), *site.journal(other))} >= {"IssueClosed"}
+    assert (folder / "home" / "d").is_dir()
+    site.ashep("trees", "remove", issue, "--drop-ignored")
+    assert not (folder / "home" / "d").exists(), "nor is anything of its home, and its place"
+    assert not (site.tree(issue) / "d").exists()
 
 
 def told(behave: Callable[[Ask], Reply], said: list[str]) -> Callable[[Ask], Reply]:

@@ -22,7 +22,7 @@ from ashep.adapters.bubblewrap import Placed
 from ashep.adapters.claude import process
 from ashep.adapters.claude.process import Start
 from ashep.adapters.claude.store import Attempt, Session
-from ashep.adapters.git.clean import delete
+from ashep.adapters.folders import delete
 from ashep.adapters.sandboxes import inside, occupants
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.quarters import Quarters

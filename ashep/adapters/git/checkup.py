@@ -1,7 +1,6 @@
 """Checkup of a repository: what would fail for every issue alike is found once, and before one is claimed."""
 
 import os
-import shutil
 from collections.abc import AsyncGenerator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import anyio
 from anyio import to_thread
 
+from ashep.adapters.folders import delete, walk
 from ashep.adapters.git.objects import holds
 from ashep.adapters.git.program import LANDING, Git, commit_of
 from ashep.adapters.git.repository import Repository
@@ -235,10 +235,10 @@ def _delete_folders(common: Path, root: Path, above: Path) -> None:
     """Delete what a trial left where there was no tree before, unless somebody made one meanwhile."""
     if root.is_dir() and any(not name.startswith(".") for name in os.listdir(root)):
         return
-    shutil.rmtree(root, ignore_errors=True)
+    delete(root)
     for name in (".trial", ".lender"):
         (common / "ashep" / "locks" / name).unlink(missing_ok=True)
-    made = [Path(folder) for top in _MADE for folder, _, _ in os.walk(common / top, topdown=False)]
+    made = [Path(folder) for top in _MADE for folder, _, _ in reversed([*walk(str(common / top))])]
     for folder in (*root.parents[: root.parents.index(above)], *made):
         with suppress(OSError):
             folder.rmdir()  # where it is empty

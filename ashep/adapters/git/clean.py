@@ -6,8 +6,6 @@ would fetch stays a pointer, and a submodule an empty folder, unless `ashep.adap
 """
 
 import os
-import shutil
-import stat
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from anyio import CancelScope, to_thread
 
+from ashep.adapters.folders import delete
 from ashep.adapters.git.program import Git
 from ashep.core.policy.disk import room
 from ashep.errors import AshepError, PrintedTooMuch
@@ -134,30 +133,6 @@ def _too_many(commit: str) -> str:
 
 def _mib(size: int) -> int:
     return -(-size // 1024**2)
-
-
-# --- folders that go ---
-
-
-def delete(folder: Path) -> None:
-    """Delete a folder with all that is in it, also where somebody took its rights away; what resists stays."""
-    if folder.is_symlink() or not folder.is_dir():
-        with suppress(OSError):
-            folder.unlink()
-        return
-    _open_all(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _open_all(folder: Path) -> None:
-    """Give ourselves leave to change a folder and all below it, each before it is gone into."""
-    with suppress(OSError):
-        folder.chmod(stat.S_IRWXU)
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            with suppress(OSError):
-                if not os.path.islink(os.path.join(path, name)):
-                    os.chmod(os.path.join(path, name), stat.S_IRWXU)
 
 
 @asynccontextmanager

@@ -126,18 +126,25 @@ def walk(top: Path, unseen: bytes | None = None) -> dict[bytes, Stat]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise AshepError(f"{os.fsdecode(os.path.join(root, folder))} cannot be read: {error.strerror}") from error
+            raise _unreadable(root, folder, error) from error
         for entry in entries:
             path = os.path.join(folder, entry.name)
             try:
                 about = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            except OSError as error:  # its path is too long, say
+                raise _unreadable(root, path, error) from error
             if stat.S_ISDIR(about.st_mode):
                 left += [path] if path != unseen else []
             elif (stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode)) and path != b".git":
                 found[path] = Stat(about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
     return found
+
+
+def _unreadable(root: bytes, path: bytes, error: OSError) -> AshepError:
+    where = clean(os.fsdecode(os.path.join(root, path)))
+    return AshepError(f"{where[:300]}{'…' if len(where) > 300 else ''} cannot be read: {error.strerror}")
 
 
 def hidden(listed: bytes) -> list[bytes]:

@@ -6,7 +6,6 @@ program that it names is run.
 """
 
 import os
-import shutil
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -14,8 +13,10 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from ashep.adapters.folders import delete
 from ashep.adapters.git.objects import commits, holds
 from ashep.adapters.git.program import ELSEWHERE, LANDING, SHA, Git, commit_of
+from ashep.adapters.git.repository import size_of
 from ashep.core.state.branches import BASES, branch_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut
@@ -184,12 +185,12 @@ def _bound(folder: Path, used: Path) -> None:
     os.utime(used)
     latest = used.stat().st_mtime
     found = sorted((one for one in folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
-    sizes = {one: sum(file.lstat().st_size for file in one.rglob("*")) for one in found}
+    sizes = {one: size_of(one) for one in found}
     for one in found:
         if len(sizes) <= MOST_KEPT and sum(sizes.values()) <= MOST_BYTES:
             return
         if one != used and latest - one.stat().st_mtime > IN_USE:
-            shutil.rmtree(one, ignore_errors=True)
+            delete(one)
             del sizes[one]
 
 

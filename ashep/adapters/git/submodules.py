@@ -12,7 +12,8 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from ashep.adapters.git.clean import ALONE, Files, Source, delete, end_of_history
+from ashep.adapters.folders import delete
+from ashep.adapters.git.clean import ALONE, Files, Source, end_of_history
 from ashep.adapters.git.program import Git
 from ashep.core.text import clean
 from ashep.errors import AshepError

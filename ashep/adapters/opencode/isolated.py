@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import processes
-from ashep.adapters.git.clean import delete
+from ashep.adapters.folders import delete
 from ashep.adapters.opencode.profiles import PLACE, sandbox_named, wish, wish_of
 from ashep.adapters.opencode.runner import OpencodeRunner
 from ashep.adapters.opencode.server import LEFT, ManagedServer, folder_of, record_in

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import get_args
 import anyio.to_thread
 
 from ashep.adapters.bubblewrap import Bubblewrap
+from ashep.adapters.folders import delete
 from ashep.adapters.opencode.jsonc import mapping, read_jsonc
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.surroundings import Profile, Surroundings
@@ -244,5 +244,5 @@ def _written(base: Path, held: Mapping[str, bytes]) -> None:
         (draft / name).write_bytes(content)
     for old in base.parent.iterdir():
         if old not in (draft, base):
-            shutil.rmtree(old, ignore_errors=True)
+            delete(old)
     draft.rename(base)

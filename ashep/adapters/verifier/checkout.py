@@ -13,7 +13,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, delete, end_of_history, reading
+from ashep.adapters.folders import delete
+from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
 from ashep.core.impact.paths import SHADOWS

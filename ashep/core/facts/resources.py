@@ -93,6 +93,13 @@ class DiskSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderLeft:
+    """A folder cannot be deleted: `why` says which, and where it is left for a person to see to."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class MachineSeen:
     """Whether the machine is behind with its work. By difference of its state."""
 

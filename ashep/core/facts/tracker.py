@@ -159,6 +159,8 @@ class EffectFailed(Answer):
     infra: bool
     lock: str = ""
     """The file, where it is another git's lock that keeps it from happening."""
+    unforeseen: bool = False
+    """Whether nobody foresaw that it could fail so: its issue parks at once."""
 
 
 @dataclass(frozen=True, slots=True)

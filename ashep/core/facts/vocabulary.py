@@ -79,7 +79,7 @@ Fact = (
     | delivery.PullRequestOpened | delivery.PullRequestSeen | delivery.PullRequestReturned
     | delivery.PullRequestMerged | delivery.TreeSeen | delivery.BaseChecked | delivery.RepositorySeen
     | resources.JournalBegun | resources.DaemonStarted | resources.DaemonStopped | resources.Adopted
-    | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen
+    | resources.TimerDue | resources.ClockJumped | resources.JournalPruned | resources.DiskSeen | resources.FolderLeft
     | resources.MachineSeen
     | resources.EditRefused | resources.EditMended | resources.AccountAudited | resources.WorkPaused
     | resources.WorkResumed | resources.ServerFailed | resources.ServerEnded | resources.ServerMemorySeen

@@ -12,7 +12,7 @@ from ashep.core.state import authors
 from ashep.core.state.delivery import Landing, OwnTree
 from ashep.core.state.flow import Flow, Folds, Posture, Question, Stage, ended_with, idled, with_work
 from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS, done, infra_delay, stale
+from ashep.core.state.intents import FAULT_LIMIT, MAX_REPORTS, done, infra_delay, stale
 from ashep.core.state.run import with_watch
 
 
@@ -235,6 +235,9 @@ def _failed(flow: Flow, fact: tracker.EffectFailed, seq: int, at: datetime) -> F
         return _given_up(done(flow, fact.key, seq), command)
     tries = dict(flow.tries)
     tries[fact.key] = tries.get(fact.key, 0) + 1
+    if fact.unforeseen and tries[fact.key] >= FAULT_LIMIT and not isinstance(command, commands.ReadAuthors):
+        # what was written may show up yet as ours
+        return replace(_given_up(done(flow, fact.key, seq), command, unforeseen=True), writing=flow.writing)
     if isinstance(command, commands.StopTurn):
         flow = _abort_unseen(flow, command.session)
     return replace(
@@ -253,7 +256,7 @@ def _abort_unseen(flow: Flow, session: str) -> Flow:
     return replace(flow, run=run, sessions=tuple(entry for entry in flow.sessions if entry[1] != session))
 
 
-def _given_up(flow: Flow, command: commands.Command) -> Flow:
+def _given_up(flow: Flow, command: commands.Command, *, unforeseen: bool = False) -> Flow:
     """An effect is refused for good: it is not wanted any more, or it would be asked for again at once."""
     run = flow.run
     match command:
@@ -268,7 +271,9 @@ def _given_up(flow: Flow, command: commands.Command) -> Flow:
         case commands.StopOrphan():
             return replace(flow, orphan=None)
         case commands.ClaimIssue() | commands.WriteIssue():
-            return replace(flow, writing=None)
+            return replace(flow, writing=None, given_up=unforeseen)
+        case commands.ReadIssue() | commands.ReadAnswer():
+            return replace(flow, given_up=True)
         case commands.StopTurn() if run is not None:
             return replace(flow, run=replace(run, stop=False))
         case commands.ReadTree(moment="after") | commands.SealTree() if run is not None:
@@ -283,7 +288,8 @@ def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
     if stale(flow, fact.as_of):
         return flow
     known = authors.shown(flow.authors, fact.view)
-    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, authors=known)
+    flow = replace(flow, issue=fact.view, view_seq=seq, look_again=False, lease_lost=False, given_up=False)
+    flow = replace(flow, authors=known)
     if flow.stage == "closed" and fact.view.status != "closed":
         run = flow.run if flow.run is not None and not flow.run.settled else None
         return _stage(replace(flow, phase=None, policy=None, run=run), "idle", at, "", "re-opened")

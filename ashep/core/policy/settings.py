@@ -415,7 +415,7 @@ class Notify(Document):
     )  # fmt: skip
     """What they are told of: an issue that waits for a person; one that is parked; a provider, the agent server or the
     tracker that is away for long; a budget at its `warn_at` or over; an ashep that ended without a word, once it runs
-    again; a finding of the audit."""
+    again; a finding of the audit, or a folder that cannot be deleted."""
     batch: Duration = timedelta(minutes=1)
     """How long others are waited for, to be told in the same message. What is over by then is not told."""
     quiet_hours: Annotated[tuple[QuietHours, ...], Field(max_length=100)] = ()

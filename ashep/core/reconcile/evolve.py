@@ -142,6 +142,9 @@ def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
     world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, machine_busy="")
     world = bases.unchecked(replace(world, tree=None, repository=None))
+    for issue in world.indexes.unclosed:
+        if world.flows[issue].given_up:
+            world = put(world, issue, replace(world.flows[issue], given_up=False))
     files = edits.happened(world.files, fact, world.now)
     return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
 

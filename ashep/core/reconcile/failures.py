@@ -4,11 +4,12 @@ from datetime import timedelta
 
 from ashep.core.delivery import repository
 from ashep.core.delivery.trees import after
-from ashep.core.facts.commands import ClaimIssue, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
+from ashep.core.facts.commands import ClaimIssue, Command, ReadAnswer, ReadAuthors, ReadIssue, SealTree, WriteIssue
 from ashep.core.facts.issues import IssueClosed, IssueLeft
 from ashep.core.facts.runs import RunEnded
 from ashep.core.facts.tracker import ClaimRefused, EffectFailed, IssueGone, WriteRefused
 from ashep.core.facts.vocabulary import Fact, TreeLeft
+from ashep.core.facts.words import WORDS
 from ashep.core.issues.routing import abort, park
 from ashep.core.reconcile.changes import unread
 from ashep.core.state.flow import Flow
@@ -55,6 +56,8 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         return []
     if isinstance(asked, ReadAuthors) and (facts := unread(world, flow, fact)):
         return facts
+    if fact.unforeseen:
+        return _unforeseen(flow, asked, fact)
     if fact.lock and flow.infra_began is not None and world.now - flow.infra_began < LOCK_TIME:
         return []  # by then it is taken away, unless a git runs there
     if run is not None and fact.key == after(run.id) and (fact.infra or isinstance(asked, SealTree)):
@@ -71,6 +74,20 @@ def effect_failed(world: World, earlier: Flow, flow: Flow, fact: EffectFailed) -
         return []  # that is no issue's fault: it goes on once the repository is mended
     why = f"cannot {flow.failing} (failed {flow.infra} times in a row): {flow.error}"
     return [*abort(flow, why), *park(flow, "infrastructure", why)]
+
+
+def _unforeseen(flow: Flow, asked: Command, fact: EffectFailed) -> list[Fact]:
+    """Park what we work on. What is still due of an issue that is parked is tried again, and then given up."""
+    run = flow.run
+    unsealed = run is not None and fact.key == after(run.id) and run.tree_wanted == "no"
+    left: list[Fact] = [TreeLeft(fact.issue, run.id, fact.error[:300])] if run is not None and unsealed else []
+    what = f"cannot {WORDS[type(asked).__name__]}, and nobody foresaw why"
+    why = f"{what}: {' '.join(fact.error.split())[:300]} (the daemon's log has the traceback)"
+    if flow.stage == "giving_back" and flow.given_up:
+        return [*left, IssueLeft(fact.issue, "unforeseen", why)]
+    if not flow.active or flow.stage in ("parked", "giving_back"):
+        return left
+    return [*left, *abort(flow, why), *park(flow, "unforeseen", why)]
 
 
 def _tree_failed(earlier: Flow, flow: Flow, run: Run, fact: EffectFailed) -> list[Fact]:

@@ -106,7 +106,9 @@ def reclaimed(world: World, earlier: Flow, flow: Flow, fact: IssueReclaimed) -> 
 NOT_ASKED = Hold("not_asked", "this daemon was asked to work on other issues")
 
 
-STANDING = ("phase_taken_off", "unknown_phase", "no_policy", "write_refused", "status_changed", "assigned")
+STANDING = (
+    "phase_taken_off", "unknown_phase", "no_policy", "write_refused", "unforeseen", "status_changed", "assigned",
+)  # fmt: skip
 """Reasons for which an issue was left that say more than its status does."""
 
 

@@ -40,7 +40,11 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
     if flow.effect_after is not None:
         # who changed the issue is read at once, although another effect has failed: once, then it waits as all do
         command = lookup(issue, flow.authors)
-        tried = command.key in dict(flow.tries) or any(isinstance(other, _OF_TRACKER) for other in flow.open)
+        tried = (
+            flow.given_up
+            or command.key in dict(flow.tries)
+            or any(isinstance(other, _OF_TRACKER) for other in flow.open)
+        )
         return [command] if flow.authors.doubts and not flow.look_again and not tried else []
     tries, known = dict(flow.tries), {command.key for command in flow.open}
     of_work = None if flow.authors.doubts else next_of_work(world, flow)
@@ -53,7 +57,7 @@ def outstanding(world: World, issue: str) -> list[commands.Command]:
 
 
 def _tracker_effects(world: World, flow: Flow) -> Iterator[commands.Command]:
-    if any(isinstance(command, _OF_TRACKER) for command in flow.open):
+    if any(isinstance(command, _OF_TRACKER) for command in flow.open) or flow.given_up:
         return
     command = _tracker_effect(world, flow)
     if command is not None and not (flow.write_after is not None and isinstance(command, commands.WRITES)):

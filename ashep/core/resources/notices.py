@@ -111,6 +111,10 @@ def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
         yield Worth("finding", f"the audit has {count} finding{'s' if count > 1 else ''}: {first}", about="audit")
 
 
+def _left(_: World, fact: resources.FolderLeft) -> Iterator[Worth]:
+    yield Worth("finding", fact.why, about="folder")
+
+
 WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     issues.PersonAsked: _asked,
     issues.PersonReminded: _asked,
@@ -122,6 +126,7 @@ WORTH: dict[type, Callable[[World, Any], Iterator[Worth]]] = {
     resources.BudgetWarned: _budget,
     resources.BudgetReached: _budget,
     resources.AccountAudited: _found,
+    resources.FolderLeft: _left,
 }
 """The facts that are worth a person, and what is said. (Servers that are away: `ashep.core.state.notices.SERVERS`.)
 """
@@ -142,7 +147,7 @@ def _stands(world: World, notice: resources.Notice) -> bool:
             return waits if notice.event == "waiting" else flow.stage == "parked"
         case "provider_down":
             return world.notices.outage(notice.about) is not None
-        case "finding":
+        case "finding" if notice.about == "audit":
             return bool(world.findings)
         case _:
             return True

@@ -164,6 +164,9 @@ class Flow:
     """Label events of answers that were refused."""
     look_again: bool = False
     """A guard tripped, or the issue vanished: nothing is written before a fresh read."""
+    given_up: bool = False
+    """An effect on it in the tracker was given up after unforeseen failures: nothing is asked for there until somebody
+    changes the issue, or ashep is started again."""
     lease_lost: bool = False
     """The tracker refused a heartbeat: nothing is written, and nothing begins, before a fresh read."""
     expired: tuple[str, datetime] | None = None
@@ -201,7 +204,11 @@ class Flow:
     @property
     def busy(self) -> bool:
         """Whether something of it is under way, or could start by itself."""
-        if self.open or self.look_again or self.authors.busy or (self.run is not None and not self.run.settled):
+        if self.open or (self.run is not None and not self.run.settled):
+            return True
+        if self.given_up:
+            return False
+        if self.look_again or self.authors.busy:
             return True
         landing = self.work.landing
         lands = landing is not None and not landing.over  # while it waits there, for its turn or for people

@@ -33,6 +33,10 @@ INFRA_LIMIT, INFRA_TIME = 10, timedelta(minutes=2)
 """Infrastructure failures in a row after which an issue parks, and the least time since the first of them."""
 
 
+FAULT_LIMIT = 3
+"""Unforeseen failures of one effect after which it is given up."""
+
+
 def is_exhausted(failures: int, since: datetime | None, now: datetime) -> bool:
     """Whether infrastructure has failed so often in a row, and for so long, that the issue parks."""
     return failures >= INFRA_LIMIT and since is not None and now - since >= INFRA_TIME

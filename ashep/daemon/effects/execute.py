@@ -1,9 +1,11 @@
 """Executor of effects, the one place from which the world is changed: a command in, the facts of its answer out.
 
 Each effect has its probe. A command that was tried before, or was found open after a crash, is probed and never blindly
-repeated. No effect decides anything; what an answer means is the core's business.
+repeated. No effect decides anything; what an answer means is the core's business. Whatever an effect raises is its
+answer, too: only what fails in the journal ends the daemon.
 """
 
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -41,6 +43,9 @@ from ashep.prompt.templates import render
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
 
+LONGEST_TRACE = 20_000
+"""Characters of a traceback that the log gets, its last ones."""
+
 UNDER_LEASE = (
     commands.WriteIssue,
     commands.TakeOffLabels,
@@ -73,13 +78,16 @@ class Effects:
         asks: bool = False,
         where: Callable[[], str | None] | None = None,
         head: Callable[[], str] = str,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
         `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks;
-        `head`: gives the head of the journal's chain, which is told where others keep it.
+        `head`: gives the head of the journal's chain, which is told where others keep it; `report`: takes what the
+        daemon's log is to say.
         """
         self.tracker, self.runners, self.trees, self.blobs = tracker, runners_of(runner), trees, blobs
         self.leases, self.notifier, self._where, self._head = leases, notifier, where, head
+        self._report = report
         self.work = work.WorkEffects(tracker, blobs, means, head)
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
@@ -94,8 +102,12 @@ class Effects:
                 lost = tracker_facts.EffectFailed(command.issue, command.key, "the lease was lost", infra=True)
                 return [tracker_facts.LeaseLost(command.issue, why), lost]
             return await self._do(command, world, probe)
-        except AshepError as error:
-            return failed(command, error)
+        except Exception as error:  # whatever it is: it ends nothing but its issue
+            facts = failed(command, error)
+            if not isinstance(error, AshepError) or any(getattr(fact, "unforeseen", False) for fact in facts):
+                trace = "".join(traceback.format_exception(error))[-LONGEST_TRACE:]
+                self._report(f"{command.key} failed, and nobody foresaw how:\n{self.blobs.redact(trace)}")
+            return facts
 
     async def _lease_lost(self, command: commands.IssueCommand, world: Callable[[], World], probe: bool) -> str | None:
         """Renew the lease under which a command is carried out, if need be; why that cannot be is an answer."""

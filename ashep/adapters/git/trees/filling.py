@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.clean import delete
+from ashep.adapters.folders import delete
 from ashep.adapters.git.contents import FILLED, Stat, read_stats, walk, write_stats
 from ashep.adapters.git.repository import Place
 from ashep.adapters.git.submodules import Submodule, fill

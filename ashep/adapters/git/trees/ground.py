@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from ashep.adapters.folders import walk
 from ashep.adapters.git.clean import Files, Source
 from ashep.adapters.git.submodules import Submodule, fill
 from ashep.adapters.git.trees import lfs
@@ -153,14 +154,14 @@ def _above(path: bytes) -> list[bytes]:
 def _close(top: Path, prefix: str) -> None:
     """Take away what leads out of a folder, and leave to write below it."""
     root = os.fsencode(top)
-    for path, folders, names in os.walk(root):
-        for link in filter(os.path.islink, (os.path.join(path, name) for name in (*folders, *names))):
+    for path, _, names in walk(root):
+        for link in filter(os.path.islink, (os.path.join(path, name) for name in names)):
             if _leaves(root, link):
                 target = os.readlink(link)
                 os.unlink(link)
                 Path(os.fsdecode(link)).write_bytes(b"This was a link out of the checkout, to " + target + b"\n")
     (top / prefix).mkdir(parents=True, exist_ok=True)  # no link leads it elsewhere any more
-    for path, _, names in os.walk(root):
+    for path, _, names in walk(root):
         for file in (os.path.join(path, name) for name in names):
             if not os.path.islink(file):
                 os.chmod(file, os.lstat(file).st_mode & CLOSED)

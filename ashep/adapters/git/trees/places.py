@@ -20,7 +20,8 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.clean import Files, Source, delete, drafting, end_of_history
+from ashep.adapters.folders import delete
+from ashep.adapters.git.clean import Files, Source, drafting, end_of_history
 from ashep.adapters.git.contents import Stat
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
@@ -194,8 +195,7 @@ class Places(Worktrees):
         async with self._draft(branch, head, lent) as draft:
 
             def put() -> None:
-                if place.notes.exists():
-                    shutil.rmtree(place.notes)  # of one that went
+                delete(place.notes)  # of one that went
                 _write_given(place, lent.refs)
                 if place.path.exists():
                     place.path.rmdir()

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters import mounts, processes
+from ashep.adapters.folders import delete
 from ashep.adapters.git import contents
-from ashep.adapters.git.clean import delete
 from ashep.adapters.git.repository import SEALED, Place, Repository, left_of, size_of, under_way
 from ashep.adapters.git.trees import saving, sealing, set_up
 from ashep.core.state.branches import BASES, folder_of

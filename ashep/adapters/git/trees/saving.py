@@ -9,7 +9,6 @@ and takes a repository within the tree for a submodule, of which it keeps a numb
 
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections import Counter
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from ashep.adapters.folders import delete, walk
 from ashep.adapters.git.contents import GITLINK, LINK, Content, Stat, files_of, git_files, look, parents
 from ashep.adapters.git.objects import quoted, write_commit
 from ashep.adapters.git.program import UNFLUSHED
@@ -237,7 +237,7 @@ async def _folder(place: Place) -> AsyncGenerator[Path]:
     try:
         yield folder
     finally:
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+        await anyio.to_thread.run_sync(delete, folder)
 
 
 # --- the index ---
@@ -309,7 +309,7 @@ async def _save_commits(
 def _named(place: Place, common: Path, branch: str) -> list[str]:
     """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
     found = dict[bytes, None]()
-    for path, folders, files in os.walk(place.admin):
+    for path, folders, files in walk(str(place.admin)):
         folders[:] = [name for name in folders if not (path == str(place.admin) and name in _NO_IDS)]
         for name in files:
             if not name.startswith(("index", "sharedindex")):

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters import programs
+from ashep.adapters.folders import walk
 from ashep.adapters.git.contents import Stat, files_of, read_stats, write_stats
 from ashep.adapters.git.program import NOTHING
 from ashep.adapters.git.repository import Place, Repository
@@ -139,10 +140,9 @@ def _files(source: Path) -> Iterator[Path]:
     if source.is_symlink() or not source.is_dir():
         yield source
         return
-    for path, folders, names in os.walk(source):
+    for path, folders, names in walk(str(source)):
         folders[:] = [name for name in folders if name != ".git"]
-        links = [name for name in folders if os.path.islink(os.path.join(path, name))]
-        yield from (Path(path, name) for name in [*names, *links])
+        yield from (Path(path, name) for name in names)
 
 
 async def _run(

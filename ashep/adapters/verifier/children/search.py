@@ -56,16 +56,23 @@ def _name(part: str) -> str:
     return found
 
 
-def files(folder: str, start: str, prefix: str = "") -> Iterator[str]:
+def files(folder: str, start: str) -> Iterator[str]:
     """Give the paths of regular files in order, only those that begin with `start`."""
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        path = f"{prefix}{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
-            below = f"{path}/"
-            if path != ".git" and (start.startswith(below) or below.startswith(start)):
-                yield from files(entry.path, start, below)
-        elif entry.is_file(follow_symlinks=False):
+    left = [""]
+    while left:
+        path = left.pop()
+        if path and not path.endswith("/"):
             yield path
+            continue
+        below = list[str]()
+        for entry in sorted(os.scandir(os.path.join(folder, path)), key=lambda entry: entry.name):
+            inner = f"{path}{entry.name}/"
+            if entry.is_dir(follow_symlinks=False):
+                wanted = inner != ".git/" and (start.startswith(inner) or inner.startswith(start))
+                below += [inner] if wanted else []
+            elif entry.is_file(follow_symlinks=False):
+                below.append(f"{path}{entry.name}")
+        left += reversed(below)
 
 
 def search(order: "Order") -> "Order":
