@@ -31,8 +31,8 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters import processes, programs
+from ashep.adapters.folders import delete
 from ashep.adapters.git import durable
-from ashep.adapters.git.clean import delete
 from ashep.adapters.opencode.client import PROBE, USER, Address, probe, was_refused
 from ashep.adapters.opencode.environment import passed
 from ashep.adapters.sandboxes.inside import needed, start
