@@ -507,7 +507,7 @@ def test_an_agent_may_run_otherwise_where_each_issue_has_a_place(folder: Path, s
     [
         ("{type: acp, command: [speaker]}", "", False),
         ("{type: acp, command: [speaker, claude]}", "", False),
-        ("{type: acp, command: [/opt/bin/opencode, acp]}", "", True),
+        ("{type: acp, command: [/opt/bin/opencode.exe, acp]}", "", True),
         ("{type: acp, command: [npx, -y, '@agentclientprotocol/claude-agent-acp@0.101.0']}", "", True),
         ("{type: acp, command: [speaker], instructions: gemini}", "", True),
         ("{type: acp, command: [speaker], instructions: listed}", "impact: {agent_instructions: [SPEAK.md]}", True),

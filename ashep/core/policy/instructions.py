@@ -61,7 +61,7 @@ _DOCUMENTS = (".md", ".mdc", ".txt", ".local")
 
 def kind_of(command: Sequence[str]) -> Kind | None:
     """Say of which kind the agent is that a command starts, `npx @of/claude-agent-acp@1` too; None: of none known."""
-    names = [word.rpartition("/")[2].partition("@")[0] for word in command]
+    names = [word.rpartition("/")[2].partition("@")[0].removesuffix(".exe") for word in command]
     looked = names if names and names[0] in _LAUNCHERS else names[:1]
     return next((PROGRAMS[name] for name in looked if name in PROGRAMS), None)
 
