@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -10,7 +11,20 @@ from typing import Any
 
 import pytest
 
-from ashep.actions.answers import NotAsked, answer, answering, check_phase, person, release, retry, say, take
+from ashep.actions.answers import (
+    MOST,
+    Answered,
+    NotAsked,
+    answer,
+    answering,
+    check_phase,
+    given,
+    person,
+    release,
+    retry,
+    say,
+    take,
+)  # fmt: skip
 from ashep.adapters.opencode.server import Record, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels, OpencodeSettings, People, Runners, Settings, TrackerSettings
@@ -49,8 +63,8 @@ class Asked:
         assert seen is not None
         return [(comment.author, comment.text.split("\n")[0]) for comment in seen.text.comments]
 
-    async def answer(self, *, approved: bool, comment: str | None = None) -> None:
-        await answer(self.person, LABELS, self.issue, approved=approved, comment=comment, at=AT)
+    async def answer(self, *, approved: bool, comment: str | None = None, instead: str | bool = False) -> str:
+        return await answer(self.person, LABELS, self.issue, approved=approved, comment=comment, at=AT, instead=instead)
 
     async def retry(self, **more: Any) -> None:
         values: dict[str, Any] = {"phase": None, "held": False, "comment": None, "at": AT} | more
@@ -97,12 +111,91 @@ async def test_who_was_cut_off_behind_the_comment_says_it_again_and_it_stands_on
     assert await asked.comments() == [(PERSON, "mind the tests")] * 2
 
 
-async def test_a_later_answer_takes_the_other_one_off(asked: Asked) -> None:
+@pytest.mark.promise("L4")
+@pytest.mark.parametrize("approved", [True, False])
+async def test_an_opposite_answer_is_replaced_by_nobody_who_does_not_name_it(asked: Asked, approved: bool) -> None:
+    """Before, the later one took the other's label off, and said nothing."""
     await asked.stands("blocked", "needs:human_approval")
-    await asked.answer(approved=False)
-    await asked.answer(approved=True)
-    assert await asked.labels() >= {"human:approved"}
-    assert "human:changes_requested" not in await asked.labels()
+    kim = asked.ours.as_actor("Kim")
+    await answer(kim, LABELS, asked.issue, approved=not approved, comment="by me", at=AT)
+    before = await asked.labels()
+    with pytest.raises(
+        Answered, match=r"is answered already: Kim .* at 2026-01-01 12:00Z\. Nothing is written"
+    ) as error:
+        await asked.answer(approved=approved, comment="my words")
+    assert error.value.exit_code == 1
+    assert (await asked.labels(), await asked.comments()) == (before, [("Kim", "by me")])
+    (stands,) = (await given(asked.person, Settings(), {asked.issue})).values()
+    assert stands.by == "Kim"
+    with pytest.raises(Answered):  # of another answer than the one that they saw
+        await asked.answer(approved=approved, instead="event-0")
+    assert not await asked.answer(approved=approved, comment="my words", instead=stands.id)
+    assert {LABELS.approved, LABELS.changes_requested} & await asked.labels() == {
+        LABELS.approved if approved else LABELS.changes_requested
+    }
+    comment = (await asked.ours.issue(asked.issue)).text.comments[-1].text  # pyright: ignore[reportOptionalMemberAccess]
+    assert comment.startswith("my words\n\nIn place of what was answered before: Kim ")
+
+
+async def test_the_same_answer_needs_to_name_nothing_and_a_command_names_whatever_stands(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+    await answer(asked.ours.as_actor("Kim"), LABELS, asked.issue, approved=False, comment=None, at=AT)
+    assert not await asked.answer(approved=False)
+    assert not await asked.answer(approved=True, instead=True)
+    assert LABELS.changes_requested not in await asked.labels()
+
+
+class Between(MemoryTracker):
+    """A tracker on which something happens behind the first read."""
+
+    def __init__(self, tracker: MemoryTracker, happens: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__(lambda: AT, PERSON)
+        self._database, self._happens = tracker._database, happens  # pyright: ignore[reportPrivateUsage]
+
+    async def comment(self, issue: str, text: str, marker: str) -> None:
+        await self._happens()
+        await super().comment(issue, text, marker)
+
+
+@pytest.mark.promise("L4")
+@pytest.mark.parametrize("replaces", [False, True])
+async def test_of_two_opposite_answers_of_one_moment_who_writes_last_is_told(asked: Asked, replaces: bool) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+    kim = asked.ours.as_actor("Kim")
+    if replaces:  # what they name is set again in this moment
+        await answer(kim, LABELS, asked.issue, approved=True, comment=None, at=AT)
+    other = Between(asked.ours, lambda: answer(kim, LABELS, asked.issue, approved=True, comment=None, at=AT))
+    beside = await answer(other, LABELS, asked.issue, approved=False, comment="no", at=AT, instead=replaces)
+    assert beside.startswith("in the same moment Kim approved it at 2026-01-01 12:00Z")
+
+
+@pytest.mark.promise("L4")
+@pytest.mark.parametrize("asks_again", [False, True])
+async def test_an_answer_that_comes_too_late_counts_for_no_later_question(asked: Asked, asks_again: bool) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+
+    async def goes_on() -> None:
+        fresh, status = replace(STAMP, seq=8), "blocked" if asks_again else "in_progress"
+        remove = () if asks_again else (LABELS.needs_approval,)
+        await asked.ours.update(Update(asked.issue, "blocked", OURS, fresh, status, OURS, remove_labels=remove))
+
+    late = Between(asked.ours, goes_on)
+    with pytest.raises(NotAsked, match="ashep has gone on with t-1 in this moment"):
+        await answer(late, LABELS, asked.issue, approved=True, comment="yes", at=AT)
+    assert LABELS.approved not in await asked.labels()
+
+
+async def test_an_answer_that_is_taken_off_in_the_same_moment_is_told_as_lost(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval")
+
+    class Off(MemoryTracker):
+        async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+            await super().relabel(issue, add, remove)
+            asked.ours.person_sets(issue, "Kim", remove_labels=add)
+
+    person = Off(lambda: AT, PERSON)
+    person._database = asked.ours._database  # pyright: ignore[reportPrivateUsage]
+    assert "took that off again" in await answer(person, LABELS, asked.issue, approved=True, comment=None, at=AT)
 
 
 async def test_a_label_that_somebody_else_set_becomes_the_persons(asked: Asked) -> None:
@@ -139,6 +232,50 @@ async def test_words_for_a_run_are_a_comment_that_is_addressed(asked: Asked) -> 
     assert await asked.comments() == [(PERSON, "@ashep the second one")]
     with pytest.raises(UsageError, match="an answer has words"):
         await say(asked.person, LABELS, asked.issue, " \n", AT)
+
+
+@pytest.mark.promise("L4")
+async def test_other_words_for_a_run_need_to_name_those_that_stand(asked: Asked) -> None:
+    """Before, only the first counted, and whoever gave the second was told nothing."""
+    await asked.stands("blocked", "needs:human_input", "phase:implement")
+    kim = asked.ours.as_actor("Kim")
+    assert not await say(kim, LABELS, asked.issue, "the first one", AT)
+    assert not await say(kim, LABELS, asked.issue, "the first one", AT)  # again, as they were cut off
+    with pytest.raises(Answered, match="Kim answered at"):
+        await say(asked.person, LABELS, asked.issue, "the second one", AT)
+    found = await given(asked.person, Settings(), {asked.issue})
+    assert found[asked.issue].words.startswith("@ashep the first one")
+    assert not await say(asked.person, LABELS, asked.issue, "the second one", AT, instead=found[asked.issue].id)
+    assert await asked.comments() == [("Kim", "@ashep the first one"), (PERSON, "@ashep the second one")]
+    other = Between(asked.ours, lambda: say(kim, LABELS, asked.issue, "the third one", AT, instead=True))
+    assert "in the same moment Kim answered" in await say(other, LABELS, asked.issue, "no", AT, instead=True)
+
+
+@pytest.mark.promise("L4", "Q4")
+async def test_a_question_whose_answers_lead_back_is_answered_with_words(asked: Asked) -> None:
+    await asked.stands("blocked", "needs:human_approval", "needs:human_answer")
+    assert not await say(asked.person, LABELS, asked.issue, "Postgres", AT, leads_back=True)
+    assert not await say(asked.person, LABELS, asked.issue, "Postgres", AT, leads_back=True)
+    assert (LABELS.approved in await asked.labels(), await asked.comments()) == (True, [(PERSON, "Postgres")])
+    kim = asked.ours.as_actor("Kim")
+    with pytest.raises(Answered, match="Ann approved it"):
+        await say(kim, LABELS, asked.issue, "SQLite", AT, leads_back=True)
+    assert not await say(kim, LABELS, asked.issue, "SQLite", AT, leads_back=True, instead=True)
+    assert [who for who, _ in await asked.comments()] == [PERSON, "Kim"]
+
+
+@pytest.mark.promise("L4")
+async def test_answers_of_those_that_ask_are_read_in_a_bounded_number_of_calls() -> None:
+    ours = MemoryTracker(lambda: AT, OURS)
+    issues = [ours.add(str(number)) for number in range(MOST + 5)]
+    for issue in issues:
+        ours.person_sets(issue, "Kim", add_labels=(LABELS.approved,))
+    reader = ours.as_actor("reader")
+    assert len(await given(reader, Settings(), set(issues))) == MOST
+    assert reader.calls == {"look": 1, "changes": MOST}
+    assert await given(reader, Settings(), set()) == {}
+    assert await given(reader, Settings(people=People(tracker=("ann",))), set(issues)) == {}  # whose word counts
+    assert reader.calls.total() == 2 * (1 + MOST)
 
 
 async def test_words_are_no_approval_and_the_other_way_round(asked: Asked) -> None:

@@ -607,7 +607,10 @@ def test_a_person_answers_and_starts_afresh(beads: Beads, tmp_path: Path) -> Non
     assert [(comment["author"], comment["text"].split("\n")[:2]) for comment in shown["comments"]] == [
         ("Ann Example", ["-well done", "indeed"])
     ]
-    rejected = ashep("reject", issue, cwd=world.project, env=env)
+    refused = ashep("reject", issue, "-m", "no", cwd=world.project, env=env)
+    assert refused.code == 1
+    assert re.search(r"Ann Example approved it at .*Z\. Nothing is written; --instead replaces it", refused.err)
+    rejected = ashep("reject", issue, "--instead", cwd=world.project, env=env)
     assert rejected.code == 0
     assert "without a comment" in rejected.err
     labels = json.loads(world.bd("ann", "show", issue, "--json"))[0]["labels"]

@@ -7,16 +7,19 @@ looks up who set it. Whoever is cut off in between says it again.
 
 import getpass
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from ashep.adapters.git.program import Git
-from ashep.core.issues.people import AGENT_ACTORS
+from ashep.core.issues.people import AGENT_ACTORS, is_of_ashep
 from ashep.core.policy.settings import Labels, Settings
+from ashep.core.runs.requests import ADDRESSED
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
-from ashep.ports.tracker import Seen, Tracker
+from ashep.ports.tracker import HalfLook, Seen, Tracker
 
 _ACTORS = ("BEADS_ACTOR", "BD_ACTOR")
 """Variables by which bd's actor is set (facts/beads.md 2): an agent's environment holds ashep's name for agents."""
@@ -26,8 +29,40 @@ class NotAsked(AshepError):
     """There is no open question, or nothing to start afresh."""
 
 
+class Answered(AshepError):
+    """A person's answer stands that whoever answers did not know of; nothing was written."""
+
+
 Known = tuple[str, int]
 """Up to which record of which journal somebody has seen what they answer: its instance, and the number."""
+
+Instead = str | bool
+"""What an answer replaces: the newest answer that its author saw, by its id; True: whatever stands; False: nothing."""
+
+MOST = 20
+"""Issues whose answers are read at one time; of others nothing is said."""
+
+Verdict = Literal["approved", "changes_requested", "answered"]
+_SPOKEN: Mapping[Verdict, str] = {
+    "approved": "approved it", "changes_requested": "asked for changes", "answered": "answered"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer of a person that stands in the tracker, and that no daemon has followed yet."""
+
+    id: str
+    """The tracker's, of the label's record or of the comment."""
+    answer: Verdict
+    by: str
+    at: datetime
+    words: str = ""
+    """Of the comment that answers a run."""
+
+    def __str__(self) -> str:
+        """Say who answered what, and when."""
+        return f"{clean(self.by)} {_SPOKEN[self.answer]} at {self.at:%Y-%m-%d %H:%M}Z"
 
 
 async def person(project: Path, settings: Settings, environ: Mapping[str, str]) -> str:
@@ -71,31 +106,169 @@ async def answer(
     comment: str | None,
     at: datetime,
     known: Known | None = None,
-) -> None:
-    """Answer an issue's open question; `NotAsked` where none is open, or the issue was written to behind `known`."""
+    instead: Instead = False,
+) -> str:
+    """Answer an issue's open question; say what else happened in the same moment: nothing, as a rule.
+
+    `NotAsked` where none is open, or the issue was written to behind `known`; `Answered` where an opposite answer of a
+    person stands that is not named by `instead`.
+    """
     seen = await _seen(tracker, issue, known)
     if not _is_asked(seen, labels):
         raise NotAsked(f"{issue} asks nothing: {_standing(seen, labels)}")
-    yes, no = labels.approved, labels.changes_requested
+    verdict: Verdict = "approved" if approved else "changes_requested"
+    stands = await _given(tracker, labels, seen)
+    others = _known(issue, [one for one in stands if one.answer != verdict], instead)
+    return await _label(tracker, labels, seen, stands, others, approved, comment, at)
+
+
+async def _label(
+    tracker: Tracker,
+    labels: Labels,
+    seen: Seen,
+    stands: Collection[Given],
+    others: Collection[Given],
+    approved: bool,
+    comment: str | None,
+    at: datetime,
+) -> str:
+    """Set the label of an answer, and take the opposite one off where it stood."""
+    issue, yes, no = seen.issue.id, labels.approved, labels.changes_requested
     wanted, other = (yes, no) if approved else (no, yes)
+    replaced = "; ".join(f"In place of what was answered before: {one}." for one in others)
+    words = "\n\n".join(filter(None, ((comment or "").strip(), replaced)))
+    await _comment(tracker, seen, labels.needs_approval, words, "approve" if approved else "reject", at)
     if wanted in seen.issue.labels:
         # a label that stands already leaves no record of who set it again (facts/beads.md 9)
         await tracker.relabel(issue, (), (wanted,))
-    await _comment(tracker, seen, labels.needs_approval, comment, "approve" if approved else "reject", at)
     await tracker.relabel(issue, (wanted,), (other,) if other in seen.issue.labels else ())
+    after = await tracker.issue(issue)
+    if after is None:
+        return ""
+    asks = _is_asked(after, labels) and after.issue.stamp == seen.issue.stamp
+    if not asks and wanted in after.issue.labels:  # it would count for what is asked next
+        await tracker.relabel(issue, (), (wanted,))
+        raise NotAsked(_gone_on(issue))
+    if asks and wanted not in after.issue.labels:
+        return f"somebody took that off again in this moment: look at {issue} again"
+    if other not in (*seen.issue.labels, *after.issue.labels):
+        return ""
+    fresh = [one for one in await _newest(tracker, labels, issue, (other,)) if one not in stands]
+    return _crossed(issue, fresh[0]) if fresh else ""
 
 
 async def say(
-    tracker: Tracker, labels: Labels, issue: str, text: str, at: datetime, known: Known | None = None
-) -> None:
-    """Answer what a run asks in the midst of its work; `NotAsked` as above, `UsageError` without words."""
+    tracker: Tracker,
+    labels: Labels,
+    issue: str,
+    text: str,
+    at: datetime,
+    known: Known | None = None,
+    *,
+    instead: Instead = False,
+    leads_back: bool = False,
+) -> str:
+    """Answer what a run asks in the midst of its work, or what a phase asks whose answers all lead back into it
+    (`leads_back`); as `answer`, and `UsageError` without words.
+    """
     if not clean(text).strip():
         raise UsageError("an answer has words")
     seen = await _seen(tracker, issue, known)
     standing = seen.issue
+    if leads_back and _is_asked(seen, labels):
+        stands = await _given(tracker, labels, seen)
+        again = all(one.by == tracker.actor for one in stands) and _is_last(tracker, seen, text, "approve")
+        return await _label(
+            tracker, labels, seen, stands, () if again else _known(issue, stands, instead), True, text, at
+        )
     if standing.status != "blocked" or labels.needs_input not in standing.labels or standing.stamp is None:
         raise NotAsked(f"{issue} asks for no words: {_standing(seen, labels)}")
-    await _comment(tracker, seen, labels.needs_input, f"@ashep {text}", "answer", at)
+    words = f"@ashep {text}"
+    stands = _answering_words(seen)
+    if not _is_last(tracker, seen, words, "answer"):
+        _known(issue, stands, instead)
+    await _comment(tracker, seen, labels.needs_input, words, "answer", at)
+    after = await tracker.issue(issue)
+    if after is None:
+        return ""
+    ids = {one.id for one in stands}
+    fresh = [one for one in _answering_words(after) if one.id not in ids]
+    beside = [one for one in fresh if one.by != tracker.actor or not one.words.startswith(clean(words))]
+    if beside:
+        return _crossed(issue, beside[-1])
+    return _gone_on(issue) if stands and labels.needs_input not in after.issue.labels else ""
+
+
+def _gone_on(issue: str) -> str:
+    return f"ashep has gone on with {issue} in this moment: look at it again"
+
+
+def _crossed(issue: str, one: Given) -> str:
+    return f"in the same moment {one}: the later answer counts; look at {issue} again"
+
+
+def _known(issue: str, stands: Collection[Given], instead: Instead) -> Collection[Given]:
+    """Give the answers that are replaced; `Answered` where one of them is newer than what is meant to be."""
+    until = max((one.at for one in stands if instead is True or one.id == instead), default=None)
+    unknown = [one for one in stands if until is None or one.at > until]
+    if unknown:
+        raise Answered(f"{issue} is answered already: {'; '.join(map(str, unknown))}. Nothing is written")
+    return stands
+
+
+async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -> dict[str, Given]:
+    """Say which of these issues a person has answered whose word counts, and what the last one answered.
+
+    That is one look, and a read of each issue that shows an answer, or asks for words: of the first `MOST`.
+    """
+    labels, found = settings.labels, dict[str, Given]()
+    if not asking:
+        return found
+    try:
+        look = await tracker.look()
+    except HalfLook as error:
+        look = error.look
+    marks = {labels.approved, labels.changes_requested, labels.needs_input}
+    shown = [one for one in look.issues if one.issue.id in asking and not marks.isdisjoint(one.issue.labels)]
+    for one in shown[:MOST]:
+        words = labels.needs_input in one.issue.labels
+        seen = await tracker.issue(one.issue.id) if words else one
+        answers = () if seen is None else _answering_words(seen) if words else await _given(tracker, labels, seen)
+        counting = [one for one in answers if settings.people is None or settings.people.names(one.by)]
+        if counting:
+            found[one.issue.id] = counting[-1]
+    return found
+
+
+async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[Given, ...]:
+    """Give the answers of people that stand as labels, the oldest first."""
+    standing = {labels.approved, labels.changes_requested}.intersection(seen.issue.labels)
+    return await _newest(tracker, labels, seen.issue.id, standing) if standing else ()
+
+
+async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[Given, ...]:
+    """Give who set each of these labels last, where that was a person."""
+    found = dict[str, Given]()
+    for one in await tracker.changes(issue):
+        kind, label = one.what
+        if kind == "added" and label in names:
+            verdict = "approved" if label == labels.approved else "changes_requested"
+            found.setdefault(label, Given(one.id, verdict, one.actor, one.at))
+    return _of_people(found.values())
+
+
+def _answering_words(seen: Seen) -> tuple[Given, ...]:
+    """Give the comments of people that answer a run: they stand behind the last one of whoever holds the issue."""
+    comments = seen.text.comments
+    own = [number for number, one in enumerate(comments, 1) if one.author == seen.issue.assignee]
+    behind = comments[own[-1] if own else 0 :]
+    return _of_people(
+        Given(one.id, "answered", one.author, one.at, one.text) for one in behind if ADDRESSED.match(one.text)
+    )
+
+
+def _of_people(answers: Iterable[Given]) -> tuple[Given, ...]:
+    return tuple(sorted((one for one in answers if one.by and not is_of_ashep(one.by)), key=lambda one: one.at))
 
 
 async def retry(
@@ -149,7 +322,7 @@ async def _seen(tracker: Tracker, issue: str, known: Known | None = None) -> See
         raise NotAsked(f"there is no issue {issue}")
     stamp = seen.issue.stamp
     if known is not None and stamp is not None and stamp.instance == known[0] and stamp.seq > known[1]:
-        raise NotAsked(f"ashep has gone on with {issue} in this moment: look at it again")
+        raise NotAsked(_gone_on(issue))
     return seen
 
 
@@ -182,10 +355,16 @@ async def _comment(
     """
     if text is None or not text.strip():
         return
-    words, issue, signed = clean(text), seen.issue.id, f"(ashep {command}, "
-    for last in seen.text.comments[-1:]:
-        if last.author == tracker.actor and last.text.startswith(f"{words}\n{signed}"):
-            changed = (one.at for one in await tracker.changes(issue) if one.what[1] == label)
-            if next(changed, last.at) <= last.at:
-                return
-    await tracker.comment(issue, words, f"{signed}{at.isoformat(timespec='seconds')})")
+    words, issue = clean(text), seen.issue.id
+    if _is_last(tracker, seen, text, command):
+        changed = (one.at for one in await tracker.changes(issue) if one.what[1] == label)
+        last = seen.text.comments[-1].at
+        if next(changed, last) <= last:
+            return
+    await tracker.comment(issue, words, f"(ashep {command}, {at.isoformat(timespec='seconds')})")
+
+
+def _is_last(tracker: Tracker, seen: Seen, text: str, command: str) -> bool:
+    """Whether this person has said this last."""
+    signed = f"{clean(text)}\n(ashep {command}, "
+    return any(one.author == tracker.actor and one.text.startswith(signed) for one in seen.text.comments[-1:])

@@ -88,6 +88,10 @@ PAGE = (
         shown.Now, lambda of, _: of.pictures.home(), "read",
     ),
     Operation(
+        "GET", f"{V1}/answers", "answers", "Answers of people that stand in the tracker, and are not followed yet.",
+        doing.Answers, lambda of, _: of.acts.given(), "read", problems=(422,),
+    ),
+    Operation(
         "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
         shown.Issues, lambda of, asked: of.pictures.issues(asked.given), "read",
         query=shown.WhichIssues, problems=(422,), names="/items/0/issue",

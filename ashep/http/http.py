@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ashep.actions.answers import NotAsked
+from ashep.actions.answers import Answered, NotAsked
 from ashep.actions.verify import NoChecks, NoSuchIssue
 from ashep.config.findings import ConfigErrors
 from ashep.core.text import clean
@@ -59,6 +59,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (NotMeant, 422),
     (Stale, 409),
     (NotAsked, 409),
+    (Answered, 409),
     (NoDaemon, 503),
     (Full, 503),
     (TrackerMissing, 503),  # it is a UsageError, too

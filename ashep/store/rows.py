@@ -50,7 +50,8 @@ def _question(world: World, flow: Flow) -> Row | None:
             "several": bool(one and one.several),
         }
     elif question is not None:
-        asked, told = question.asked, {"phase": question.phase, "text": question.text, "kind": "approval"}
+        kind = "input" if question.leads_back else "approval"
+        asked, told = question.asked, {"phase": question.phase, "text": question.text, "kind": kind}
         told |= {"about": question.about, "options": (), "several": False}
     else:
         return None

@@ -20,7 +20,7 @@ from ashep.core.state.holds import NO_PROVIDER
 from ashep.core.state.world import World
 from ashep.store.rows import Row, as_json
 
-FORM = 7
+FORM = 8
 """The version of the tables."""
 
 

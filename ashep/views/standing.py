@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ashep.core.policy.kinds import spoken
 from ashep.views import Data, Database, proof
 from ashep.views.names import Names
-from ashep.views.times import distance, local, span
+from ashep.views.times import distance, local, span, stamp
 
 STATES = {
     "person": "waits for a person",
@@ -40,7 +40,9 @@ def status(database: Database | None, daemon: Data) -> Data:
     bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
     blockers = {other for body in bodies for other in body["blocked_by"]}
     names = Names({row["issue"] for row in rows} | blockers)
-    issues = [_entry(row, body, names.hide) for row, body in zip(rows, bodies, strict=True)]
+    issues: list[Data] = [
+        _entry(row, body, names.hide) | {"answer": None} for row, body in zip(rows, bodies, strict=True)
+    ]
     order = {state: place for place, state in enumerate(STATES)}
     issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
     return {"daemon": of_all(database, daemon, names.hide), "issues": issues}
@@ -149,10 +151,12 @@ def issue_rows(database: Database | None) -> list[sqlite3.Row]:
     return database.execute("SELECT * FROM issues").fetchall() if database else []
 
 
-def account(database: Database | None, issue: str) -> Data:
-    """Give what is known of where an issue stands; nothing where it is not known."""
-    row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
-    return dict(row) if row else {}
+def asking(database: Database | None) -> dict[str, str | None]:
+    """Give the issues that wait for an answer, and since when each asks."""
+    query = (
+        "SELECT issue, json_extract(body, '$.question.asked') AS asked FROM issues WHERE code IN ('question', 'input')"
+    )
+    return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
 
 
 def shown(database: Database | None, issue: str) -> Data | None:
@@ -407,13 +411,38 @@ def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...
     ]
 
 
+def answered(told: Data, issue: str, answer: str, by: str, at: datetime) -> None:
+    """Note in `status` the answer of a person that no daemon has seen yet."""
+    for entry in told["issues"]:
+        if entry["issue"] == issue:
+            entry["answer"] = {"answer": answer, "by": by, "at": stamp(at)}
+
+
+_SPOKEN = {"approved": "approved", "changes_requested": "changes requested", "answered": "answered"}
+
+
+def _answer(entry: Data) -> str:
+    """Say how a question is answered, or that it was; empty: nothing is asked."""
+    given, question, issue = entry.get("answer"), entry["question"], entry["issue"]
+    if given:
+        said = "answered" if question and question["kind"] == "input" else _SPOKEN[given["answer"]]
+        return f"{said} by {given['by']} at {local(given['at'])}, counts when the daemon runs"
+    if question is None or entry["code"] not in ("question", "input"):
+        return ""
+    return (
+        f"`ashep answer {issue}`"
+        if question["kind"] == "input"
+        else f"`ashep approve {issue}` or `ashep reject {issue}`"
+    )
+
+
 def _reason(entry: Data, now: datetime) -> str:
     due: Any = entry["due"]
     if due and _ahead(due, now):
-        return f"{entry['reason']} (due in {distance(due, now)})"
+        return "; ".join(filter(None, (f"{entry['reason']} (due in {distance(due, now)})", _answer(entry))))
     found = proof.in_short(entry["verification"]) if entry["state"] == "closed" else ""
     way = proof.landing(entry["landing"]) if entry["state"] in ("closed", "running") else ""
-    return "; ".join(filter(None, (entry["reason"], found, way and f"its work {way}")))
+    return "; ".join(filter(None, (entry["reason"], found, way and f"its work {way}", _answer(entry))))
 
 
 def _ahead(due: str, now: datetime) -> bool:
@@ -463,7 +492,8 @@ def sections(told: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], no
 def _waiting(entry: Data, now: datetime) -> tuple[str, ...]:
     since = distance(entry["since"], now) if entry["since"] else ""
     due = f"due in {distance(entry['due'], now)}" if entry["due"] and _ahead(entry["due"], now) else ""
-    return entry["issue"], entry["phase"] or "", since, due, f"{entry['title']}: {entry['reason']}"
+    how = f" ({_answer(entry)})" if _answer(entry) else ""
+    return entry["issue"], entry["phase"] or "", since, due, f"{entry['title']}: {entry['reason']}{how}"
 
 
 def _running(entry: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], now: datetime) -> tuple[str, ...]:

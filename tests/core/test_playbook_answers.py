@@ -68,11 +68,26 @@ def test_an_agents_refused_label_is_not_held_against_a_person_whatever_the_clock
 
 
 @pytest.mark.promise("Q3")
-def test_where_both_answers_stand_changes_requested_wins() -> None:
+def test_where_both_answers_of_one_second_stand_changes_requested_wins() -> None:
     book = Playbook().until("human_review")
     assert book >> book.seen(add=["human:approved", "human:changes_requested"]) << c.ReadAnswer
-    book >> book.next() << like(issues.PersonAnswered, answer="changes_requested") << issues.CycleBegan
-    assert book << like(issues.PhaseEntered, phase="implement") << runs.RunPlanned << c.WriteIssue
+    book >> book.next() << like(issues.PersonAnswered, answer="changes_requested") << issues.CommentWanted
+    assert book << issues.CycleBegan << like(issues.PhaseEntered, phase="implement") << runs.RunPlanned << c.WriteIssue
+
+
+@pytest.mark.promise("Q3")
+@pytest.mark.parametrize("last", ["approved", "changes_requested"])
+def test_where_both_answers_stand_the_later_wins_and_both_are_told(last: str) -> None:
+    first = {"approved": "changes_requested", "changes_requested": "approved"}[last]
+    book = Playbook().until("human_review")
+    book >> book.seen(who="kim", add=[f"human:{first}"]) << c.ReadAnswer
+    book.made.now += timedelta(seconds=1)
+    book.made.change("t-1", "ann", [f"human:{last}"])
+    book >> book.next() << like(issues.PersonAnswered, answer=last, actor="ann")
+    (comment,) = (body for body in book.left if isinstance(body, issues.CommentWanted))
+    assert all(f"human:{one} " in comment.text for one in (first, last))
+    assert "kim" in comment.text
+    assert "ann" in comment.text
 
 
 @pytest.mark.promise("Q3")

@@ -125,6 +125,16 @@ def test_a_command_that_no_rule_names_is_not_allowed_beside_one_that_is() -> Non
     book >> asks(book, patterns=("npm test", "rm -r /")) << like(runs.RequestJudged, verdict="deny")
 
 
+@pytest.mark.promise("H4")
+def test_of_several_answers_the_last_counts_and_the_others_are_told() -> None:
+    book = asked(rule("ask"), kind="permission")
+    book.made.say("t-1", "kim", "@ashep yes")
+    says(book, "@ashep no, not there") << like(runs.RequestJudged, verdict="deny", by="ann")
+    judged = next(one.body for one in reversed(book.made.entries) if isinstance(one.body, runs.RequestJudged))
+    assert judged.why.startswith("ann answered: no, not there")
+    assert "kim: yes" in judged.why
+
+
 def test_words_that_are_no_plain_yes_allow_nothing() -> None:
     book = says(asked(rule("ask"), kind="permission"), "@ashep yes, but only in src")
     book << like(

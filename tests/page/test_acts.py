@@ -161,6 +161,36 @@ def test_what_was_answered_in_the_terminal_meanwhile_is_told_and_the_words_stay(
     site.said = [one for one in site.said if "409" not in one]
 
 
+def test_an_answer_that_no_daemon_has_seen_is_shown_after_a_reload_and_replaced_knowingly(site: Site) -> None:
+    case = CASES["reject"]
+    stands(site, case)
+    kim = site.world.tracker.as_actor("Kim")
+    site.portal.call(kim.relabel, case.issue, (LABELS.approved,), ())
+    shown = site.opened(site.browser.new_context())
+    place = shown.locator(".card").filter(has_text=case.issue)
+    expect(place).to_contain_text(re.compile("approved by Kim at .*, counts when the daemon runs"))
+    place.get_by_role("textbox").fill(WORDS)
+    place.get_by_role("button", name="Replace the approval of").click()
+    expect(place).to_contain_text("changes requested as Pat")
+    assert LABELS.approved not in site.tracked(case.issue)[0]
+    shown.reload()
+    expect(place).to_contain_text(re.compile("changes requested by you at .*, counts when the daemon runs"))
+
+
+def test_what_an_agent_asks_has_one_box_and_one_button(site: Site) -> None:
+    case = CASES["approve"]
+    stands(site, case)
+    drawn(site, ("UPDATE issues SET body = json_set(body, '$.question.kind', 'input') WHERE issue = ?", (case.issue,)))
+    shown = site.opened(site.browser.new_context())
+    place = shown.locator(".card").filter(has_text=case.issue)
+    expect(place.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(place.get_by_role("button", name="Ask for changes")).to_have_count(0)
+    place.get_by_role("textbox").fill(WORDS)
+    place.get_by_role("button", name="Answer").click()
+    expect(place).to_contain_text(f"{case.issue}: answered as Pat")
+    assert site.tracked(case.issue)[1] == [("Pat", WORDS)]
+
+
 def test_a_change_disturbs_nobody_who_writes(site: Site) -> None:
     stands(site, CASES["reject"])
     shown = site.opened(site.browser.new_context())

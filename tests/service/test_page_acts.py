@@ -1,10 +1,15 @@
 """What each answer leads to is told before it is given, and an answer over HTTP is written to the real bd once."""
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
+from typer.testing import CliRunner
 
+from ashep.cli.commands import app
 from ashep.config import write_starter
 from ashep.core.analysis.ahead import Way, ways
 from ashep.core.facts import issues
@@ -14,6 +19,7 @@ from ashep.http.endpoints import V1
 from ashep.ports.tracker import ClaimRequest, Update
 from ashep.store.rows import issue_row
 from tests.conformance.trackers import Beads, BeadsWorld
+from tests.core.playbook import Playbook
 from tests.core.world_of import MadeUp
 from tests.recorded import life
 from tests.service.test_page_api import OURS, question, told
@@ -62,6 +68,16 @@ def test_an_answer_leads_where_it_was_said_to(answer: str) -> None:
     else:
         assert isinstance(first, issues.IssueFinished)
         assert way == Way("approved", "close", "close", onto=first.onto or None)
+
+
+@pytest.mark.promise("Q4")
+def test_where_every_answer_leads_back_there_is_one_answer() -> None:
+    book = Playbook().until("review")
+    (book >> book.reports(needs_human=True, verdict="approve")).answered()
+    asked, made = json.loads(issue_row(book.world, "t-1")["body"])["question"], book.made
+    assert (asked["kind"], asked["about"]) == ("input", "phase")
+    assert [(one["answer"], one["kind"]) for one in asked["follows"]] == [("answered", "phase"), ("deadline", "park")]
+    assert "`ashep answer t-1" in made.comments["t-1"][-1].text
 
 
 def test_a_run_that_asks_offers_what_its_agent_does() -> None:
@@ -130,14 +146,24 @@ async def test_an_answer_is_one_comment_and_one_label_in_bd(
     await ours.update(Update(issue, "in_progress", OURS, stamp, "blocked", OURS, add_labels=asks))
     world = World(project)
     world.acts.tracker_of = lambda *given: bd.another(given[-1])
+    monkeypatch.setenv("PATH", f"{beads.program.parent}:{os.environ['PATH']}")
     async with world.client(world.sessions.enter(world.sessions.code("Pat"))[0]) as client:
         seen = await question(client, issue)
         for do, words in (("reject", "the tests are missing"), ("approve", "now it is fine")):
-            given = {"do": do, "message": words, "asked": seen}
+            stands = (await told(client, "/answers"))["items"]
+            instead = stands[0]["id"] if stands else None
+            given = {"do": do, "message": words, "asked": seen, "instead": instead}
+            assert (
+                instead is None
+                or (await client.post(f"{V1}/issues/{issue}", json=given | {"instead": None})).status_code == 409
+            )
             first, again = [await client.post(f"{V1}/issues/{issue}", json=given) for _ in range(2)]
             assert (first.status_code, again.status_code) == (200, 409), (first.text, again.text)
+    status = await to_thread.run_sync(CliRunner().invoke, app, ["-C", str(project), "status"])
+    assert re.search(r"approved by Pat at .*, counts when the daemon runs", status.stdout), status.output
     (shown,) = json.loads(bd.bd("person", "show", issue, "--json", "--include-comments"))
     said = [(one["author"], one["text"].split("\n")[0]) for one in shown["comments"]]
+    assert "In place of what was answered before: Pat asked for changes at" in shown["comments"][-1]["text"]
     assert said == [("Pat", "the tests are missing"), ("Pat", "now it is fine")]
     assert {LABELS.approved, LABELS.changes_requested} & set(shown["labels"]) == {LABELS.approved}
     await bd.tracker.aclose()

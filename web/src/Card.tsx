@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
-import { act, type Act, asks, type Issue, queries, Refused, store, told, type Waiting, type Way } from './api'
+import { act, type Act, asks, current, type Given, type Issue, queries, Refused, store, told, type Waiting, type Way } from './api'
 import { count, evidence, figure, money, to } from './look'
 import { Ago, Choice, Facts, Findings, useDraft, When, Words } from './parts'
 
@@ -74,6 +74,21 @@ export function Sending() {
 
 // --- acts -------------------------------------------------------------------------------------------------------
 
+// --- answers that stand already ---------------------------------------------------------------------------------
+
+const ANSWERS: Record<Given['answer'], [string, string]> = {
+  approved: ['approved', 'the approval'],
+  changes_requested: ['changes requested', 'the wish for changes'],
+  answered: ['answered', 'the answer'],
+}
+
+/** An answer that stands in the tracker, and that no daemon has followed yet; and how it is called in a button. */
+function useGiven({ issue, question }: Issue): [Given, Given['answer'], boolean] | null {
+  const { data } = useQuery({ ...asks.answers(), enabled: question !== null, refetchOnMount: 'always' })
+  const given = question && data?.items.find(one => one.issue === issue)
+  return data && given ? [given, question.kind === 'input' ? 'answered' : given.answer, data.running] : null
+}
+
 type Came = { said: string | null; error: unknown; of: string | null }
 const NOTHING: Came = { said: null, error: null, of: null }
 
@@ -86,11 +101,13 @@ export function Acts({ issue }: { issue: Issue }) {
   const words = useRef<HTMLTextAreaElement>(null)
   const approving = useWaiting().some(one => one.issue === issue.issue && !one.failed)
   const { question, code, state, flags } = issue
+  const [given, answer, running] = useGiven(issue) ?? [null, 'answered' as const, false]
 
   const done = (found: string | null, error: unknown) => {
     say({ said: found, error, of: question?.asked ?? null })
     if (error === null) write('')
     if (error instanceof Refused && error.status === 409) void queries.invalidateQueries()
+    else void queries.invalidateQueries({ queryKey: ['answers'] })
   }
   const doing = useMutation({
     mutationFn: (body: Act) => act(issue.issue, body),
@@ -99,7 +116,8 @@ export function Acts({ issue }: { issue: Issue }) {
   })
   const send = (what: Act['do'], more: Partial<Act> = {}) => {
     say(NOTHING)
-    const asked = ['approve', 'reject', 'answer'].includes(what) ? { asked: question?.asked ?? null } : {}
+    const answers = ['approve', 'reject', 'answer'].includes(what)
+    const asked = answers ? { asked: question?.asked ?? null, instead: given?.id ?? null } : {}
     const body: Act = { do: what, message: text, ...asked, ...more }
     if (what === 'approve') sendSoon(issue.issue, body, done)
     else doing.mutate(body)
@@ -113,7 +131,8 @@ export function Acts({ issue }: { issue: Issue }) {
   const busy = doing.isPending || approving
   const sendWords = () => (asksApproval ? send('reject') : asksWords && send('answer'))
   const asksApproval = question?.kind === 'approval' && code === 'question'
-  const asksWords = question?.kind === 'input' && code === 'input'
+  const asksWords = question?.kind === 'input' && (code === 'input' || code === 'question')
+  const replace = given && <>Replace {ANSWERS[answer][1]} of <When at={given.at} /></>
   const options = asksWords ? (question.about === 'permission' ? ['yes', 'no'] : question.options) : []
   const choose = (option: string) =>
     question?.several ? write(text.trim() ? `${text.trim()}, ${option}` : option) : send('answer', { message: option })
@@ -140,20 +159,28 @@ export function Acts({ issue }: { issue: Issue }) {
           Its work touches <b>{flags.join(', ')}</b>. Look at it first; then say once more that you approve.
         </p>
       )}
+      {given && (
+        <p className="line" role="status">
+          ✓ {ANSWERS[answer][0]} by {given.by === current()?.person ? 'you' : given.by} at <When at={given.at} />, counts{' '}
+          {running ? 'at the next look of the daemon' : 'when the daemon runs'}
+        </p>
+      )}
       <div className="acts">
-        {asksApproval && (
+        {asksApproval && given?.answer !== 'approved' && (
           <>
             <button className="yes" data-key="a" disabled={busy} onClick={approve}>
-              {looking ? `I have seen ${flags.length === 1 ? 'it' : 'them'}: approve` : 'Approve'} <kbd>a</kbd>
+              {looking ? `I have seen ${flags.length === 1 ? 'it' : 'them'}: approve` : replace ? <>{replace}: approve</> : 'Approve'} <kbd>a</kbd>
             </button>
             {looking && <button onClick={() => look(false)}>Not yet</button>}
-            <button disabled={busy} onClick={wanting(() => send('reject'))} title="Wants words">
-              Ask for changes <kbd>x</kbd>
-            </button>
           </>
         )}
+        {asksApproval && given?.answer !== 'changes_requested' && (
+          <button disabled={busy} onClick={wanting(() => send('reject'))} title="Wants words">
+            {replace ? <>{replace}: ask for changes</> : 'Ask for changes'} <kbd>x</kbd>
+          </button>
+        )}
         {options.map(option => <button key={option} disabled={busy} onClick={() => choose(option)}>{option}</button>)}
-        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>Answer <kbd>x</kbd></button>}
+        {asksWords && <button className="yes" disabled={busy} onClick={wanting(() => send('answer'))}>{replace ?? 'Answer'} <kbd>x</kbd></button>}
         {parked && <Retry policy={issue.policy} phase={phase} choose={pick} busy={busy} retry={() => send('retry', { phase: phase || null })} />}
         {code === 'paused' ? (
           <button data-key="t" disabled={busy} onClick={() => send('release')}>Release <kbd>t</kbd></button>

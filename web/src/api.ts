@@ -16,6 +16,7 @@ export type Policy = Schemas['Policy']
 export type Then = Schemas['Then']
 export type Daemon = Schemas['Daemon']
 export type Act = Schemas['Act']
+export type Given = Schemas['StandingAnswer']
 export type Verification = NonNullable<Story['verification']>
 export type Line = Schemas['Report']['sections'][string][number]
 export type TimelineData = Schemas['Timeline']
@@ -168,6 +169,7 @@ async function early(): Promise<Schemas['Now'] | undefined> {
 
 export const asks = {
   now: () => ({ queryKey: ['now'], queryFn: async () => (await early()) ?? got(api.GET('/api/v1/now')) }),
+  answers: () => ({ queryKey: ['answers'], queryFn: () => got(api.GET('/api/v1/answers')) }),
   issue: (issue: string) => ({
     queryKey: ['issue', issue],
     queryFn: () => got(api.GET('/api/v1/issues/{issue}', { params: { path: { issue } } })),

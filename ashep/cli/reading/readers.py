@@ -3,6 +3,9 @@
 Their docstrings are their help, and their parameters declare what they take (`ashep.cli.reading.declaring`).
 """
 
+import os
+import re
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -16,7 +19,7 @@ from ashep.core.policy.apart import unsaid
 from ashep.errors import AshepError, TrackerMissing, UsageError
 from ashep.journal.heads import head
 from ashep.store.picture import Picture, daemon_of, disk_of, servers_of
-from ashep.views import attempts, proof, standing, story
+from ashep.views import Data, attempts, proof, standing, story
 from ashep.views import report as reported
 from ashep.views import usage as used
 from ashep.views.times import local, moment, stamp
@@ -30,6 +33,9 @@ EXAMPLES = {
     "report": ("ashep report", "ashep report --since 18:00", "ashep report --markdown > report.md"),
 }
 """The end of each one's help."""
+
+TRACKER = 10.0
+"""Seconds in which the tracker tells of answers."""
 
 
 def _hint(seen: Picture) -> None:
@@ -64,6 +70,9 @@ def status(
     with picture(state) as seen:
         told = standing.status(seen.database, daemon_of(seen) | {"disk": disk_of(state)} | servers_of(state))
         _hint(seen)
+        asking = standing.asking(seen.database) if seen.daemon is None else {}
+    if asking:
+        _answers(state, told, asking)
     lacks = seen.database is None and seen.daemon is None and _lacks_tracker(state)
     if as_json:
         screen.data(told)
@@ -89,6 +98,37 @@ def status(
     screen.say_lines((*outages, *standing.limits(told, now()), *standing.untold(told, now())))
     screen.table(standing.COLUMNS, standing.table(told, now(), everything=everything))
     return TrackerMissing.exit_code if lacks else 0
+
+
+def _answers(state: Path, told: Data, asking: Collection[str]) -> None:
+    """Note what people have answered in the tracker while no daemon runs; a person is told where that is not known."""
+    project = state.parent.parent
+    own = re.search(r"^\s*type:\s*[\"']?[\w.]+:\w", config_of(state), re.MULTILINE)
+    if (
+        not own
+        and "BEADS_DIR" not in os.environ
+        and not any((one / ".beads").is_dir() for one in (project, *project.parents))
+    ):
+        return
+    from contextlib import aclosing  # what follows takes long to import, and only where a question is open
+
+    import anyio
+
+    from ashep.actions.answers import given
+    from ashep.config import settings_in
+    from ashep.connect import tracker_of
+
+    async def read() -> None:
+        with anyio.fail_after(TRACKER):
+            async with aclosing(tracker_of(project, settings, "ashep-status")) as tracker:
+                for issue, one in (await given(tracker, settings, asking)).items():
+                    standing.answered(told, issue, one.answer, one.by, one.at)
+
+    try:
+        settings = settings_in(state.parent)
+        anyio.run(read)
+    except (AshepError, TimeoutError) as error:
+        screen.note(f"whether somebody has answered meanwhile is not known: {str(error) or 'the tracker is too slow'}")
 
 
 def _lacks_tracker(state: Path) -> bool:

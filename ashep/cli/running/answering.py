@@ -18,32 +18,52 @@ from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
 from ashep.connect import tracker_of
 from ashep.core.policy.settings import Labels
-from ashep.errors import DiskFailed, JournalDamaged
+from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
 
-Write = Callable[[Tracker, Labels], Awaitable[None]]
+Write = Callable[[Tracker, Labels], Awaitable[str | None]]
+"""Writes to the tracker; says what else happened there in the same moment, where anything did."""
+
+Instead = Annotated[bool, typer.Option("--instead", help="In place of an answer of a person that stands already.")]
 
 
-@app.command(epilog=example('ashep approve t-1 -m "well done"'))
-def approve(context: typer.Context, issue: Issue, message: Message = None) -> None:
-    """Answer an issue's question with yes, as yourself."""
-    _answer(context, issue, message, approved=True)
+@app.command(epilog=example('ashep approve t-1 -m "well done"', "ashep approve t-1 --instead"))
+def approve(context: typer.Context, issue: Issue, message: Message = None, instead: Instead = False) -> None:
+    """Answer an issue's question with yes, as yourself.
+
+    Where a person has asked for changes and ashep has not seen that yet, nothing is written without --instead.
+    """
+    _answer(context, issue, message, instead, approved=True)
 
 
 @app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))
-def reject(context: typer.Context, issue: Issue, message: Message = None) -> None:
-    """Ask for changes, as yourself; say which with -m."""
-    _answer(context, issue, message, approved=False)
+def reject(context: typer.Context, issue: Issue, message: Message = None, instead: Instead = False) -> None:
+    """Ask for changes, as yourself; say which with -m.
+
+    Where a person has approved and ashep has not seen that yet, nothing is written without --instead.
+    """
     if not message:
         screen.note("without a comment (-m) the agent is not told what to change")
+    _answer(context, issue, message, instead, approved=False)
 
 
-def _answer(context: typer.Context, issue: str, message: str | None, *, approved: bool) -> None:
-    project = project_of(context)
-    name = _as_person(project, partial(answers.answer, issue=issue, approved=approved, comment=message, at=now()))
-    screen.say(f"{issue}: {'approved' if approved else 'changes requested'} as {name}. {_what_next(project)}")
+def _answer(context: typer.Context, issue: str, message: str | None, instead: bool, *, approved: bool) -> None:
+    project, what = project_of(context), "approved" if approved else "changes requested"
+    write = partial(answers.answer, issue=issue, approved=approved, comment=message, at=now(), instead=instead)
+    _answered(project, issue, what, write)
+
+
+def _answered(project: Path, issue: str, what: str, write: Write) -> None:
+    """Answer, and say so; an error where somebody else answered in the same moment."""
+    try:
+        name, beside = _as_person(project, write)
+    except answers.Answered as error:
+        raise AshepError(f"{error}; --instead replaces it") from error
+    screen.say(f"{issue}: {what} as {name}. {_what_next(project)}")
+    if beside:
+        raise AshepError(f"{issue}: {beside}")
 
 
 @app.command(epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"))
@@ -51,16 +71,19 @@ def answer(
     context: typer.Context,
     issue: Issue,
     words: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; a number chooses an option.")],
+    instead: Instead = False,
 ) -> None:
-    """Answer what a run asks in the midst of its work, as yourself; the run goes on with it.
+    """Answer what an agent asks, as yourself; it goes on with it.
 
-    Where it asks for leave to use a tool, `yes` allows that once, and any other answer denies it and is told to the
-    agent. Where it asks several questions at once, give a line for each. A comment that begins with @ashep does the
-    same.
+    Where its run asks for leave to use a tool, `yes` allows that once, and any other answer denies it and is told to
+    the agent. Where it asks several questions at once, give a line for each. For a run, a comment that begins with
+    @ashep does the same.
     """
     project = project_of(context)
-    name = _as_person(project, partial(answers.say, issue=issue, text=words, at=now()))
-    screen.say(f"{issue}: answered as {name}. {_what_next(project)}")
+    question: dict[str, Any] | None = _account(project, issue).get("question")
+    leads_back = question is not None and question["kind"] == "input"
+    write = partial(answers.say, issue=issue, text=words, at=now(), instead=instead, leads_back=leads_back)
+    _answered(project, issue, "answered", write)
 
 
 @app.command(epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'))
@@ -78,7 +101,9 @@ def retry(
         chosen = [policies[name]] if name in policies else policies.values()
         answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
     held = stands.get("state") == "not_eligible"
-    name = _as_person(project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now()))
+    name, _ = _as_person(
+        project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now())
+    )
     screen.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
 
 
@@ -95,7 +120,7 @@ def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
         if not await answers.take(tracker, labels, issue, comment=message, at=now()):
             screen.note(f"{issue} was taken already")
 
-    name = _as_person(project, write)
+    name, _ = _as_person(project, write)
     screen.say(f"{issue}: taken, as {name} asked, until `ashep release {issue}`. {_what_next(project)}")
     screen.say(_session(project, issue))
 
@@ -108,7 +133,7 @@ def release(context: typer.Context, issue: Issue, message: Message = None) -> No
     phase looks at what the person did.
     """
     project = project_of(context)
-    name = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
+    name, _ = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
     screen.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
 
 
@@ -129,21 +154,20 @@ def _account(project: Path, issue: str) -> dict[str, Any]:
     """Say what the journal knows of the issue; nothing where it cannot be read, for the tracker decides."""
     try:
         with picture(configured(project) / "state") as seen:
-            return standing.account(seen.database, issue)
+            return standing.shown(seen.database, issue) or {}
     except (JournalDamaged, DiskFailed) as error:
         screen.note(str(error))
         return {}
 
 
-def _as_person(project: Path, write: Write) -> str:
-    """Let a person write to the tracker; give the name under which that happened."""
+def _as_person(project: Path, write: Write) -> tuple[str, str]:
+    """Let a person write to the tracker; give the name under which that happened, and what `write` says."""
     settings = settings_in(configured(project))
 
-    async def run() -> str:
+    async def run() -> tuple[str, str]:
         name = await answers.answering(project, settings, os.environ)
         async with aclosing(tracker_of(project, settings, name)) as tracker:
-            await write(tracker, settings.labels)
-        return name
+            return name, await write(tracker, settings.labels) or ""
 
     return anyio.run(run)
 

@@ -46,11 +46,13 @@ def ways(world: World, flow: Flow) -> tuple[Way, ...]:
     if question is None or flow.stage != "person":
         return ()
     why = "an answer is given"
+    replies: dict[Reply, bool] = (
+        {"answered": True} if question.leads_back else {"approved": True, "changes_requested": False}
+    )
     found: dict[Reply, list[Fact]] = {
-        "approved": after_answer(world, flow, question, True, why),
-        "changes_requested": after_answer(world, flow, question, False, why),
-        "deadline": after_deadline(world, flow, question),
+        reply: after_answer(world, flow, question, yes, why) for reply, yes in replies.items()
     }
+    found["deadline"] = after_deadline(world, flow, question)
     return tuple(way for answer, facts in found.items() if (way := _way(world, flow, answer, facts)) is not None)
 
 

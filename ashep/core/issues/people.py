@@ -1,7 +1,7 @@
 """People first: what somebody changed in the tracker is obeyed at the next look."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
@@ -210,7 +210,7 @@ def hand_set(world: World, view: Issue, ours: str | None) -> tuple[str, ...]:
 
 
 def answer_labels(world: World, view: Issue) -> tuple[str, ...]:
-    """The answer labels that stand, changes_requested first: it wins."""
+    """The answer labels that stand, changes_requested first: it wins over an approval of the same second."""
     labels = world.settings.labels
     return tuple(label for label in (labels.changes_requested, labels.approved) if label in view.labels)
 
@@ -223,15 +223,21 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
         return []
     fresh = tuple(event for event in fact.events if event.id not in flow.judged)
     judged = [(label, *_set_by(world, label, fresh)) for label in standing]
-    for label, actor, against in judged:
-        if actor and not against:
-            approved = label == world.settings.labels.approved
-            answer = "approved" if approved else "changes_requested"
-            why = f"{actor} answered {answer}"
-            follow = after_answer(world, flow, question, approved, why)
-            return [issues.PersonAnswered(flow.issue.id, answer, actor, why), *follow]
-    why = "; ".join(f"{label} {against}" for label, _, against in judged)
-    hint = unnamed(world, (actor for _, actor, _ in judged)) or "Only a person's label answers."
+    counting = sorted((one for one in judged if one[1] and not one[2]), key=lambda one: one[3], reverse=True)
+    if counting:
+        (label, actor, _, at), *earlier = counting
+        answer = "approved" if label == world.settings.labels.approved else "changes_requested"
+        why = f"{actor} answered {answer}"
+        told: list[Fact] = []
+        for other, who, _, before in earlier:
+            both = f"{other} was set by {who} at {before:%H:%M:%S}Z, and {label} by {actor} at {at:%H:%M:%S}Z"
+            why += f", the later of two answers: {both}"
+            text = f"Two answers stood: {both}. The later one counts, of one second the wish for changes."
+            told = [issues.CommentWanted(flow.issue.id, f"answers.{world.seq}", text)]
+        follow = after_answer(world, flow, question, answer == "approved", why)
+        return [issues.PersonAnswered(flow.issue.id, answer, actor, why), *told, *follow]
+    why = "; ".join(f"{label} {against}" for label, _, against, _ in judged)
+    hint = unnamed(world, (actor for _, actor, _, _ in judged)) or "Only a person's label answers."
     text = f"An answer was taken off again: {why}. {hint}"
     refused = issues.AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
     return [refused, issues.CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
@@ -242,19 +248,19 @@ def label_events(changes: Iterable[Change]) -> tuple[LabelEvent, ...]:
     return tuple(LabelEvent(one.id, one.what[1], one.actor, one.at) for one in changes if one.what[0] == "added")
 
 
-def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[str, str]:
-    """Say who set a label, and what speaks against it; events of one second are in no order (facts/beads.md 9)."""
+def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[str, str, datetime]:
+    """Say who set a label, what speaks against it, and when; of one second there is no order (facts/beads.md 9)."""
     mine = [event for event in events if event.label == label]
     if not mine:
-        return "", "has no record of who set it"
+        return "", "has no record of who set it", world.now
     newest = max(event.at for event in mine)
     actors = sorted({event.actor for event in mine if event.at == newest})
     for actor in actors:
         if not is_person(actor, world.actor):
-            return actor, f"was set by {actor or 'nobody known'}, which is no person"
+            return actor, f"was set by {actor or 'nobody known'}, which is no person", newest
         if not is_named(world, actor):
-            return actor, f"was set by {actor}, who is not named in `people`"
-    return actors[0], ""
+            return actor, f"was set by {actor}, who is not named in `people`", newest
+    return actors[0], "", newest
 
 
 def after_policies(world: World) -> list[Fact]:

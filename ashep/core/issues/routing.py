@@ -79,7 +79,12 @@ def ask(
     elif not human:
         answers += f" Either answer leads back into the phase {phase}, with your comments."
     told = _last_words(flow) + (_manual(flow) if human else _failed(flow) if about in ("proof", "base") else "")
-    text = f"**{question}**\n\n{told}{answers}\n(or `ashep approve {issue}` / `ashep reject {issue} -m …`)"
+    how = (
+        f'`ashep answer {issue} "…"`'
+        if not human and about == "phase"
+        else f"`ashep approve {issue}` / `ashep reject {issue} -m …`"
+    )
+    text = f"**{question}**\n\n{told}{answers}\n(or {how})"
     return [
         issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
         issues.CommentWanted(issue, f"ask.{world.seq}", text),
@@ -278,7 +283,7 @@ def after_answer(world: World, flow: Flow, question: Question, approved: bool, w
         return park(flow, "unknown_phase", gone(world, flow, question.phase))
     if question.about != "phase":
         return _after_work_answer(world, flow, question, approved, why)
-    if not question.human_phase:
+    if question.leads_back:
         return begin_cycle(world, flow, phase.name, why, keeps=True)
     human = phase.human or Human(approved=phase.next.get("success") or following(policy, phase))
     target = human.approved if approved else human.changes_requested or writer_before(policy, phase)

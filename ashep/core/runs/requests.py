@@ -221,10 +221,15 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     pending, run = asked_now(flow), flow.run
     if pending is None or run is None:
         return []
-    for comment in fact.comments:
-        words = _words(world, comment)
-        if words and is_named(world, comment.author):
-            return [_answered(flow, run, pending.request, words, comment.author)]
+    heard = [
+        (comment.author, words)
+        for comment in fact.comments
+        if (words := _words(world, comment)) and is_named(world, comment.author)
+    ]
+    if heard:
+        *earlier, (who, words) = heard
+        before = "; ".join(f"{one}: {said[:100]}" for one, said in earlier[-5:])
+        return [_answered(flow, run, pending.request, words, who, before and f" (the last answer; before it {before})")]
     # of each comment it is said once that it answers nothing, for its author is not named
     authors = {f"comment/{comment.id}": comment.author for comment in fact.comments if _words(world, comment)}
     fresh = {name: author for name, author in authors.items() if name not in flow.judged}
@@ -246,8 +251,8 @@ def _words(world: World, comment: Comment) -> str:
     return words[:signed].rstrip() if signed >= 0 and SIGNED.fullmatch(words, signed) else words
 
 
-def _answered(flow: Flow, run: Run, request: Request, words: str, who: str) -> runs.RequestJudged:
-    issue, why = flow.issue.id, f"{who} answered: {words[:300]}"
+def _answered(flow: Flow, run: Run, request: Request, words: str, who: str, before: str) -> runs.RequestJudged:
+    issue, why = flow.issue.id, f"{who} answered: {words[:300]}{before}"
     if request.kind == "question":
         lines = [line for line in words.split("\n") if line.strip()]
         if len(request.asks) == 1:

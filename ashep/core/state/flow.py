@@ -75,6 +75,11 @@ class Question:
     """When they were last."""
     about: About = "phase"
 
+    @property
+    def leads_back(self) -> bool:
+        """Whether every answer leads back into the phase that asks: its words are all that counts."""
+        return self.about == "phase" and not self.human_phase
+
 
 @dataclass(frozen=True)
 class Counters:

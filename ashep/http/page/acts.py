@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 from anyio import to_thread
 
 from ashep.actions import answers
@@ -24,13 +25,20 @@ from ashep.errors import AshepError
 from ashep.http.page import doing
 from ashep.http.page.pictures import NotThere, Pictures
 from ashep.http.verification.tickets import alone
+from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import standing
 from ashep.views.times import stamp
 
 Trackers = Callable[[Path, Settings, str], Tracker]
 
-_ANSWERS = ("approve", "reject", "answer")
+_ANSWERS = {"approve": "approved", "reject": "changes_requested", "answer": ""}
+
+READER = "ashep-service"
+"""Under which name the tracker is read."""
+
+EVERY = 10.0
+"""Seconds between looks into the tracker for answers, where nobody answers here."""
 
 
 class Stale(AshepError):
@@ -57,6 +65,15 @@ class Acts:
     _under_way: set[str] = field(default_factory=set[str])
     _answered: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
     """Of each issue the last answer, and the question that it was to."""
+    _given: dict[str, tuple[str | None, answers.Given]] = field(
+        default_factory=dict[str, tuple["str | None", answers.Given]]
+    )
+    """What stood in the tracker at the last look, with the question that was open then."""
+    _written: int = 0
+    """How often somebody wrote here."""
+    _read: tuple[int, float] = (-1, 0.0)
+    """How often that was at the last look, and when it began."""
+    _reads: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def act(self, person: str, issue: str, wanted: doing.Act) -> doing.Done:
         """Carry out what a person wants of an issue; once at a time for each.
@@ -76,15 +93,40 @@ class Acts:
                 raise NotThere(f"nothing is known of an issue {issue}")
             _check(stands, wanted)
             answers_it = wanted.do in _ANSWERS
-            if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
-                raise Stale("that was answered so already; ashep sees it at its next look")
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
-            async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, person)) as tracker:
-                said = await self._write(tracker, settings.labels, issue, wanted, stands, known)
+            try:
+                async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, person)) as tracker:
+                    if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
+                        stands_now = (await answers.given(tracker, settings, [issue])).get(issue)
+                        if stands_now is None or (stands_now.by, stands_now.answer) == (person, _ANSWERS[wanted.do]):
+                            raise Stale("that was answered so already; ashep sees it at its next look")
+                    said, beside = await self._write(tracker, settings.labels, issue, wanted, stands, known)
+            finally:
+                self._written += 1
             if answers_it:
                 self._answered[issue] = wanted.do, wanted.asked
-        return doing.Done(said=f"{issue}: {said} as {person}")
+        return doing.Done(said=f"{issue}: {said} as {person}{beside and f'; {beside}'}")
+
+    async def given(self) -> doing.Answers:
+        """Give the answers that stand in the tracker, and that no daemon has followed yet. Raises what it does."""
+        asking, seq = await self.pictures.read(
+            lambda seen: (standing.asking(seen.database), standing.drawn_to(seen.database)[1])
+        )
+        async with self._reads:
+            began, written = anyio.current_time(), self._written
+            if asking and (written != self._read[0] or began - self._read[1] >= EVERY):
+                settings = await to_thread.run_sync(settings_in, self.pictures.folder)
+                async with aclosing(self.tracker_of(self.pictures.folder.parent, settings, READER)) as tracker:
+                    found = await answers.given(tracker, settings, asking)
+                self._given = {issue: (asking[issue], one) for issue, one in found.items()}
+                self._read = written, began
+        items = [
+            doing.StandingAnswer(issue=issue, id=one.id, answer=one.answer, by=one.by, at=stamp(one.at))
+            for issue, (asked, one) in self._given.items()
+            if asking.get(issue) == asked
+        ]
+        return doing.Answers(seq=seq, running=holder(self.pictures.state) is not None, items=items)
 
     async def _write(
         self,
@@ -94,26 +136,32 @@ class Acts:
         wanted: doing.Act,
         stands: dict[str, Any],
         known: answers.Known,
-    ) -> str:
-        at, words = self.now(), clean(wanted.message).strip() or None
+    ) -> tuple[str, str]:
+        """Write; say what was done, and what else happened in the same moment."""
+        at, words, instead = self.now(), clean(wanted.message).strip() or None, wanted.instead or False
         match wanted.do:
             case "approve" | "reject":
                 approved = wanted.do == "approve"
-                await answers.answer(tracker, labels, issue, approved=approved, comment=words, at=at, known=known)
-                return "approved" if approved else "changes requested"
+                beside = await answers.answer(
+                    tracker, labels, issue, approved=approved, comment=words, at=at, known=known, instead=instead
+                )
+                return "approved" if approved else "changes requested", beside
             case "answer":
-                await answers.say(tracker, labels, issue, words or "", at, known)
-                return "answered"
+                leads_back = stands["question"]["kind"] == "input"
+                beside = await answers.say(
+                    tracker, labels, issue, words or "", at, known, instead=instead, leads_back=leads_back
+                )
+                return "answered", beside
             case "retry":
                 held = stands["state"] == "not_eligible"
                 await answers.retry(tracker, labels, issue, phase=wanted.phase, held=held, comment=words, at=at)
-                return "starts afresh"
+                return "starts afresh", ""
             case "take":
                 new = await answers.take(tracker, labels, issue, comment=words, at=at)
-                return "taken" if new else "was taken already"
+                return "taken" if new else "was taken already", ""
             case "release":
                 await answers.release(tracker, labels, issue, comment=words, at=at)
-                return "goes on"
+                return "goes on", ""
 
     def _phases(self, policy: str | None) -> set[str]:
         known = load(self.pictures.folder).policies.policies

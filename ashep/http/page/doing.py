@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ashep.http.models import Answer, Given
+from ashep.http.page.shown import Pictured
 
 Words = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
@@ -18,10 +19,31 @@ class Act(Given):
     """A comment; of `answer` and `reject` what the agent is told."""
     asked: Annotated[str, Field(max_length=40)] | None = None
     """Of approve, reject and answer: the `asked` of the question that the person saw."""
+    instead: Annotated[str, Field(max_length=200)] | None = None
+    """Of approve, reject and answer: the `id` of the answer of a person that the person saw, and replaces."""
     flags: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(max_length=50)] = ()
     """Of approve: the flags of the work that the person saw."""
     phase: Name | None = None
     """Of retry: the phase to go on with."""
+
+
+class StandingAnswer(Answer):
+    """An answer of a person that stands in the tracker, and that no daemon has followed yet."""
+
+    issue: str
+    id: str
+    """What another answer names that replaces it."""
+    answer: Literal["approved", "changes_requested", "answered"]
+    by: str
+    at: str
+
+
+class Answers(Pictured):
+    """Answers to questions that are open by the journal, as the tracker showed them a moment ago."""
+
+    running: bool
+    """Whether a daemon runs: it counts them at its next look; else they count once one does."""
+    items: list[StandingAnswer]
 
 
 class Pause(Given):

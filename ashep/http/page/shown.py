@@ -56,10 +56,10 @@ class Question(Answer):
     phase: str
     text: str
     kind: Literal["approval", "input"]
-    """approval: a yes or no · input: words, of a run that waits in its session."""
+    """approval: a yes or no · input: words, for a run that waits in its session, or for the phase that asks."""
     about: Literal["phase", "proof", "change", "base", "permission", "question"]
-    """Of an approval what it is about: a phase of the policy, or an agent's question there; whether work passes that
-    falls short (proof); whether it lands (change). Of an input: leave to use a tool, or a question."""
+    """Of an approval what it is about: a phase of the policy; whether work passes that falls short (proof); whether it
+    lands (change). Of an input: leave to use a tool, or a question of a run, or (phase) of an agent that has ended."""
     options: list[str]
     """What an agent offers as answers; another text answers it, too."""
     several: bool
