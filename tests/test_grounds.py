@@ -282,7 +282,7 @@ async def test_nothing_that_raises_the_flag_is_the_candidates_and_nothing_stands
     acting = {name for name in names if told.acts(name)}
     assert {"opencode.json", ".mcp.json", ".claude/x.json", ".codex/sub/x.sh", "sub/.claude/settings.json"} <= acting
     expected = {name for name in names if name not in acting} if had else set[str]()
-    assert {name: text for name, text in there.items() if told.first(name)} == dict.fromkeys(expected, "base's\n")
+    assert {name: text for name, text in there.items() if told.covers(name)} == dict.fromkeys(expected, "base's\n")
     beside = {name for name, text in there.items() if text == "candidate's\n"} - {*ordinary}
     unmarked = {name for name in names if name.startswith((".aider", ".roorules"))}  # a mark behind changes nothing
     assert len(beside) == len(names) - len(unmarked)
@@ -326,7 +326,7 @@ async def test_a_submodule_that_the_candidate_moves_instructs_nobody(world: Plac
     assert there["sub/AGENTS.md.candidate"] == "approve\n"
     assert there["sub/.claude.candidate/rules/x.md"] == "approve\n"
     assert there[".agents.candidate-1/a.txt"] == "a\n", "the whole submodule"
-    assert {name for name in there if Instructions().first(name)} == {"AGENTS.md", "same/AGENTS.md"}
+    assert {name for name in there if Instructions().covers(name)} == {"AGENTS.md", "same/AGENTS.md"}
 
 
 # --- how it comes and goes --------------------------------------------------------------------------------------------

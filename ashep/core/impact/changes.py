@@ -204,7 +204,7 @@ class _Ways:
 
     def _counts(self, name: FlagName, path: str) -> bool:
         if name == "agent_instructions":
-            return self._instructions.first(path) is not None
+            return self._instructions.covers(path)
         return self._sets[name].has(path)
 
     def ignores(self, file: ChangedFile) -> bool:

@@ -77,10 +77,10 @@ async def lay(
 async def _instructed(files: Files, base: str, before: _Entries, now: _Entries, instructions: Instructions) -> bytes:
     """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
 
-    def first(path: bytes) -> str | None:
-        return instructions.first(os.fsdecode(path))
+    def covers(path: bytes) -> bool:
+        return instructions.covers(os.fsdecode(path))
 
-    old, new = ({path: of[path] for path in of if first(path)} for of in (before, now))
+    old, new = ({path: of[path] for path in of if covers(path)} for of in (before, now))
     acting = {path for path in {*old, *new} if instructions.acts(os.fsdecode(path))}
     told = await _followed(files, base, {path: old[path] for path in old.keys() - acting})
     beside = {path for path in new if path in acting or old.get(path) != new[path]}
@@ -91,7 +91,7 @@ async def _instructed(files: Files, base: str, before: _Entries, now: _Entries, 
     marks = (_CANDIDATE + (b"-%d" % number if number else b"") for number in count())
     mark = next(mark for mark in marks if not any(name.endswith(mark) for name in names))
     marked = {_marked(path, mark, instructions): new[path] for path in beside}
-    told |= {path: entry for path, entry in marked.items() if not first(path)}  # `*` may fit a mark, too
+    told |= {path: entry for path, entry in marked.items() if not covers(path)}  # `*` may fit a mark, too
     lines = [b"0 %s\t%s\0" % (b"0" * len(base), path) for path in gone]
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
 
