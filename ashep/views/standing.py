@@ -423,7 +423,7 @@ _SPOKEN = {"approved": "approved", "changes_requested": "changes requested", "an
 
 def _answer(entry: Data) -> str:
     """Say how a question is answered, or that it was; empty: nothing is asked."""
-    given, question, issue = entry.get("answer"), entry["question"], entry["issue"]
+    given, question, issue = entry.get("answer"), entry.get("question"), entry["issue"]
     if given:
         said = "answered" if question and question["kind"] == "input" else _SPOKEN[given["answer"]]
         return f"{said} by {given['by']} at {local(given['at'])}, counts when the daemon runs"
