@@ -336,8 +336,8 @@ def test_the_place_in_the_file_is_told(project: Path) -> None:
     ("runners: {mine: {type: a.b}}",
      "runners.mine.type: expected claude, acp, or a class as package.module:Class, found 'a.b'"),
     ("runners: {mine: {type: 'a:b', url: x}}",
-     "runners.mine.url: unknown key; expected one of type, command, environment, modes, start_timeout, options, "
-     "max_runs"),
+     "runners.mine.url: unknown key; expected one of type, command, environment, modes, instructions, "
+     "start_timeout, options, max_runs"),
     ("runners: {opencod: {}}",
      "runners.opencod: needs a `type`: a kind, or a class as package.module:Class; did you mean opencode?"),
     ("runners: {a b: {type: 'a:b'}}", "runners.'a b': not a name: a letter, then letters"),

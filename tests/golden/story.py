@@ -344,6 +344,7 @@ def people() -> list[list[Fact | Command]]:
         ],
         [resources.MachineSeen("busy", "late"), resources.MachineSeen("ok")],
         [resources.DiskSeen("low"), resources.DiskSeen("ok"), resources.JournalPruned(7, ("000000000001.jsonl",))],
+        [resources.FolderLeft("places/x cannot be deleted (busy). It is left in places/.ashep-undeletable/1")],
         [resources.EditRefused(("policies.yaml:2: x: wrong",), 1), resources.EditMended()],
         [
             resources.WorkPaused("ann", "the machine moves", T0 + timedelta(hours=8), "acme", drain=True),

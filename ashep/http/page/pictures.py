@@ -22,6 +22,7 @@ from ashep.config import ConfigErrors, settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.http.page import shown
+from ashep.journal.heads import head
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.checkpoints import Keeper
@@ -229,7 +230,8 @@ class Pictures:
 
         def look(seen: Picture) -> Data:
             at = self.now()
-            return report.report(seen.database, start or report.default_since(seen.database, at), at)
+            told = report.report(seen.database, start or report.default_since(seen.database, at), at)
+            return told | {"journal": head(self.state / "journal")}
 
         return await self._told(shown.Report, look)
 

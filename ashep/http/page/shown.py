@@ -463,6 +463,8 @@ class Report(Pictured):
     until: str
     sections: dict[str, list[Line | CostLine]]
     closes: dict[str, int]
+    journal: str
+    """The head of the journal's chain, `SEQ:HASH`; empty: there is none."""
 
 
 class WhichUsage(From):
