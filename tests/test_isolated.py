@@ -470,7 +470,6 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
         "opencode.json": json.dumps(
             {
                 "mcp": {"base": mcp | {"command": ["python3", "tools/mcp.py"]}},
-                "plugin": ["./tools/plugin.js"],
                 "formatter": {"own": {"command": ["tools/fmt"], "extensions": [".py"]}},
                 "lsp": {"own": {"command": ["python3", "tools/mcp.py"], "extensions": [".txt"]}},
             }
@@ -480,7 +479,6 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
     }
     candidates = {
         "tools/mcp.py": f"name = 'base'; {ran}", "served.py": f"name = 'users'; {ran}", "tools/x.sh": "touch ~/RAN-x",
-        "tools/plugin.js": "import fs from 'fs'; fs.writeFileSync(process.env.HOME + '/RAN-plugin', 'x'); export {}",
         "tools/fmt": "#!/bin/sh\ntouch ~/RAN-fmt", "a.txt": "a\n",
     }  # fmt: skip
     for top, files in ((world.project, base), (world.ground, base | candidates)):
