@@ -25,6 +25,7 @@ from ashep.adapters.opencode.server import LEFT, Record, folder_of
 from ashep.adapters.sandboxes.logins import OPENCODE, Logins
 from ashep.adapters.sandboxes.surroundings import Surroundings
 from ashep.core.policy.agents import Sandbox
+from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
 from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.errors import RunnerRefused, ServerNotStarted, SessionUnavailable
@@ -470,6 +471,7 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
         "opencode.json": json.dumps(
             {
                 "mcp": {"base": mcp | {"command": ["python3", "tools/mcp.py"]}},
+                "plugin": ["./tools/plugin.js"],
                 "formatter": {"own": {"command": ["tools/fmt"], "extensions": [".py"]}},
                 "lsp": {"own": {"command": ["python3", "tools/mcp.py"], "extensions": [".txt"]}},
             }
@@ -479,9 +481,13 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
     }
     candidates = {
         "tools/mcp.py": f"name = 'base'; {ran}", "served.py": f"name = 'users'; {ran}", "tools/x.sh": "touch ~/RAN-x",
+        "tools/plugin.js": "import fs from 'fs'; fs.writeFileSync(process.env.HOME + '/RAN-plugin', 'x'); export {}",
         "tools/fmt": "#!/bin/sh\ntouch ~/RAN-fmt", "a.txt": "a\n",
     }  # fmt: skip
-    for top, files in ((world.project, base), (world.ground, base | candidates)):
+    # as a ground is laid: an opencode.json there would be read whatever its variables say (facts/opencode.md 28)
+    laid = {name: text for name, text in (base | candidates).items() if not Instructions().acts(name)}
+    assert "opencode.json" not in laid
+    for top, files in ((world.project, base), (world.ground, laid)):
         for name, text in files.items():
             (top / name).parent.mkdir(parents=True, exist_ok=True)
             (top / name).write_text(text)
