@@ -465,7 +465,13 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
     off = {"off": mcp | {"command": ["python3", "-m", "served"], "enabled": False}}
     users["mine"] = mcp | {"command": ["python3", "-c", ran.replace("RAN-{name}", "mine")]}
     settled = json.loads((world.config / "opencode.json").read_text())
-    (world.config / "opencode.jsonc").write_text(json.dumps({"mcp": users | off}) + "// a comment")
+    plugin = "import fs from 'fs'; fs.writeFileSync(process.env.HOME + '/RAN-NAME', 'x'); export {}"
+    (world.config / "named.js").write_text(plugin.replace("NAME", "named"))
+    for folder in ("plugin", "plugins"):
+        (world.config / folder).mkdir()
+        (world.config / folder / "listed.js").write_text(plugin.replace("NAME", folder))
+    more = {"mcp": users | off, "plugin": ["./named.js"]}
+    (world.config / "opencode.jsonc").write_text(json.dumps(more) + "// a comment")
     (world.config / "opencode.json").write_text(json.dumps(settled))
     base = {
         "opencode.json": json.dumps(
@@ -504,6 +510,24 @@ async def test_what_settings_of_judges_start_never_starts_among_the_candidates_f
     assert [*world.folder.rglob("RAN*")] == []
     assert [one.name for one in world.folder.rglob("mine-*")] == ["mine-0"], "it starts, and elsewhere"
     assert (states["off"], set(states)) == ("disabled", {"users", "mine", "far", "off", "base", "inner"})
+
+
+@pytest.mark.parametrize("plugins", [False, True])
+async def test_a_users_plugins_run_in_a_place_only_where_that_is_allowed(world: World, plugins: bool) -> None:
+    """facts/opencode.md 28: OPENCODE_PURE alone does not keep them out of a place that has settings of its own."""
+    plugin = "import fs from 'fs'; fs.writeFileSync(process.env.HOME + '/RAN-NAME', 'x'); export {}"
+    for name in ("named.js", "plugin/listed.js", "plugins/listed.js"):
+        (world.config / name).parent.mkdir(exist_ok=True)
+        (world.config / name).write_text(plugin.replace("NAME", name.replace("/", "-")))
+    (world.config / "opencode.jsonc").write_text('{"plugin": ["./named.js"], "username": "u"} // a comment')
+    (world.place / "opencode.json").write_text('{"autoupdate": false}')
+    agents = AgentsSettings(sandbox="bwrap", plugins=plugins)
+    world.settings = world.settings.model_copy(update={"agents": agents})
+    async with world.runner() as runner:
+        maker = await runner.open_session(write(world))
+        await turn_of(runner, maker, asking(maker, "make it"))
+    expected = ["RAN-named.js", "RAN-plugin-listed.js", "RAN-plugins-listed.js"] if plugins else []
+    assert sorted(file.name for file in world.folder.rglob("RAN-*")) == expected
 
 
 async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:

@@ -13,7 +13,7 @@ from typing import get_args
 
 import anyio.to_thread
 
-from ashep.adapters.bubblewrap import Bubblewrap
+from ashep.adapters.bubblewrap import Bubblewrap, Placed
 from ashep.adapters.folders import delete
 from ashep.adapters.opencode.jsonc import mapping, read_jsonc
 from ashep.adapters.sandboxes.logins import Logins
@@ -123,11 +123,14 @@ class Profiles:
         if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings = _settings(config, at, home, self._environ)
+        settings, placed = _settings(config, at, home, self._environ), list[Placed]()
+        if not self._surroundings.agents.plugins:
+            settings, placed = _without_plugins(settings, folder / "settings")
         made = self._surroundings.closed(
             sandbox, folder, at, given,
             writable=(*own, *writable), readable=readable,
             kept=(self.logins.folder, *settings, *(cache / one for one in (*_CACHED, models.name))),
+            placed=placed,
             programs=(cache / "bin",),
         )  # fmt: skip
         return replace(made, how=f"{made.how} {how}", login=self.logins.copy)
@@ -177,6 +180,26 @@ def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) ->
     named_files = [home / one[2:] if one.startswith("~/") else folder / one for one, folder in included]
     # what stands in the braces may be no path at all, and too long for one: `Path.is_file` raises there
     return [*files, *(path for path in named_files if os.path.isfile(path))]
+
+
+def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path], list[Placed]]:
+    """Split settings into those that name no plugin and copies, in `folder`, of the others without their plugins:
+    OpenCode 1.18.33 runs these in a place that has settings of its own, whatever OPENCODE_PURE says.
+    """
+    plain, copies = list[Path](), list[Placed]()
+    for path in settings:
+        text = path.read_text(errors="replace") if path.suffix in _JSON and path.is_file() else ""
+        if '"plugin"' in text:
+            with suppress(ValueError, RecursionError):  # OpenCode refuses it itself, and names the file
+                content = {name: value for name, value in read_jsonc(text).items() if name != "plugin"}
+                copy = folder / f"{len(copies)}.json"
+                paths.make_folder(folder)
+                paths.replace(copy, json.dumps(content).encode())
+                copies.append(Placed(copy, path))
+                continue
+        if path.name not in ("plugin", "plugins"):
+            plain.append(path)
+    return plain, copies
 
 
 def _in_repository(held: Mapping[str, bytes]) -> list[str]:

@@ -250,8 +250,7 @@ class AgentsSettings(Document):
     """What they see there beside the machine's programs and toolchains, and their place."""
     plugins: bool = False
     """Whether OpenCode loads the plugins that its configuration names in sandboxes, too. Those of npm make its start
-    wait for npm's registry, where that does not answer.
-    OpenCode 1.18.33 runs them with the first prompt all the same (docs/security.md)."""
+    wait for npm's registry, where that does not answer."""
     openings: Annotated[tuple[Opening, ...], Field(max_length=4)] = ()
     """What of you they may use although it leads out of the sandbox: with `docker` or `podman` (their sockets) they are
     you, or root, on this machine; with `ssh-agent` they log in wherever you can; with `gpg-agent` they sign as you."""
