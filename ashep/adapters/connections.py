@@ -3,12 +3,24 @@ them the oldest is closed, so that whoever says nothing keeps nobody out.
 """
 
 from asyncio import BaseTransport, TimerHandle
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ashep.guard import HEAD, HEADERS, MOST_WAITING
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals to its program."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
 
 
 class Connection(H11Protocol):

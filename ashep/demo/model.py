@@ -19,8 +19,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +35,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ashep.adapters import programs
+from ashep.adapters.connections import Server
 from ashep.demo.wires import SESSION_HEADERS, Chat, Json, Messages, Wire, text_of
 
 
@@ -217,14 +217,6 @@ def read_ask(body: Json, session: str) -> Ask:
     )
 
 
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn that leaves signals to its program."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-
 class ModelServer:
     """The server: an async context manager that listens on loopback while it is open."""
 
@@ -239,7 +231,7 @@ class ModelServer:
         self._failed: set[tuple[str, str]] = set()
         self._closing = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
-        self._server: _Uvicorn | None = None
+        self._server: Server | None = None
         self._listener: socket.socket | None = None
         self.url = ""
         """`http://127.0.0.1:<port>`, once it is open."""
@@ -275,7 +267,7 @@ class ModelServer:
             ]
         )
         config = uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, ws="none")
-        self._server = _Uvicorn(config)
+        self._server = Server(config)
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._server.serve, [self._listener])

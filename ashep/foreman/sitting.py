@@ -10,8 +10,7 @@ import signal
 import socket
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -166,7 +165,7 @@ class Seat:
         from starlette.routing import Route
 
         from ashep.adapters.clock import RealClock
-        from ashep.adapters.connections import Connection
+        from ashep.adapters.connections import Connection, Server
         from ashep.foreman import endpoints, web
         from ashep.foreman.hooks import Desk, routes
         from ashep.foreman.night import command, morning, plan_of, project_of
@@ -180,11 +179,6 @@ class Seat:
 
         async def greet() -> None:
             desk.morning = await morning(directory, desk.now()) if settings.morning else ""
-
-        class Server(uvicorn.Server):
-            @contextmanager
-            def capture_signals(self) -> Generator[None]:  # they are ours
-                yield
 
         app = web.McpApp(tools)
         asgi = Starlette(routes=[*routes(desk), Route("/mcp", app)])

@@ -21,7 +21,7 @@ from anyio import to_thread
 from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs, types
-from ashep.adapters.connections import Connection
+from ashep.adapters.connections import Connection, Server
 from ashep.adapters.verifier import wrong_patterns
 from ashep.app import secrets_of
 from ashep.connect import annotations_of, tracker_of, verifier_of
@@ -191,14 +191,6 @@ def _make_room(path: Path) -> None:
     raise AshepError(f"--socket {path}: somebody listens on it")
 
 
-class _Server(uvicorn.Server):
-    """A uvicorn that leaves signals to its program."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-
 def server_of(application: Starlette) -> uvicorn.Server:
     """Give what listens; how many may be connected, and for how long, is the door's (`ashep.http.door`)."""
     config = uvicorn.Config(
@@ -212,7 +204,7 @@ def server_of(application: Starlette) -> uvicorn.Server:
         timeout_keep_alive=5,
         timeout_graceful_shutdown=GRACE,
     )
-    return _Server(config)
+    return Server(config)
 
 
 @contextmanager

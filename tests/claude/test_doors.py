@@ -49,7 +49,7 @@ async def test_a_secret_opens_the_gate_for_its_own_turn_and_once(world: ClaudeWo
     assert await answer("../../x/y/1", secret, one) == "this is no turn of ours"
     async with httpx.AsyncClient(trust_env=False) as http:
         assert (await http.post(address, content=b"{")).json()["decision"] == "block"
-        assert (await http.get(address)).status_code == 501
+        assert (await http.get(address)).status_code == 405
         for foreign, status in (({"origin": "http://evil.example"}, 403), ({"host": "evil.example"}, 421)):
             assert (await http.post(address, headers=foreign, json={})).status_code == status
     assert len(world.begun) - before == 0 or world.begun[before:] == [(other, unsent.message_id)]

@@ -120,7 +120,7 @@ class ClaudeRunner:
         gate, self._gate = self._gate, None
         if gate is not None:
             self._stir()
-            await anyio.to_thread.run_sync(gate.close)
+            await gate.close()
 
     async def stop_server(self) -> bool:
         await self.aclose()
