@@ -36,9 +36,6 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 HEAD = 10.0
 """Seconds in which the head of a request must have come."""
 
-HEAD_SIZE = 64 * 1024
-"""Bytes of a head."""
-
 MOST_WAITING = 64
 """Connections on which nothing is answered; of more the one that has waited longest is closed."""
 
