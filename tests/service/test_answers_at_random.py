@@ -79,7 +79,11 @@ def page(client: httpx.AsyncClient, who: str, issue: str, asked: str) -> Answer:
     """Somebody at a page, or at a phone."""
 
     async def answer(do: str, names: bool) -> Reply:
-        items = (await client.get(f"{V1}/answers")).json()["items"] if names else []
+        items = []
+        if names:
+            listed = await client.get(f"{V1}/answers")
+            assert listed.status_code == 200, listed.text
+            items = listed.json()["items"]
         given = {"do": do, "asked": asked, "instead": items[0]["id"] if items else None}
         came = await client.post(f"{V1}/issues/{issue}", json=given)
         assert came.status_code in (200, 409), came.text
