@@ -201,6 +201,7 @@ async def test_no_answer_is_lost_or_replaced_without_a_word(project: Path) -> No
 @pytest.mark.full
 @pytest.mark.real
 @pytest.mark.may_block
+@pytest.mark.timeout(3600)
 async def test_no_answer_is_lost_or_replaced_without_a_word_in_bd(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
