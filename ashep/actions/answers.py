@@ -118,7 +118,7 @@ async def answer(
         raise NotAsked(f"{issue} asks nothing: {_standing(seen, labels)}")
     verdict: Verdict = "approved" if approved else "changes_requested"
     stands = await _given(tracker, labels, seen)
-    others = _known(issue, [one for one in stands if one.answer != verdict], instead)
+    others = _known(issue, [answer for answer in stands if answer.answer != verdict], instead)
     return await _label(tracker, labels, seen, stands, others, approved, comment, at)
 
 
@@ -135,7 +135,7 @@ async def _label(
     """Set the label of an answer, and take the opposite one off where it stood."""
     issue, yes, no = seen.issue.id, labels.approved, labels.changes_requested
     wanted, other = (yes, no) if approved else (no, yes)
-    replaced = "; ".join(f"In place of what was answered before: {one}." for one in others)
+    replaced = "; ".join(f"In place of what was answered before: {answer}." for answer in others)
     words = "\n\n".join(filter(None, ((comment or "").strip(), replaced)))
     await _comment(tracker, seen, labels.needs_approval, words, "approve" if approved else "reject", at)
     if wanted in seen.issue.labels:
@@ -153,7 +153,7 @@ async def _label(
         return f"somebody took that off again in this moment: look at {issue} again"
     if other not in (*seen.issue.labels, *after.issue.labels):
         return ""
-    fresh = [one for one in await _newest(tracker, labels, issue, (other,)) if one not in stands]
+    fresh = [answer for answer in await _newest(tracker, labels, issue, (other,)) if answer not in stands]
     return _crossed(issue, fresh[0]) if fresh else ""
 
 
@@ -177,7 +177,7 @@ async def say(
     standing = seen.issue
     if leads_back and _is_asked(seen, labels):
         stands = await _given(tracker, labels, seen)
-        again = all(one.by == tracker.actor for one in stands) and _is_last(tracker, seen, text, "approve")
+        again = all(answer.by == tracker.actor for answer in stands) and _is_last(tracker, seen, text, "approve")
         return await _label(
             tracker, labels, seen, stands, () if again else _known(issue, stands, instead), True, text, at
         )
@@ -191,11 +191,11 @@ async def say(
     after = await tracker.issue(issue)
     if after is None:
         return ""
-    ids = {one.id for one in stands}
-    fresh = [one for one in _answering_words(after) if one.id not in ids]
-    beside = [one for one in fresh if one.by != tracker.actor or not one.words.startswith(clean(words))]
-    if beside:
-        return _crossed(issue, beside[-1])
+    ids = {answer.id for answer in stands}
+    fresh = [answer for answer in _answering_words(after) if answer.id not in ids]
+    others = [answer for answer in fresh if answer.by != tracker.actor or not answer.words.startswith(clean(words))]
+    if others:
+        return _crossed(issue, others[-1])
     return _gone_on(issue) if stands and labels.needs_input not in after.issue.labels else ""
 
 
@@ -203,14 +203,14 @@ def _gone_on(issue: str) -> str:
     return f"ashep has gone on with {issue} in this moment: look at it again"
 
 
-def _crossed(issue: str, one: Given) -> str:
-    return f"in the same moment {one}: the later answer counts; look at {issue} again"
+def _crossed(issue: str, other: Given) -> str:
+    return f"in the same moment {other}: the later answer counts; look at {issue} again"
 
 
 def _known(issue: str, stands: Collection[Given], instead: Instead) -> Collection[Given]:
     """Give the answers that are replaced; `Answered` where one of them is newer than what is meant to be."""
-    until = max((one.at for one in stands if instead is True or one.id == instead), default=None)
-    unknown = [one for one in stands if until is None or one.at > until]
+    until = max((answer.at for answer in stands if instead is True or answer.id == instead), default=None)
+    unknown = [answer for answer in stands if until is None or answer.at > until]
     if unknown:
         raise Answered(f"{issue} is answered already: {'; '.join(map(str, unknown))}. Nothing is written")
     return stands
@@ -221,23 +221,23 @@ async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -
 
     That is one look, and a read of each issue that shows an answer, or asks for words: of the first `MOST`.
     """
-    labels, found = settings.labels, dict[str, Given]()
+    labels, newest = settings.labels, dict[str, Given]()
     if not asking:
-        return found
+        return newest
     try:
         look = await tracker.look()
     except HalfLook as error:
         look = error.look
     marks = {labels.approved, labels.changes_requested, labels.needs_input}
-    shown = [one for one in look.issues if one.issue.id in asking and not marks.isdisjoint(one.issue.labels)]
-    for one in shown[:MOST]:
-        words = labels.needs_input in one.issue.labels
-        seen = await tracker.issue(one.issue.id) if words else one
+    marked = [entry for entry in look.issues if entry.issue.id in asking and not marks.isdisjoint(entry.issue.labels)]
+    for entry in marked[:MOST]:
+        words = labels.needs_input in entry.issue.labels
+        seen = await tracker.issue(entry.issue.id) if words else entry
         answers = () if seen is None else _answering_words(seen) if words else await _given(tracker, labels, seen)
-        counting = [one for one in answers if settings.people is None or settings.people.names(one.by)]
+        counting = [answer for answer in answers if settings.people is None or settings.people.names(answer.by)]
         if counting:
-            found[one.issue.id] = counting[-1]
-    return found
+            newest[entry.issue.id] = counting[-1]
+    return newest
 
 
 async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[Given, ...]:
@@ -248,27 +248,30 @@ async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[Given, .
 
 async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[Given, ...]:
     """Give who set each of these labels last, where that was a person."""
-    found = dict[str, Given]()
-    for one in await tracker.changes(issue):
-        kind, label = one.what
+    newest = dict[str, Given]()
+    for change in await tracker.changes(issue):
+        kind, label = change.what
         if kind == "added" and label in names:
             verdict = "approved" if label == labels.approved else "changes_requested"
-            found.setdefault(label, Given(one.id, verdict, one.actor, one.at))
-    return _of_people(found.values())
+            newest.setdefault(label, Given(change.id, verdict, change.actor, change.at))
+    return _of_people(newest.values())
 
 
 def _answering_words(seen: Seen) -> tuple[Given, ...]:
     """Give the comments of people that answer a run: they stand behind the last one of whoever holds the issue."""
     comments = seen.text.comments
-    own = [number for number, one in enumerate(comments, 1) if one.author == seen.issue.assignee]
+    own = [number for number, comment in enumerate(comments, 1) if comment.author == seen.issue.assignee]
     behind = comments[own[-1] if own else 0 :]
     return _of_people(
-        Given(one.id, "answered", one.author, one.at, one.text) for one in behind if ADDRESSED.match(one.text)
+        Given(comment.id, "answered", comment.author, comment.at, comment.text)
+        for comment in behind
+        if ADDRESSED.match(comment.text)
     )
 
 
 def _of_people(answers: Iterable[Given]) -> tuple[Given, ...]:
-    return tuple(sorted((one for one in answers if one.by and not is_of_ashep(one.by)), key=lambda one: one.at))
+    by_people = (answer for answer in answers if answer.by and not is_of_ashep(answer.by))
+    return tuple(sorted(by_people, key=lambda answer: answer.at))
 
 
 async def retry(

@@ -42,9 +42,9 @@ def delete(folder: Path) -> None:
     """
     if folder.name == ASIDE or not os.path.lexists(folder):
         return
-    said = from_thread.run(_delete, folder)
+    reason = from_thread.run(_delete, folder)
     if os.path.lexists(folder):
-        _set_aside(folder, said)
+        _set_aside(folder, reason)
 
 
 async def _delete(folder: Path) -> str:
@@ -55,7 +55,7 @@ async def _delete(folder: Path) -> str:
     return done.stderr.decode(errors="replace").partition("\n")[0][:300]
 
 
-def _set_aside(folder: Path, said: str) -> None:
+def _set_aside(folder: Path, reason: str) -> None:
     target = folder.parent / ASIDE / secrets.token_hex(4)
     try:
         target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -63,9 +63,9 @@ def _set_aside(folder: Path, said: str) -> None:
             folder.chmod(stat.S_IRWXU)  # a folder that may not be written to cannot be moved
         folder.rename(target)
     except OSError as error:
-        said, target = f"{said}; nor can it be moved: {error.strerror}", folder
+        reason, target = f"{reason}; nor can it be moved: {error.strerror}", folder
     report = "%s cannot be deleted (%s). It is left in %s: delete it by hand"
-    from_thread.run_sync(_REPORTS.warning, report, folder, said, target)
+    from_thread.run_sync(_REPORTS.warning, report, folder, reason, target)
 
 
 def walk(top: AnyStr) -> Iterator[tuple[AnyStr, list[AnyStr], list[AnyStr]]]:

@@ -96,7 +96,9 @@ class Logins:
 
     def lasting(self) -> list[str]:
         """Name the logins that somebody renews, and ashep cannot. Blocks."""
-        return [name for name, one in _logins(self.file).items() if name not in ISSUERS and self._without(one) != one]
+        return [
+            name for name, login in _logins(self.file).items() if name not in ISSUERS and self._without(login) != login
+        ]
 
     async def keep(self) -> None:
         """Renew what is about to end, and bring the copy up to date; called before a sandbox begins, and now and then.
@@ -132,11 +134,11 @@ class Logins:
         try:
             if not (token := await anyio.to_thread.run_sync(self._due, name)):
                 return
-            status, said = await _ask(issuer, token, _logins(self.file).get(name, {}).get("scopes"))
+            status, body = await _ask(issuer, token, _logins(self.file).get(name, {}).get("scopes"))
             if status in {400, 401, 403}:
                 self._refused.add(token)
             elif status == 200:
-                await anyio.to_thread.run_sync(self._write, name, token, _Pair.model_validate_json(said))
+                await anyio.to_thread.run_sync(self._write, name, token, _Pair.model_validate_json(body))
         except ValidationError:  # it answers something else
             self._refused.add(token)
         finally:
@@ -144,18 +146,18 @@ class Logins:
                 lock.rmdir()
 
     def _write(self, name: str, token: str, pair: _Pair) -> None:
-        held, login, keys = _read(self.file), _logins(self.file).get(name, {}), self._keys
+        content, login, keys = _read(self.file), _logins(self.file).get(name, {}), self._keys
         if login.get(keys.refresh) == token:  # else the user has logged in meanwhile
             ends = int((time.time() + pair.expires_in) * 1000)
             new = {keys.access: pair.access_token, keys.refresh: pair.refresh_token or token, keys.expires: ends}
-            paths.replace(self.file.resolve(), json.dumps(held | {name: login | new}, indent=2).encode())
+            paths.replace(self.file.resolve(), json.dumps(content | {name: login | new}, indent=2).encode())
 
     def _write_copy(self) -> None:
         if not self.file.is_file():
             self.copy.unlink(missing_ok=True)
             return
-        held = {name: self._without(one) for name, one in _logins(self.file).items() if name != "mcpOAuth"}
-        text = json.dumps(held).encode()
+        copy = {name: self._without(login) for name, login in _logins(self.file).items() if name != "mcpOAuth"}
+        text = json.dumps(copy).encode()
         if not self.copy.is_file() or self.copy.read_bytes() != text:
             paths.replace(self.copy, text)
 
@@ -163,15 +165,15 @@ class Logins:
         """Take away what renews a login; where it is what is sent with each request, too, it stays."""
         if login.get(self._keys.refresh) == login.get(self._keys.access):
             return login
-        return {name: "" if name == self._keys.refresh else one for name, one in login.items()}
+        return {name: "" if name == self._keys.refresh else value for name, value in login.items()}
 
 
 async def _ask(issuer: Issuer, token: str, scopes: JsonValue) -> tuple[int, bytes]:
     """Ask for another pair: the status of the answer (0: there is none that can be taken), and what it says."""
-    said = {"grant_type": "refresh_token", "refresh_token": token, "client_id": issuer.client}
+    request = {"grant_type": "refresh_token", "refresh_token": token, "client_id": issuer.client}
     if isinstance(scopes, list):
-        said["scope"] = " ".join(map(str, scopes))
-    body, kind = (urlencode(said), "x-www-form-urlencoded") if issuer.form else (json.dumps(said), "json")
+        request["scope"] = " ".join(map(str, scopes))
+    body, kind = (urlencode(request), "x-www-form-urlencoded") if issuer.form else (json.dumps(request), "json")
     headers = {"Content-Type": f"application/{kind}", "Accept": "application/json"}
     with suppress(httpx.HTTPError, OSError):
         trusted = await anyio.to_thread.run_sync(_trusted)
@@ -199,7 +201,7 @@ def _read(file: Path) -> _Login:
 
 
 def _logins(file: Path) -> dict[str, _Login]:
-    return {name: one for name, one in _read(file).items() if isinstance(one, dict)}
+    return {name: login for name, login in _read(file).items() if isinstance(login, dict)}
 
 
 _KNOWN = dict[Path, frozenset[str]]()
@@ -210,5 +212,5 @@ def orders(file: Path) -> list[str]:
     """Name addresses in OpenCode's file of logins from which it takes its configuration at each start, and which were
     not there when this process looked first. Blocks.
     """
-    found = {name for name, one in _logins(file).items() if one.get("type") == "wellknown"}
-    return sorted(found - _KNOWN.setdefault(file, frozenset(found)))
+    addresses = {name for name, login in _logins(file).items() if login.get("type") == "wellknown"}
+    return sorted(addresses - _KNOWN.setdefault(file, frozenset(addresses)))
