@@ -121,7 +121,7 @@ async def _work(
     checkup = partial(connect.checkup_of, project, redaction=redaction)
     parts = Parts(
         tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
-        pressure=cpu_pressure,
+        pressure=cpu_pressure, signatures=partial(connect.read_signatures, project),
     )  # fmt: skip
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0

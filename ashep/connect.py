@@ -36,14 +36,18 @@ from ashep.adapters.sandboxes.inside import Inside, enter, needed
 from ashep.adapters.sandboxes.logins import Logins
 from ashep.adapters.sandboxes.quarters import Quarters
 from ashep.adapters.sandboxes.surroundings import Surroundings
+from ashep.adapters.signatures import is_signed
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import nodes
-from ashep.config.findings import KeyPath, Source
+from ashep.config.files import read
+from ashep.config.findings import ConfigErrors, KeyPath, Source
+from ashep.core.facts.approvals import Signature, signatures_in
+from ashep.core.facts.tracker import Comment
 from ashep.core.policy.agents import INSTRUCTIONS
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.policy.kinds import CLAUDE, KINDS, OPENCODE
 from ashep.core.policy.landing import ForgeSettings
-from ashep.core.policy.settings import OtherRunner, OwnCheckType, Settings
+from ashep.core.policy.settings import OtherRunner, OwnCheckType, People, Settings
 from ashep.core.text import clean
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
@@ -455,6 +459,41 @@ def verifier_of(
 
 def _made_of(own: OwnCheckType, project: Path) -> str:
     return f"{own.model_dump_json()} {source(own.type, project)}"
+
+
+MOST_SIGNATURES = 20
+"""Of those that comments hold, the newest so many are verified."""
+
+
+async def people_of(project: Path, settings: Settings, revision: str) -> People | None:
+    """Return `people` of config.yaml as a revision has it; where it has no such file, as the settings have it.
+
+    So the keys are not those of whatever branch stands checked out. Where the file cannot be read, nobody counts.
+    """
+    name = f"{FOLDER}/config.yaml"
+    files = await files_of(project, revision, [name])
+    if name not in files:
+        return settings.people
+    try:
+        return read(Settings, files[name].decode(errors="replace"), Path(revision, name)).people
+    except ConfigErrors:
+        return None
+
+
+async def read_signatures(
+    project: Path, settings: Settings, branch: str, comments: Sequence[Comment]
+) -> tuple[tuple[Signature, ...], bool]:
+    """Read the signatures that comments hold, and whether the branch has only signed approvals count.
+
+    The signer is the author whose key of that branch made it. Raises `AshepError` where nothing can be verified.
+    """
+    people, signatures = await people_of(project, settings, f"refs/heads/{branch}"), list[Signature]()
+    written = [(comment.author, signature) for comment in comments for signature in signatures_in(comment.text)]
+    for author, signature in written[-MOST_SIGNATURES:]:
+        keys = people.keys_of(author) if people is not None else ()
+        valid = await is_signed(signature.approval.text, signature.armor, keys)
+        signatures.append(replace(signature, signer=author if valid else ""))
+    return tuple(signatures), people is not None and people.signed == "required"
 
 
 def means_of(

@@ -31,6 +31,7 @@ from ashep.core.runs.prompting import EXTRACTION
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.effects.execute import ReadSignatures
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
@@ -184,6 +185,8 @@ class World:
         """Where pull requests are opened; None: nowhere."""
         self.runner = MemoryRunner(self.clock, self.play)
         self.notifier = MemoryNotifier()
+        self.signatures: ReadSignatures | None = None
+        """What reads signed approvals; None: nothing does."""
         self.answer: Answer | None = None
         self.outcomes: dict[str, list[dict[str, object]]] = {}
         """What agents report, by phase or `<issue>/<phase>`, in order; the last stands for ever."""
@@ -269,6 +272,7 @@ class World:
             parts = replace(parts, workspaces=lambda _: cast("Any", trees), means=self._means(points), bases=self.bases)
         if (checkup := self.checkup) is not None:
             parts = replace(parts, checkup=lambda _: checkup)
+        parts = replace(parts, signatures=self.signatures)
         if self.forge is not None:
             parts = replace(parts, pulls=self._pulls(points))
 

@@ -164,7 +164,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def examined(world: World, tracker: Any = None, server: Any = None) -> Account:
     async def main() -> Account:
-        return await examine(world.folder / "state", tracker or world.tracker, server or world.runner, world.clock)
+        parts = tracker or world.tracker, server or world.runner, world.clock
+        return await examine(world.folder.parent, world.folder / "state", *parts)
 
     return anyio.run(main)
 

@@ -491,6 +491,14 @@ def test_a_cap_that_is_never_met_is_warned_of_and_one_that_may_be_is_not(folder:
         assert {one.severity for one in told} <= {"warning"}
 
 
+def test_where_approvals_are_signed_no_agent_runs_as_the_person(folder: Path) -> None:
+    entry = "  - {id: a, capabilities: [code], read_write: write, sandbox: none}\n"
+    (folder / "config.yaml").write_text(f"version: 1\n{SIGNED}{SIGNING}\n")
+    assert check_files(folder) == []
+    problems = findings(folder, starter("agents.yaml") + entry, "agents.yaml")
+    assert [(problem.code, problem.key) for problem in problems] == [("unsafe-signing", "agents[5].sandbox")]
+
+
 @pytest.mark.parametrize("sandbox", ["bwrap", "none"])
 def test_an_agent_may_run_otherwise_where_each_issue_has_a_place(folder: Path, sandbox: str) -> None:
     """Whatever the project says, as long as who makes is alone."""
@@ -526,6 +534,9 @@ def test_whose_instructions_nobody_knows_judges_nothing(folder: Path, runner: st
 
 
 SANDBOXED = "agents: {sandbox: bwrap}\nworker: {workspace: place}"
+SIGNED = f"{SANDBOXED}\nverification: {{sandbox: bwrap}}\n"
+KEY = f"ssh-ed25519 AAAA{'b' * 64}"
+SIGNING = f"people: {{tracker: [ann], keys: {{Ann: [{KEY}]}}, signed: required}}"
 PULLS = "landing: {mode: pull_request, forge: {type: github, repository: acme/tools}}"
 
 SETTINGS = [
@@ -542,6 +553,11 @@ SETTINGS = [
     ("people: {forge: [ann]}", "missing-key", "people.tracker"),
     (f"people: {{tracker: [ann]}}\n{PULLS}", "people-of-forge", "people"),
     (f"people: {{tracker: [ann], forge: [ann]}}\n{PULLS[:-2]}, people: [bob]}}}}", "people-of-forge", "people.forge"),
+    (f"people: {{tracker: [ann], keys: {{ann: [{KEY} x]}}}}", "wrong-value", "people.keys.ann[0]"),
+    (f"{SIGNING}\n{SIGNED.replace('bwrap', 'auto', 1)}", "unsafe-signing", "people.signed"),
+    (f"{SIGNING}\n{SANDBOXED}", "unsafe-signing", "people.signed"),
+    (f"{SIGNING}\nagents: {{sandbox: bwrap, openings: [ssh-agent]}}\n{SIGNED.partition(chr(10))[2]}", "unsafe-signing",
+     "people.signed"),
     ("verification: {paths: ['~ann/lib']}", "wrong-value", "verification.paths[0]"),
     ("verification: {paths: [/]}", "wrong-value", "verification.paths[0]"),
     ("runners: {opencode: {managed: false}}", "no-server", "runners.opencode.managed"),

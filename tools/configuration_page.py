@@ -189,6 +189,8 @@ def _kind(annotation: Any) -> str:
         return f"list of {item}s{comma}{bounds}"
     if origin is dict:
         item = _kind(arguments[1])
+        if item.startswith("list of "):
+            return f"mapping of names to {item.replace('list of', 'lists of', 1)}"
         return f"mapping of names to {item}{'' if item == _PLAIN[JsonValue] else 's'}"
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_kind(arm) for arm in arguments)

@@ -313,6 +313,13 @@ async def release(tracker: Tracker, labels: Labels, issue: str, *, comment: str 
     await tracker.relabel(issue, (), (labels.paused,))
 
 
+def refuse_unsigned(settings: Settings, issue: str) -> None:
+    """Raise `NotAsked` where an approval without a signature would count for nothing."""
+    if settings.signed_only:
+        why = "an approval counts only with a signature (`people.signed` in config.yaml)"
+        raise NotAsked(f"{why}; make it on a terminal, with `ashep approve {issue} --sign`")
+
+
 def check_phase(phase: str, known: Collection[str]) -> None:
     """Raise `UsageError` where no policy that may apply has the phase."""
     if phase not in known:

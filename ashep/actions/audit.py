@@ -18,9 +18,11 @@ from anyio import to_thread
 
 from ashep.actions.patience import Say, call_runner, silent
 from ashep.adapters.clock import RealClock
+from ashep.adapters.git.integrate import is_integration
 from ashep.adapters.opencode import OpencodeRunner
 from ashep.adapters.opencode.isolated import IsolatedRunner
-from ashep.connect import runners_of, tracker_of
+from ashep.adapters.signatures import is_signed
+from ashep.connect import people_of, runners_of, tracker_of
 from ashep.core.analysis.audit import (
     Ledger,
     in_sessions,
@@ -38,7 +40,7 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
-from ashep.errors import RunnerError, RunnerUnavailable, TrackerUnavailable
+from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerUnavailable
 from ashep.journal import files, lock, snapshots
 from ashep.journal.files import Told, nobody
 from ashep.ports.clock import Clock
@@ -70,6 +72,8 @@ class Account:
     issues: int = 0
     no_tracker: str = ""
     """Why the tracker could not be asked; empty: it was."""
+    no_signatures: str = ""
+    """Why a signature could not be verified; empty: all were."""
     no_server: str = ""
     """Why the agent server could not be asked about sessions; empty: it was, or there was nothing to ask."""
     unverified: list[str] = field(default_factory=list[str])
@@ -156,8 +160,10 @@ def is_unverified(flow: Flow) -> bool:
     return is_closed_by_us(flow) and not (holds or flow.work.waived)
 
 
-async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody) -> Account:
-    """Audit a state folder against its tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
+async def examine(
+    project: Path, state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody
+) -> Account:
+    """Audit a state folder against repository, tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
     books, account = Books(state, told), Account()
     await to_thread.run_sync(books.go_on)
     living = lock.holder(state) is not None
@@ -167,9 +173,30 @@ async def examine(state: Path, tracker: Tracker, server: Sessions, clock: Clock,
         found = list(lasting(found, await _look(books, tracker, server, clock, account, living=living)))
     account.findings, account.issues = found, len(books.world.flows)
     flows = sorted(books.world.flows.items())
+    for _, flow in flows:
+        await verify_signature(project, books.world.settings, flow, account)
     account.unverified = [issue for issue, flow in flows if is_unverified(flow)]
     account.unchanged = [issue for issue, flow in flows if is_closed_by_us(flow) and flow.work.is_empty]
     return account
+
+
+async def verify_signature(project: Path, settings: Settings, flow: Flow, account: Account) -> None:
+    """Where signed work landed, verify the signature by the base's keys, and repeat the merge that landed it."""
+    signature, base, landed = flow.work.signed, flow.work.landed_onto, flow.work.landed
+    if signature is None or landed is None or not base:
+        return
+    commit = landed[1]
+    approval, by_key = signature.approval, settings.landing.merge_by_key
+    what = f"landed as {commit[:12]} on {base[:12]}, approved by {signature.signer} for {approval.commit[:12]}"
+    try:
+        people = await people_of(project, settings, base)
+        keys = people.keys_of(signature.signer) if people is not None else ()
+        if not await is_signed(approval.text, signature.armor, keys):
+            account.findings.append(Finding("signature", flow.issue.id, f"{what}: no key of theirs there signed that"))
+        elif approval.commit and not await is_integration(project, by_key, approval.commit, base, commit):
+            account.findings.append(Finding("signature", flow.issue.id, f"{what}: that commit is something else"))
+    except AshepError as error:
+        account.no_signatures = f"{flow.issue.id}: {error}"
 
 
 async def _look(
@@ -234,7 +261,7 @@ async def _audit(project: Path, state: Path, settings: Settings, told: Told, say
     tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
     runners = runners_of(project, settings, clock=clock)
     try:
-        return await examine(state, tracker, Found(runners, settings, say), clock, told)
+        return await examine(project, state, tracker, Found(runners, settings, say), clock, told)
     finally:
         await tracker.aclose()
         await runners.aclose()

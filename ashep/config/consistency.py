@@ -27,6 +27,10 @@ from ashep.core.state.server import NOT_SEEN
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
 _NO_HUMAN_KEYS = frozenset(Phase.model_fields) - {"name", "human", "requires", "must_pass"}
+_SIGNS_TOO = (
+    "what runs as you can have your ssh-agent sign: set `sandbox: bwrap` under `agents` and `verification`, remove"
+    " `agents.openings` and each agent's own `sandbox`"
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -247,6 +251,8 @@ def _registry(agents: Agents, settings: Settings | None) -> Iterator[Problem]:
         if makes and agent.sandbox is not None and settings is not None and not settings.isolated:
             message = "takes `runners.opencode.isolation: place` and `worker.workspace: place` in config.yaml"
             yield "no-place", (*path, "sandbox"), message
+        if makes and agent.sandbox not in (None, "bwrap") and settings is not None and settings.signed_only:
+            yield "unsafe-signing", (*path, "sandbox"), _SIGNS_TOO
 
 
 def _pointless(agents: Agents) -> Iterator[Problem]:
@@ -323,6 +329,10 @@ def _people(people: People | None, settings: Settings) -> Iterator[Problem]:
         if people.forge is None:
             message = "does not say who counts at the forge; add `forge: [COLLABORATOR]`, or names there"
         yield "people-of-forge", ("people",) if people.forge is None else ("people", "forge"), message
+    if people.signed == "required":
+        unsafe = settings.agents.sandbox != "bwrap" or settings.agents.openings
+        if unsafe or settings.verification.sandbox != "bwrap":
+            yield "unsafe-signing", ("people", "signed"), _SIGNS_TOO
 
 
 def _isolation(settings: Settings) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.auditor import Auditor, Looked
 from ashep.daemon.base_watch import BaseWatch
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.execute import Effects, ReadSignatures
 from ashep.daemon.effects.made import Made
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
@@ -101,6 +101,8 @@ class Parts:
     """Asks where people reach the page, and blocks; None: nobody knows."""
     pressure: Callable[[], float | None] | None = None
     """Returns how long processes wait for a processor, and blocks. None: the machine's load is not looked at."""
+    signatures: ReadSignatures | None = None
+    """Reads signed approvals. None: none counts."""
 
 
 Say = Callable[[str], None]
@@ -346,6 +348,7 @@ async def daemon(
         where=parts.where,
         head=lambda: journal.head,
         report=report,
+        signatures=parts.signatures,
     )
     shepherd = Shepherd(journal, effects, parts.clock, pictures)
     runners.begins = partial(_begins, shepherd)

@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ashep.core.delivery import bases, landing, pulls, resting, stories, trees
-from ashep.core.issues import folding, people, routing, verification
+from ashep.core.issues import folding, people, routing, signing, verification
 from ashep.core.policy import permissions
 from ashep.core.reconcile import changes, dispatch, evolve, failures, intake, observe, outstanding, step
 from ashep.core.resources import budgets
@@ -130,7 +130,7 @@ BROKEN_PLAYBOOKS = mutants([
     ("a judge puts a person's work back", stories, "amendment", "None if person else", ""),
     ("what remains is forgotten", stories, "amendment", 'status == "in-progress"', "False"),
     ("each round leaves its findings anew", stories, "_put_off", 'f"{fact.issue}\\0{finding}"', "fact.run + finding"),
-    ("nobody is asked about rules", landing, "flagged", "not flags or", "True or"),
+    ("nobody is asked about rules", landing, "flagged", "not (flags or moved) or", "True or"),
     ("a tree that others need goes", resting, "due", "not is_shared(own.branch)", "True"),
     ("a tree that was kept is asked for again at once", resting, "_again", "AGAIN * 2", "0 * AGAIN * 2"),
     ("who sleeps loses trees", trees, "slept", "due=rest.due + gap", "due=rest.due"),
@@ -457,6 +457,10 @@ BROKEN_PLAYBOOKS = mutants([
     ("a forge's time is not kept", landing, "fold_landing", "fact.wait)", "AWAY_AGAIN)"),
     ("an agent's question approves the work", folding, "answered", "own is not None and (", "own is not None or ("),
     ("an approval is for ever", landing, "flagged", "own.approved == own.head", "own.approved"),
+    ("moved work lands as it was signed", landing, "flagged", "(flags or moved)", "flags"),
+    ("what nobody's key made is signed", signing, "find_signature", "if not signature.signer:", "if False:"),
+    ("a signature counts for ever", signing, "find_signature", "approval.expires <= world.now", "False"),
+    ("a signature counts for any commit", signing, "_differing", '!= "expires"', 'not in ("expires", "commit")'),
     ("late evidence counts", landing, "fold_verified", "if fact.run != flow.work.verifying or", "if False and"),
     ("waived for ever", folding, "_cycle", "waived=(), ", ""),
     ("a conflict is forgotten", landing, "fold_landing", "fact.log, landing.onto", '"", landing.onto'),

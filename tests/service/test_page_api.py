@@ -328,6 +328,20 @@ async def test_an_answer_is_written_once_as_the_person(asked: Page, person: http
     assert (await asked.tracked())[1] == ["well done"]
 
 
+@pytest.mark.promise("Q7")
+async def test_what_counts_only_signed_is_approved_on_a_terminal(asked: Page, person: httpx.AsyncClient) -> None:
+    config = asked.world.folder / "config.yaml"
+    before = config.read_text()
+    config.write_text(f"{before}\npeople: {{tracker: [Pat], signed: required}}\n")
+    try:
+        wanted = {"do": "approve", "asked": await question(person, asked.issue)}
+        answer = await person.post(f"{V1}/issues/{asked.issue}", json=wanted)
+    finally:
+        config.write_text(before)
+    assert (answer.status_code, f"`ashep approve {asked.issue} --sign`" in answer.json()["detail"]) == (409, True)
+    assert await asked.tracked() == ({Labels().needs_approval}, [])
+
+
 @pytest.mark.promise("L4")
 async def test_an_answer_of_somebody_else_is_replaced_by_who_has_seen_it_alone(
     asked: Page, person: httpx.AsyncClient

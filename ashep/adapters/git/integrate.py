@@ -7,10 +7,13 @@ made-up sibling of it: the new parent's tree on the commit's own parent, which m
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ashep.adapters.git.by_key import conflicts_of, merged_by_key
 from ashep.adapters.git.objects import Commit, Merged, attributes, commits, holds, merge, tip, write_commit
-from ashep.adapters.git.program import SHA, Git, capped
+from ashep.adapters.git.program import READING, SHA, Git, capped
 from ashep.core.policy.globs import Globs
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -122,6 +125,17 @@ class Integration:
     async def forget(self, branch: str) -> None:
         """Drop the ref that keeps what was integrated for a branch."""
         await self._git.bare("update-ref", "--no-deref", "-d", kept(branch))
+
+
+async def is_integration(project: Path, by_key: Sequence[str], head: str, base: str, commit: str) -> bool:
+    """Say whether a commit has the tree to which `head` and the base merge. Nothing is written to the repository."""
+    objects = await Git(project).common() / "objects"
+    with TemporaryDirectory(prefix="ashep-audit-") as folder:
+        elsewhere = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)}
+        git = Git(project, replace(READING, variables=elsewhere))
+        (made,) = await commits(git, [commit])
+        merged = await merge(git, base, head, await attributes(git, base, Path(folder)))
+        return await merged_by_key(git, merged, Globs(by_key, exact=True)) == Merged(made.tree)
 
 
 def with_trailers(message: str, candidate: Candidate) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 
@@ -143,8 +144,8 @@ async def merge(git: Git, ours: str, theirs: str, attributes: str) -> Merged:
 # --- attributes ---
 
 
-async def attributes(git: Git, base: str) -> str:
-    """Write down the attributes that a commit's files have, and give the file's path."""
+async def attributes(git: Git, base: str, folder: Path | None = None) -> str:
+    """Write down the attributes that a commit's files have, in a folder (None: git's), and give the file's path."""
     empty = await git.word("hash-object", "-t", "tree", "/dev/null")
     found = await changes(git, empty, base, f":(glob)**/{_NAME.decode()}")
     files = sorted(
@@ -158,7 +159,7 @@ async def attributes(git: Git, base: str) -> str:
     for _, path, name in files:
         content = (await git.bare("cat-file", "blob", name)).stdout
         lines += [content] if path == _NAME else list(_below(path.removesuffix(b"/" + _NAME), content))
-    place = anyio.Path(await git.common()) / "ashep.attributes"
+    place = anyio.Path(folder or await git.common()) / "ashep.attributes"
     try:
         await place.write_bytes(b"\n".join([*lines, b""]))
     except OSError as error:

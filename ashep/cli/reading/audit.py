@@ -28,7 +28,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     folder = configured(project)
     with Progress("audited") as progress:
         account = actions.audit(project, folder / "state", settings_in(folder), progress, screen.note)
-    not_asked = {"tracker": account.no_tracker, "server": account.no_server}
+    not_asked = {"tracker": account.no_tracker, "server": account.no_server, "signatures": account.no_signatures}
     found = [
         {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
         for one in account.findings
@@ -51,7 +51,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
             if issues:
                 screen.note(f"closed {what} (`ashep why ISSUE`): {', '.join(issues[:MOST_NAMED])}{more}")
         for who, why in not_asked.items():
-            if why and (found or who == "server"):
+            if why and (found or who != "tracker"):
                 screen.note(f"the {who} could not be asked: {why}")
     if found:
         raise typer.Exit(1)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +12,17 @@ import anyio
 import typer
 
 from ashep.actions import answers
+from ashep.actions.audit import Books
 from ashep.actions.opened import opened
+from ashep.adapters.signatures import is_signed, sign
 from ashep.cli import screen
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.place import configured, now, picture
 from ashep.config import load, settings_in
 from ashep.connect import tracker_of
+from ashep.core.issues.signing import LASTS, approval_of
 from ashep.core.policy.settings import Labels
-from ashep.errors import AshepError, DiskFailed, JournalDamaged
+from ashep.errors import AshepError, DiskFailed, JournalDamaged, UsageError
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
 from ashep.views import attempts, standing
@@ -30,12 +34,45 @@ Instead = Annotated[bool, typer.Option("--instead", help="In place of an answer 
 
 
 @app.command(epilog=example('ashep approve t-1 -m "well done"', "ashep approve t-1 --instead"))
-def approve(context: typer.Context, issue: Issue, message: Message = None, instead: Instead = False) -> None:
+def approve(
+    context: typer.Context,
+    issue: Issue,
+    message: Message = None,
+    instead: Instead = False,
+    signed: Annotated[bool, typer.Option("--sign", help="Sign it by SSH, with your key of `people.keys`.")] = False,
+    key: Annotated[Path | None, typer.Option("--key", help="Sign with this file, and not by the ssh-agent.")] = None,
+) -> None:
     """Answer an issue's question with yes, as yourself.
 
     Where a person has asked for changes and ashep has not seen that yet, nothing is written without --instead.
+
+    A signature counts for a day, and only for what is shown before it is made: if any of that changes, it is void.
     """
+    if signed:
+        message = anyio.run(sign_approval, project_of(context), issue, message, key)
+    else:
+        answers.refuse_unsigned(settings_in(configured(project_of(context))), issue)
     _answer(context, issue, message, instead, approved=True)
+
+
+async def sign_approval(project: Path, issue: str, message: str | None, key: Path | None) -> str:
+    """Show what is approved, and return a comment that holds it with the person's signature."""
+    folder = configured(project)
+    settings, world = settings_in(folder), Books(folder / "state").go_on()
+    name = await answers.answering(project, settings, os.environ)
+    keys = settings.people.keys_of(name) if settings.people is not None else ()
+    if not keys:
+        raise UsageError(f"{name} has no key in `people.keys` of config.yaml: add it there")
+    approval = approval_of(world, world.flows[issue]) if issue in world.flows else None
+    if approval is None:
+        raise answers.NotAsked(f"{issue} asks for no approval, as far as the journal tells (`ashep status {issue}`)")
+    approval = replace(approval, expires=now().replace(microsecond=0) + LASTS)
+    for field, value in asdict(approval).items():
+        screen.say(f"{field}: {value}")
+    armor = sign(approval.text, key or keys[0])
+    if not await is_signed(approval.text, armor, keys):
+        raise UsageError(f"{key} signed, but is none of your keys in `people.keys` of config.yaml: add it there")
+    return f"{message or ''}\n\n{approval.text}\n{armor}".strip()
 
 
 @app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))

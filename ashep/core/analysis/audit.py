@@ -48,6 +48,7 @@ REMEDIES = {
     "stamp_lost": "the tracker is older than the journal: was it restored from a backup? Look at the issue",
     "answer_unknown": "ask whoever is named; `ashep journal verify --head` with a head from elsewhere says more",
     "session_gone": "the agent server lost it: the run ends at its deadline; a new start of ashep may tell sooner",
+    "signature": "look at it with `ashep why ISSUE`, and take back what nobody signed (`git revert`)",
     "picture": "stop ashep and delete state/ashep.db; it is drawn again",
 }
 """Every code, and what to do about it."""

@@ -189,12 +189,16 @@ def flagged(world: World, earlier: Flow, flow: Flow, fact: IssueFinished | deliv
     if flow.stage != "finishing" or own is None or flow.phase is None:
         return []
     flags = must_ask(own.flags, pushed=flow.work.landing is not None and bool(flow.work.landing.into))
-    if not flags or own.approved == own.head or (run is not None and not run.forgettable):
+    signed = flow.work.signed.approval.commit if flow.work.signed is not None else ""
+    moved = signed not in ("", own.head)
+    if not (flags or moved) or own.approved == own.head or (run is not None and not run.forgettable):
         return []
     phase = policy.phase(flow.phase) if policy else None
     if phase is None:
         return park(flow, "unknown_phase", gone(world, flow, flow.phase))
-    why = f"it touches {', '.join(flags)}, about which a person is always asked"
+    reasons = [f"it touches {', '.join(flags)}, about which a person is always asked"] if flags else []
+    reasons += [f"the approval was signed for {signed[:12]}, and its work is at {own.head[:12]} now"] if moved else []
+    why = "; ".join(reasons)
     lands = flow.work.landing is not None and (flow.work.landing.onto or flow.work.landing.into)
     asked = "May this land" if lands else "May this be closed"
     return ask(world, flow, phase.name, f"{asked}? {why[0].upper()}{why[1:]}.", why, human=None, about="change")
@@ -293,7 +297,8 @@ def fold_landing(flow: Flow, fact: _Step, seq: int, at: datetime) -> Flow:
         since = fact.commit if isinstance(fact, delivery.WorkLanded) else fact.base
         flow = with_work(flow, own=dataclasses.replace(own, since=since))
     if isinstance(fact, delivery.WorkLanded):
-        flow = with_work(flow, landed=(fact.base_branch, fact.commit), empty=fact.empty)
+        onto = landing.base if landing is not None and not fact.already else ""
+        flow = with_work(flow, landed=(fact.base_branch, fact.commit), landed_onto=onto, empty=fact.empty)
     if landing is None:
         return flow
     match fact:

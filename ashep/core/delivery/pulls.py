@@ -131,7 +131,7 @@ def _merged(flow: Flow, fact: PullRequestMerged, seq: int, at: datetime) -> Flow
         return flow
     landing = flow.work.landing and dataclasses.replace(flow.work.landing, landed=True, commit=fact.commit)
     where = (pull.base, fact.commit)
-    flow = with_work(flow, landing=landing, landed=where, empty=False, flaw=None)
+    flow = with_work(flow, landing=landing, landed=where, landed_onto="", empty=False, flaw=None)
     return replace(flow, code="", why=fact.why, since=at)
 
 

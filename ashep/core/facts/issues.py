@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from ashep.core.facts import Decision, OfIssue, tracker
+from ashep.core.facts.approvals import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class PersonAnswered(OfIssue, Decision):
     answer: Literal["approved", "changes_requested"]
     actor: str
     why: str
+    signature: Signature | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from ashep.core.facts import Answer, OfIssue
+from ashep.core.facts.approvals import Signature
 
 Difference = tuple[Literal["added", "removed", "status", "assignee"], str]
 """What can be changed of an issue: a label that was put on or taken off, its status, or who has it (empty: nobody)."""
@@ -247,6 +248,9 @@ class AnswerRead(Answer):
     view: Issue
     events: tuple[LabelEvent, ...]
     comments: tuple[Comment, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    signed_only: bool = False
+    """The base branch's configuration has only signed approvals count."""
 
 
 @dataclass(frozen=True, slots=True)

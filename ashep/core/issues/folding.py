@@ -35,7 +35,8 @@ def asked(flow: Flow, command: commands.Command) -> Flow:
 
 
 def _taken(flow: Flow, fact: issues.IssueTaken, seq: int, at: datetime) -> Flow:
-    work, fresh = replace(flow.work, criteria=None, landed=None, empty=False), authors.Authors(before=flow.issue.labels)
+    work = replace(flow.work, criteria=None, landed=None, signed=None, empty=False)
+    fresh = authors.Authors(before=flow.issue.labels)
     flow = replace(flow, policy=fact.policy, not_before=None, written=None, writing=None, authors=fresh, work=work)
     return _stage(flow, "work", at, "", fact.why)
 
@@ -65,7 +66,7 @@ def _reminded(flow: Flow, fact: issues.PersonReminded, seq: int, at: datetime) -
 def _person_answered(flow: Flow, fact: issues.PersonAnswered, seq: int, at: datetime) -> Flow:
     thinking = at - flow.question.asked if flow.question else timedelta()
     asked = flow.question.phase if flow.question and flow.question.human_phase else None
-    flow = idled(answered(flow, fact.answer), thinking)
+    flow = idled(answered(flow, fact), thinking)
     return replace(ended_with(flow, asked, fact.answer) if asked else flow, question=None)
 
 
@@ -296,13 +297,13 @@ def seen(flow: Flow, fact: tracker.IssueSeen, seq: int, at: datetime) -> Flow:
     return flow
 
 
-def answered(flow: Flow, answer: str) -> Flow:
+def answered(flow: Flow, fact: issues.PersonAnswered) -> Flow:
     """A person answered: what was approved is this very work, and what may fail is known."""
     own, question = flow.work.own, flow.question
-    if answer != "approved" or question is None:
+    if fact.answer != "approved" or question is None:
         return flow
     if own is not None and (question.human_phase or question.about != "phase"):
-        flow = with_work(flow, own=dataclasses.replace(own, approved=own.head))
+        flow = with_work(flow, own=dataclasses.replace(own, approved=own.head), signed=fact.signature)
     if question.about in ("proof", "base") and flow.work.evidence is not None:
         waived = {*flow.work.waived, *flow.work.evidence.lacking(flow.work.waived)}
         flow = with_work(flow, waived=tuple(sorted(waived)), flaw=None)

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import AnswerRead, Change, Issue, LabelEvent
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.routing import abort, after_answer, begin_cycle, gone, next_reminder, park
+from ashep.core.issues.routing import abort, after_answer, approve_command, begin_cycle, gone, next_reminder, park
+from ashep.core.issues.signing import find_signature
 from ashep.core.state.flow import Flow, Posture, Question
 from ashep.core.state.world import IssueRules, World
 from ashep.core.text import clean
@@ -222,12 +223,14 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     if question is None or flow.stage != "person" or not standing:
         return []
     fresh = tuple(event for event in fact.events if event.id not in flow.judged)
-    judged = [(label, *_set_by(world, label, fresh)) for label in standing]
+    yes, (signature, unsigned) = world.settings.labels.approved, find_signature(world, flow, fact)
+    judged = [(label, *_set_by(world, label, fresh, unsigned if label == yes else "")) for label in standing]
     counting = sorted((one for one in judged if one[1] and not one[2]), key=lambda one: one[3], reverse=True)
     if counting:
         (label, actor, _, at), *earlier = counting
-        answer = "approved" if label == world.settings.labels.approved else "changes_requested"
-        why = f"{actor} answered {answer}"
+        answer, signature = ("approved", signature) if label == yes else ("changes_requested", None)
+        actor = signature.signer if signature is not None else actor
+        why = f"{actor} answered {answer}{', signed' if signature is not None else ''}"
         told: list[Fact] = []
         for other, who, _, before in earlier:
             both = f"{other} was set by {who} at {before:%H:%M:%S}Z, and {label} by {actor} at {at:%H:%M:%S}Z"
@@ -235,9 +238,11 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
             text = f"Two answers stood: {both}. The later one counts, of one second the wish for changes."
             told = [issues.CommentWanted(flow.issue.id, f"answers.{world.seq}", text)]
         follow = after_answer(world, flow, question, answer == "approved", why)
-        return [issues.PersonAnswered(flow.issue.id, answer, actor, why), *told, *follow]
+        return [issues.PersonAnswered(flow.issue.id, answer, actor, why, signature), *told, *follow]
     why = "; ".join(f"{label} {against}" for label, _, against, _ in judged)
     hint = unnamed(world, (actor for _, actor, _, _ in judged)) or "Only a person's label answers."
+    if unsigned and unsigned in why:
+        hint = f"Sign it on a terminal: `ashep approve {flow.issue.id} --sign`."
     text = f"An answer was taken off again: {why}. {hint}"
     refused = issues.AnswerRefused(flow.issue.id, standing, why, tuple(event.id for event in fact.events))
     return [refused, issues.CommentWanted(flow.issue.id, f"refused.{world.seq}", text)]
@@ -248,7 +253,7 @@ def label_events(changes: Iterable[Change]) -> tuple[LabelEvent, ...]:
     return tuple(LabelEvent(one.id, one.what[1], one.actor, one.at) for one in changes if one.what[0] == "added")
 
 
-def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[str, str, datetime]:
+def _set_by(world: World, label: str, events: tuple[LabelEvent, ...], unsigned: str) -> tuple[str, str, datetime]:
     """Say who set a label, what speaks against it, and when; of one second there is no order (facts/beads.md 9)."""
     mine = [event for event in events if event.label == label]
     if not mine:
@@ -260,7 +265,7 @@ def _set_by(world: World, label: str, events: tuple[LabelEvent, ...]) -> tuple[s
             return actor, f"was set by {actor or 'nobody known'}, which is no person", newest
         if not is_named(world, actor):
             return actor, f"was set by {actor}, who is not named in `people`", newest
-    return actors[0], "", newest
+    return actors[0], unsigned, newest
 
 
 def after_policies(world: World) -> list[Fact]:
@@ -313,7 +318,8 @@ def after_reminder(world: World, flow: Flow, question: Question) -> list[Fact]:
     text = (
         f"Still open, since {question.asked:%Y-%m-%d %H:%M}Z: **{question.text}**\n\n"
         f"Answer by label: `{labels.approved}` or `{labels.changes_requested}`.\n"
-        f"(or `ashep approve {issue}` / `ashep reject {issue} -m …`) It is given up {question.due:%Y-%m-%d %H:%M}Z."
+        f"(or `{approve_command(world, issue)}` / `ashep reject {issue} -m …`)"
+        f" It is given up {question.due:%Y-%m-%d %H:%M}Z."
     )
     why = f"nobody has answered {question.phase} yet"
     return [

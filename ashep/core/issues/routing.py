@@ -82,13 +82,18 @@ def ask(
     how = (
         f'`ashep answer {issue} "…"`'
         if not human and about == "phase"
-        else f"`ashep approve {issue}` / `ashep reject {issue} -m …`"
+        else f"`{approve_command(world, issue)}` / `ashep reject {issue} -m …`"
     )
     text = f"**{question}**\n\n{told}{answers}\n(or {how})"
     return [
         issues.PersonAsked(issue, phase, question, world.now + deadline, human is not None, why, remind, about, said),
         issues.CommentWanted(issue, f"ask.{world.seq}", text),
     ]
+
+
+def approve_command(world: World, issue: str) -> str:
+    """Return the command by which a person approves."""
+    return f"ashep approve {issue}{' --sign' if world.settings.signed_only else ''}"
 
 
 _UNCHANGED = (

@@ -66,6 +66,10 @@ PUSHES = "COLLABORATOR"
 """Who may push to the repository, in `people.forge`."""
 
 
+PublicKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,60} [A-Za-z0-9+/]{40,4000}={0,2}$")]
+"""A public key of SSH: two words, without options or a comment."""
+
+
 class People(Document):
     """Whose word counts, where not everybody's does. Capitals and white space make no difference in a name."""
 
@@ -77,6 +81,16 @@ class People(Document):
     """Who counts in pull requests: names there, or what the forge calls who wrote something: `OWNER`, `MEMBER` (GitHub
     alone), `COLLABORATOR` (who may push; whoever merged could). What others say is not heard, and what one of them
     merges closes no issue: it is parked. Needed beside `landing.forge`, where that has no `people`."""
+    keys: Annotated[dict[Word, Annotated[tuple[PublicKey, ...], Field(max_length=20)]], Field(max_length=200)] = {}
+    """By a name of `tracker` the keys of SSH with which that person signs approvals (`ashep approve ISSUE --sign`): of
+    each the first two words of its `.pub` file. Where the base branch has this file, its keys count and no others."""
+    signed: Literal["optional", "required"] = "optional"
+    """`required`: only a signed approval counts, also where the base branch alone says so. Agents and checks then need
+    `sandbox: bwrap`, for a program that runs as you can have your ssh-agent sign."""
+
+    def keys_of(self, actor: str) -> tuple[str, ...]:
+        """Return the keys with which somebody of the tracker signs."""
+        return next((keys for name, keys in self.keys.items() if same_name(name) == same_name(actor)), ())
 
     def names(self, actor: str) -> bool:
         """Whether somebody of the tracker is named."""
@@ -568,6 +582,11 @@ class Settings(Document):
         wanted = opencode.isolation or ("shared" if self.agents.sandbox == "none" else "place")
         alone = not self.runners.unsandboxed and opencode.url is None
         return wanted == "place" and self.worker.workspace == "place" and alone
+
+    @property
+    def signed_only(self) -> bool:
+        """Whether an approval counts only with a signature."""
+        return self.people is not None and self.people.signed == "required"
 
     @property
     def forge(self) -> ForgeSettings | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
+from ashep.core.facts.approvals import Signature
 from ashep.core.facts.delivery import CheckResult, FileMap, Remark, Status, status_of, summary_of
 from ashep.core.state.branches import SHARED
 
@@ -290,6 +291,10 @@ class Work:
     landing: Landing | None = None
     landed: tuple[str, str] | None = None
     """The branch on which its work landed last, and that branch's commit then."""
+    signed: Signature | None = None
+    """The signature of the last approval, where it has one."""
+    landed_onto: str = ""
+    """The commit that the branch had before; empty: ashep did not move it."""
     empty: bool = False
     """There was nothing to land there."""
     pull: Pull | None = None

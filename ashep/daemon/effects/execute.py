@@ -6,7 +6,7 @@ answer, too: only what fails in the journal ends the daemon.
 """
 
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from ashep.core.delivery.notes import Notes
 from ashep.core.delivery.stories import story_of
 from ashep.core.facts import commands, delivery, resources, runs
 from ashep.core.facts import tracker as tracker_facts
+from ashep.core.facts.approvals import Signature
 from ashep.core.facts.vocabulary import AuthorsRead, Fact
 from ashep.core.issues.people import label_events
 from ashep.core.policy.landing import ForgeSettings
@@ -56,6 +57,11 @@ UNDER_LEASE = (
 )
 """What is not done to an issue in progress by a daemon that may have lost it. A claim brings its own lease."""
 
+ReadSignatures = Callable[
+    [Settings, str, Sequence[tracker_facts.Comment]], Awaitable[tuple[tuple[Signature, ...], bool]]
+]
+"""Reads the signatures in comments, each with its signer, and whether a branch has only signed approvals count."""
+
 _TEXT: TypeAdapter[IssueText] = TypeAdapter(IssueText)
 
 
@@ -79,6 +85,7 @@ class Effects:
         where: Callable[[], str | None] | None = None,
         head: Callable[[], str] = str,
         report: Callable[[str], None] = lambda _: None,
+        signatures: ReadSignatures | None = None,
     ) -> None:
         """`prompts`: the folder of templates, for messages; `render`: another writer where nobody reads the prompts;
         `asks`: agents in places may ask for verifications; `where`: asks where the page is, and blocks;
@@ -87,7 +94,7 @@ class Effects:
         """
         self.tracker, self.runners, self.trees, self.blobs = tracker, runners_of(runner), trees, blobs
         self.leases, self.notifier, self._where, self._head = leases, notifier, where, head
-        self._report = report
+        self._report, self._signatures = report, signatures
         self.work = work.WorkEffects(tracker, blobs, means, head)
         self.prompts = PromptEffects(tracker, self.runners, trees, blobs, prompts, render, self.work, asks=asks)
         self.pulls = PullEffects(pulls)
@@ -138,7 +145,7 @@ class Effects:
             case commands.ReadIssue():
                 return self._read_issue(command, world().seq)
             case commands.ReadAnswer():
-                return self._read_answer(command, world().instance)
+                return self._read_answer(command, world())
             case commands.ReadAuthors():
                 return self._read_authors(command)
             case commands.ReadTree() | commands.PrepareTree() | commands.SealTree() | commands.RemoveTree():
@@ -263,14 +270,17 @@ class Effects:
             return [tracker_facts.IssueGone(command.issue, as_of, command.key)]
         return [tracker_facts.IssueSeen(command.issue, seen.issue, as_of, command.key)]
 
-    async def _read_answer(self, command: commands.ReadAnswer, instance: str) -> list[Fact]:
+    async def _read_answer(self, command: commands.ReadAnswer, world: World) -> list[Fact]:
         seen = await self.tracker.issue(command.issue)
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
         events = label_events(await self.tracker.changes(command.issue))
-        said = sessions.behind(seen.text.comments, instance, command.after)
+        said = sessions.behind(seen.text.comments, world.instance, command.after)
         comments = peoples(said, self.tracker.actor)
-        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments)]
+        own = world.flows[command.issue].work.own
+        base = world.settings.landing.base or (own.onto if own is not None else None) or ""
+        signed = ((), False) if self._signatures is None else await self._signatures(world.settings, base, comments)
+        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed)]
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)

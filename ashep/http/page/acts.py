@@ -92,6 +92,8 @@ class Acts:
             if stands is None:
                 raise NotThere(f"nothing is known of an issue {issue}")
             _check(stands, wanted)
+            if wanted.do == "approve":
+                answers.refuse_unsigned(settings, issue)
             answers_it = wanted.do in _ANSWERS
             if wanted.do == "retry" and wanted.phase is not None:
                 answers.check_phase(wanted.phase, await to_thread.run_sync(self._phases, stands["policy"]))
