@@ -53,7 +53,8 @@ def _objects(pack: bytes, algorithm: str) -> Iterator[tuple[bytes, int, int]]:
         if left < 0 or count > MOST_OBJECTS or size > (LARGEST_FILE if kind == b"blob" else LARGEST):
             raise TreeRefused(
                 f"what was committed is more than {MOST_OBJECTS} objects, {MOST_UNPACKED >> 20} MiB unpacked, "
-                f"{LARGEST_FILE >> 20} MiB in a file or {LARGEST >> 20} MiB in a commit or tree; take out what is not work"
+                f"{LARGEST_FILE >> 20} MiB in a file or {LARGEST >> 20} MiB in a commit or a tree; take out "
+                "of the commits what does not belong there"
             )
         digest, unpacker, unpacked = hashlib.new(algorithm, b"%s %d\0" % (kind, size)), zlib.decompressobj(), 0
         while not unpacker.eof and unpacked <= size:
