@@ -31,6 +31,12 @@ ASKED = {
         "tests/test_hostile_server.py::test_a_probe_has_a_bound_in_bytes_and_in_time"
     ),
     "hundreds of refs that look saved": ("tests/test_places.py::test_a_seal_leaves_few_refs_however_many_look_saved"),
+    "a pack of few bytes that unpacks without end": (
+        "tests/test_packs.py::test_what_unpacks_without_end_stays_in_the_place"
+    ),
+    "a pack that takes over the git which looks at it": (
+        "tests/test_packs.py::test_git_that_was_taken_over_by_a_pack_reaches_nothing"
+    ),
     "hundreds of connections to the gate of Claude Code": (
         "tests/claude/test_gate.py::test_strangers_are_few_threads_and_keep_nobody_out"
     ),

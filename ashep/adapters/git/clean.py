@@ -53,7 +53,7 @@ class Files:
 
     def __init__(self, source: Source, folder: Path, tree: Path, floor: int) -> None:
         """`floor`: bytes that are to stay free on the disk."""
-        self._source, self.folder, self._tree, self._floor = source, folder, tree, floor
+        self.source, self.folder, self._tree, self._floor = source, folder, tree, floor
 
     async def on_disk(self, work: Callable[[], None]) -> None:
         """Write what we write ourselves. Raises `AshepError`, on a full disk say."""
@@ -68,13 +68,13 @@ class Files:
         """
         for name in ("objects/info", "objects/pack", "refs/heads"):
             (folder / name).mkdir(parents=True)
-        kind = "sha256" if len(self._source.commit) == 64 else ""
+        kind = "sha256" if len(self.source.commit) == 64 else ""
         extension = f"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = {kind}\n" if kind else ""
         (folder / "config").write_text(f"[core]\n\tbare = false\n{extension}{more}")
-        (folder / "HEAD").write_text(f"{self._source.commit}\n")
-        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects or self._source.objects) + b"\n")
-        if self._source.shallow:
-            (folder / "shallow").write_bytes(self._source.shallow)
+        (folder / "HEAD").write_text(f"{self.source.commit}\n")
+        (folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects or self.source.objects) + b"\n")
+        if self.source.shallow:
+            (folder / "shallow").write_bytes(self.source.shallow)
 
     async def ask_for_room(self, *trees: str) -> None:
         """Count what would be written, before anything is. Raises `AshepError` where that is too much."""
@@ -83,10 +83,10 @@ class Files:
             try:
                 listed = await self.git("ls-tree", "-r", "-z", tree)
             except PrintedTooMuch as error:
-                raise AshepError(_too_many(self._source.commit)) from error
+                raise AshepError(_too_many(self.source.commit)) from error
             blobs.update(entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0")[:-1])
         if (files := blobs.total()) > MOST_FILES:
-            raise AshepError(_too_many(self._source.commit))
+            raise AshepError(_too_many(self.source.commit))
         asked = b"".join(blob + b"\n" for blob in blobs)
         sizes = (await self.git("cat-file", "--batch-check=%(objectsize)", stdin=asked)).split(b"\n")
         # what is not there has no size: the checkout says so
@@ -96,7 +96,7 @@ class Files:
         free = room(found.f_bavail * found.f_frsize, found.f_files, max(found.f_favail - files, 0))
         if free < size + self._floor:
             raise AshepError(
-                f"the checkout of {self._source.commit[:12]} has {files} files and takes {_mib(size)} MiB, and "
+                f"the checkout of {self.source.commit[:12]} has {files} files and takes {_mib(size)} MiB, and "
                 f"{_mib(self._floor)} MiB are to stay free; there is room for {_mib(free)} MiB where {self._tree} is"
             )
 

@@ -73,7 +73,7 @@ async def _flushed(work: Callable[[], None]) -> None:
 def _objects(store: Path, ids: Collection[str]) -> None:
     for tries in reversed(range(_TRIES)):
         try:
-            for place in _stores(store):
+            for place in stores(store):
                 kept = [path for name in ("pack", "info") for path in (place / name).rglob("*") if path.is_file()]
                 loose = [file for one in ids if (file := place / one[:2] / one[2:]).exists()]
                 _all_flushed(place, [file for file in kept if _mark(file) not in _packs], loose)
@@ -84,12 +84,13 @@ def _objects(store: Path, ids: Collection[str]) -> None:
                 raise
 
 
-def _stores(store: Path, depth: int = _ALTERNATES) -> Iterator[Path]:
+def stores(store: Path, depth: int = _ALTERNATES) -> Iterator[Path]:
+    """Name a folder of objects, and those that it borrows from. Blocks."""
     yield store
     with suppress(OSError):
         for line in (store / "info" / "alternates").read_bytes().splitlines():
             if line and not line.startswith(b"#") and depth:
-                yield from _stores(Path(os.path.normpath(store / os.fsdecode(line))), depth - 1)
+                yield from stores(Path(os.path.normpath(store / os.fsdecode(line))), depth - 1)
 
 
 def _mark(file: Path) -> tuple[int, int, int, int]:

@@ -70,6 +70,8 @@ _SETTINGS = (
     "merge.verifySignatures=false",
     "gc.auto=0",
     "maintenance.auto=false",
+    # what is larger is read in pieces and counts as binary; git's own bound of 512 MiB is that of a blob in memory
+    "core.bigFileThreshold=16m",
     "advice.graftFileDeprecated=false",
     "advice.detachedHead=false",
 )

@@ -6,6 +6,8 @@ that holds none of ours. What it says is believed as little: a pack is looked at
 
 import os
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -14,10 +16,10 @@ import anyio.to_thread
 from ashep.adapters import bubblewrap, programs
 from ashep.adapters.bubblewrap import Bubblewrap, View, try_out
 from ashep.adapters.git import durable
-from ashep.adapters.git.clean import drafting
+from ashep.adapters.git.clean import Files, Source, drafting
 from ashep.adapters.git.program import LONG, NOTHING, PLACE, Git, Started
 from ashep.adapters.git.repository import Folders, Place, Repository
-from ashep.adapters.git.trees import lfs
+from ashep.adapters.git.trees import lfs, packs
 from ashep.adapters.git.trees.lender import LENDER, packed
 from ashep.adapters.git.trees.settings import CONFIG
 from ashep.adapters.programs import Finished
@@ -27,12 +29,17 @@ from ashep.redaction import Redaction
 
 _GIVEN = ("PATH", "LANG", "TZ")
 
+MEMORY, PROCESSOR = 1024**3, 600
+"""Bytes, and seconds of a processor, that git may take to look at a pack; of a large file it holds a piece."""
+
 
 class PlaceRepository(Repository):
     """The repository of a place, as sealing and saving see it."""
 
-    def __init__(self, place: Place, prefix: str, redaction: Redaction, git: Git) -> None:
+    def __init__(self, place: Place, prefix: str, redaction: Redaction, git: Git, sandbox: "Inside") -> None:
         super().__init__(place.path / prefix, redaction=redaction, git=git)
+        self.sandbox = sandbox
+        """In which its git is called, as is one that looks at what it packed."""
         self._folders = Folders(place.path, prefix, place.admin)
 
     async def update_refs(self, lines: Iterable[str]) -> None:
@@ -66,20 +73,46 @@ class Inside:
 
     def of(self, place: Place, prefix: str, redaction: Redaction) -> PlaceRepository:
         """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
+        view = View(place.path, (place.path,), (self._root / LENDER / "objects",))
+        git = Git(place.path, PLACE, LONG, redaction, call=partial(self._run, view, ()), common=place.admin)
+        return PlaceRepository(place, prefix, redaction, git, self)
+
+    async def _run(self, view: View, before: Sequence[str], argv: Sequence[str], how: Started) -> Finished:
         settings, path = self._root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
-        view = View(place.path, (place.path,), (self._root / LENDER / "objects", settings), path=path)
         usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
         usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
+        given: Started = {**how, "env": {**usual, **how["env"]}}
+        sandbox = await self._tried()
+        if isinstance(sandbox, str):
+            return await programs.run([*before, *argv], cwd=view.at, **given)
+        view = replace(view, readable=(*view.readable, settings), path=path)
+        return await bubblewrap.run(sandbox, view, [*before, *argv], **given)
 
-        async def call(argv: Sequence[str], how: Started) -> Finished:
-            given: Started = {**how, "env": {**usual, **how["env"]}}
-            sandbox = await self._tried()
-            if isinstance(sandbox, str):
-                return await programs.run(argv, cwd=place.path, **given)
-            return await bubblewrap.run(sandbox, view, argv, **given)
+    async def add(self, made: Files, brought: bytes, redaction: Redaction) -> set[bytes]:
+        """Put a pack that a place's git wrote into a git folder of ours, and give the ids of its objects.
 
-        git = Git(place.path, PLACE, LONG, redaction, call=call, common=place.admin)
-        return PlaceRepository(place, prefix, redaction, git)
+        Git looks at it where it can write nothing, and says no more than whether it takes it. Raises `TreeRefused`.
+        """
+        width, store = len(made.source.commit), made.folder / "objects"
+        index, names = await anyio.to_thread.run_sync(packs.index_of, brought, "sha256" if width == 64 else "sha1")
+        pack = store / "pack" / f"pack-{brought[-width // 2 :].hex()}.pack"
+
+        def write() -> None:
+            pack.write_bytes(brought)
+            pack.with_suffix(".idx").write_bytes(index)
+
+        await made.on_disk(write)
+        view = View(made.folder, (), await anyio.to_thread.run_sync(lambda: (made.folder, *durable.stores(store))))
+        bounds = f"{{ ulimit -f 0; ulimit -d {MEMORY // 1024}; ulimit -t {PROCESSOR}; }} 2>/dev/null"
+        call = partial(self._run, view, ("/bin/sh", "-c", f'{bounds}; exec "$@"', "sh"))
+        git = Git(made.folder, PLACE, LONG, redaction, call=call, common=made.folder)
+        words = ("index-pack", "--verify", "--fsck-objects", "--threads=1", str(pack))
+        # by its own word, or by the bound of the processor; else it was not started, or stopped
+        done = await git.bare(*words, accepted=(0, 128, 152, -24), timeout=LONG)
+        if done.returncode:
+            most = f"{MEMORY // 1024**2} MiB of memory and {PROCESSOR} s of processor time"
+            raise TreeRefused(f"git, with {most}, refuses what was committed there: {git.said(done)[:300]}")
+        return {name.hex().encode() for name in names}
 
     async def isolates(self) -> bool:
         """Say whether it calls git in a sandbox."""
@@ -102,32 +135,28 @@ async def bring(
 
     Raises `TreeRefused`, and none is taken then.
     """
-    try:
-        brought = await packed(inner.git, place.env, new, known)
-    except TreeRefused as error:
-        raise TreeRefused(f"{place.path}: {error}") from error
     common = (await repository.folders()).common
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
     async with drafting(folder):
-        beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder)}
-        beside["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(common / "objects")
-        # not thin, so that no object of ours is made a part of theirs
-        words = ("index-pack", "--stdin", "--fsck-objects")
-        done = await repository.git.run(*words, cwd=common, env=beside, stdin=brought, timeout=LONG)
-        if done.returncode:
-            raise TreeRefused(f"{place.path}: git refuses what was committed there: {repository.git.said(done)[:300]}")
+        made = Files(Source(common / "objects", min(new), b""), folder, folder, 0)
+        await made.on_disk(lambda: made.make_git(folder))
+        try:
+            # not thin, so that no object of ours is made a part of theirs
+            brought = await packed(inner.git, place.env, new, known)
+            held = await inner.sandbox.add(made, brought, repository.redaction)
+        except TreeRefused as error:
+            raise TreeRefused(f"{place.path}: {error}") from error
+        beside = {"GIT_DIR": str(common), "GIT_OBJECT_DIRECTORY": str(folder / "objects")}
         words = ("rev-list", "--objects", "--no-object-names", "--stdin")
         asked = durable.reached(new, known)
         reached = await repository.git.run(*words, cwd=common, env=beside, stdin=asked, timeout=LONG)
         said = "" if not reached.returncode else repository.git.said(reached)[:300]
-        index = await anyio.to_thread.run_sync(lambda: next((folder / "pack").glob("*.idx")).read_bytes())
-        held = await repository.git.raw("show-index", cwd=common, env=beside, stdin=index) or b""
-        foreign = {*reached.stdout.split()} - {line.split()[1] for line in held.splitlines()}
+        foreign = {*reached.stdout.split()} - held
         if said or foreign:
             words = said or f"{min(foreign).decode()} is named there, and was never in it"
             raise TreeRefused(f"{place.path}: what was committed there is not whole: {words}")
         lacking = await lfs.take(repository, place, reached.stdout, beside, known)
-        await anyio.to_thread.run_sync(_put_packs, folder / "pack", common / "objects" / "pack")
+        await anyio.to_thread.run_sync(_put_packs, folder / "objects" / "pack", common / "objects" / "pack")
         return lacking
 
 
@@ -136,8 +165,3 @@ def _put_packs(found: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
     for file in sorted(found.iterdir(), key=lambda file: (file.suffix == ".idx", file.suffix)):
         os.rename(file, target / file.name)
-
-
-def _quoted(path: Path) -> str:
-    """Write a path as git reads it in a list of folders."""
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

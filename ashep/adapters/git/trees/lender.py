@@ -129,7 +129,7 @@ async def held(repository: Repository, objects: Iterable[str]) -> set[str]:
 
 
 async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: Iterable[str]) -> bytes:
-    """Give what is reached from objects, and not from known ones, as a pack that needs no other object.
+    """Give what is reached from objects, and not from known ones, as a pack of whole objects.
 
     Raises `TreeRefused`, in git's words, or where it would have more than `MOST_BROUGHT` bytes.
     """
@@ -141,7 +141,8 @@ async def packed(git: Git, env: Mapping[str, str], new: Iterable[str], known: It
         if size <= MOST_BROUGHT:
             brought.extend(piece)
 
-    words = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
+    # no delta is made, taken over, or in a part of a pack that is taken over as it is
+    words = ("pack-objects", "--revs", "--stdout", "--quiet", "--window=0", "--no-reuse-delta", "--no-use-bitmap-index")
     where = dict(env) or {"GIT_DIR": str(await git.common())}
     done = await git.run(*words, cwd=await git.common(), env=where, stdin=reached(new, known), take=take, timeout=LONG)
     if done.returncode:

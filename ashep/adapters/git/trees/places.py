@@ -426,7 +426,7 @@ class Places(Worktrees):
         brought = await packed(inner.git, place.env, [head], known)
         made = Files(Source(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
         await made.on_disk(lambda: made.make_git(made.folder))
-        await made.git("index-pack", "--stdin", "--fsck-objects", stdin=brought)
+        await inner.sandbox.add(made, brought, self._repository.redaction)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
         modules = (await self._repository.folders()).common / MODULES  # which are read where this commit is checked
         await anyio.Path(made.folder, MODULES).symlink_to(modules)
