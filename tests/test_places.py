@@ -439,6 +439,23 @@ async def test_a_seal_leaves_few_refs_however_many_look_saved(world: PlacesWorld
     assert [ref[-4:] for ref in (await world.spaces.seal(ONE, RUN, "D")).saved] == ["/zzz"], "only what is no commit"
 
 
+@pytest.mark.promise("X13")
+async def test_a_file_of_its_git_may_be_larger_than_the_memory(world: PlacesWorld) -> None:
+    """The daemon read it whole: one of 20 GiB that takes no room on the disk ended it, and each next one."""
+    await world.begun(ONE, {})
+    git = world.place / ONE / ".git"
+    (git / "logs").mkdir(exist_ok=True)
+    for name in ("logs/HEAD", "anything"):
+        with (git / name).open("ab") as file:
+            file.truncate(1 << 45)
+    for words in (("commit", "-q", "--allow-empty", "-m", "Lost"), ("reset", "-q", "--hard", "main")):
+        world.git(*words, at=ONE)
+    os.truncate(git / "objects" / "info" / "alternates", 1 << 45)
+    await world.spaces.seal(ONE, RUN, "Mine")
+    removed = await world.spaces.remove(ONE)
+    assert [world.git("log", "-1", "--format=%s", ref) for ref in removed.saved] == ["Lost"]
+
+
 # --- repositories of all kinds ----------------------------------------------------------------------------------------
 
 
