@@ -112,6 +112,40 @@ async def test_a_branch_that_a_person_has_checked_out_is_not_changed_under_them(
     assert [one.subject for one in (await world.spaces.seal(ONE, RUN, "Mine")).commits] == ["Mine"]
 
 
+async def test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought(world: PlacesWorld) -> None:
+    """The place's git took it for merged: the branch no longer had a person's commit."""
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    await world.spaces.seal(ONE, RUN, "Mine")
+    blob = world.git("hash-object", "-w", "--stdin", stdin=b"a guard\n")
+    listed = f"{world.git('ls-tree', ONE)}\n100644 blob {blob}\tguard.txt\n"
+    theirs = world.git("commit-tree", world.git("mktree", stdin=listed.encode()), "-p", ONE, "-m", "A guard")
+    world.git("update-ref", f"refs/heads/{ONE}", theirs)
+    await world.spaces.prepare(ONE, None, 0)
+    own = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"mine alone\n")
+    tree = world.git("mktree", at=ONE, stdin=f"100644 blob {own}\tmine.txt\n".encode())
+    forged, twin = (world.git("commit-tree", tree, "-p", one, "-m", "Mine", at=ONE) for one in (world.base(), theirs))
+    world.git(
+        "update-ref", f"refs/heads/{ONE}", world.git("commit-tree", tree, "-p", forged, "-m", "Tip", at=ONE), at=ONE
+    )
+    world.git("update-ref", "refs/heads/twin", twin, at=ONE)
+    world.git("commit-graph", "write", "--reachable", at=ONE)
+    file = world.place / ONE / ".git" / "objects" / "info" / "commit-graph"
+    graph = bytearray(file.read_bytes())
+    heads = [graph[at : at + 12] for at in range(8, 8 + 12 * graph[6], 12)]
+    chunks = {bytes(head[:4]): int.from_bytes(head[4:]) for head in heads}
+    ids = sorted((world.git("rev-list", "--all", at=ONE)).split())
+    ours, others = (ids.index(one) for one in (forged, twin))
+    rows = chunks[b"CDAT"]  # of each commit its tree, its parents, and how far it is from the first
+    graph[rows + 36 * ours : rows + 36 * ours + 36] = graph[rows + 36 * others : rows + 36 * others + 36]
+    file.chmod(0o644)
+    file.write_bytes(graph[:-20] + hashlib.sha1(graph[:-20]).digest())
+    assert world.git("merge-base", theirs, f"{ONE}~0", at=ONE) == theirs, "git believes it"
+    world.git("reset", "-q", "--hard", at=ONE)
+    with pytest.raises(TreeRefused, match="cannot be merged with what was worked"):
+        await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    assert world.git("rev-parse", ONE) == theirs
+
+
 # --- what its folder is called ------------------------------------------------------------------------------------
 
 EPIC, FOLDER = shared_branch("epic 1"), "ashep/+epic=25201"

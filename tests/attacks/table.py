@@ -31,6 +31,9 @@ ASKED = {
         "tests/test_hostile_server.py::test_a_probe_has_a_bound_in_bytes_and_in_time"
     ),
     "hundreds of refs that look saved": ("tests/test_places.py::test_a_seal_leaves_few_refs_however_many_look_saved"),
+    "a commit graph that names other parents, to lead past what a person brought to its branch": (
+        "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"
+    ),
     "a file of its git that is larger than the memory": (
         "tests/test_places.py::test_a_file_of_its_git_may_be_larger_than_the_memory"
     ),
