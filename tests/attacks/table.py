@@ -30,6 +30,12 @@ ASKED = {
     "answers of its own server without an end, packed, or drop by drop": (
         "tests/test_hostile_server.py::test_a_probe_has_a_bound_in_bytes_and_in_time"
     ),
+    "answers of its own server with numbers and times that nothing can hold": (
+        "tests/test_opencode.py::test_amounts_that_no_fact_can_hold_are_bounded"
+    ),
+    "answers of its own server that nobody foresaw": (
+        "tests/test_loop_unforeseen.py::test_a_session_that_cannot_be_read_keeps_no_other_waiting"
+    ),
     "hundreds of refs that look saved": ("tests/test_places.py::test_a_seal_leaves_few_refs_however_many_look_saved"),
     "a commit graph that names other parents, to lead past what a person brought to its branch": (
         "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"

@@ -38,7 +38,7 @@ from ashep.errors import (
     ServerStarting,
 )
 from ashep.journal import paths
-from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn, bound_amount
 from ashep.redaction import Redaction
 
 Access = Literal["read", "write"]
@@ -354,7 +354,6 @@ class AcpRunner:
         model = (
             offer.model_named(str(turn["model"]), self._name) if turn.get("model") else next(iter(self._models), None)
         )
-        tokens, cost = turn.get("tokens", 0), turn.get("cost", 0.0)
         return Turn(
             "finished",
             str(turn.get("keeper")),
@@ -362,8 +361,8 @@ class AcpRunner:
             error=error,
             provider=model.provider if model else None,
             model=model.model if model else None,
-            tokens=tokens if isinstance(tokens, int) else 0,
-            cost=float(cost) if isinstance(cost, int | float) else 0.0,
+            tokens=round(bound_amount(turn.get("tokens"))),
+            cost=float(bound_amount(turn.get("cost"))),
             people=self._people(turn, ours),
             refused=_refusal(error, str(turn.get("refused") or "")),
             cut=cut,
