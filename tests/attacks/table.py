@@ -77,6 +77,10 @@ GROUNDS = (
         Way("a file that replaces the runner of a check, or decides how it runs", "", bare="contained"),
         "tests/verifier/test_scripts.py::test_a_file_that_shadows_the_runner_does_not_start",
     ),
+    Row(
+        Way("the same, compiled, or behind a link", "", bare="contained"),
+        "tests/verifier/test_scripts.py::test_no_more_does_one_that_is_compiled",
+    ),
 )
 
 

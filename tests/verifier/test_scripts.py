@@ -85,3 +85,24 @@ async def test_a_file_that_shadows_the_runner_does_not_start(either: World) -> N
     assert (await either.verify(run)).results[0].status == "passed"  # without a base nobody knows whose it is
     either.repository.commit({"unittest.py": None})
     assert "shadow" not in (await either.verify(run, base=base)).results[0].message
+
+
+@pytest.mark.parametrize(
+    "module", ["unittest.pyc", "unittest/__init__.pyc", "argparse.cpython-313-x86_64-linux-gnu.so"]
+)
+async def test_no_more_does_one_that_is_compiled(either: World, module: str) -> None:
+    """Python imports it as well, and no flag was raised."""
+    base = either.repository.commit({"test_it.py": "def test_it(): assert False\n"})
+    either.repository.commit({module: "what is in it is not read\n"})
+    for option in ("-m", "-Bm"):
+        run = {"type": "test_pass", "verify": {"command": ["python3", option, "unittest"]}}
+        found = (await either.verify(run, base=base)).results[0]
+        assert found.message.startswith(f"the work adds {module}, which `python3 {option} unitt")
+
+
+async def test_nor_does_a_link_to_a_folder(either: World) -> None:
+    base = either.repository.commit({"lib/__init__.py": "raise SystemExit(0)\n"})
+    (either.repository.folder / "unittest").symlink_to("lib")
+    either.repository.commit({})
+    run = {"type": "test_pass", "verify": {"command": ["python3", "-m", "unittest"]}}
+    assert (await either.verify(run, base=base)).results[0].message.startswith("the work adds unittest, which")
