@@ -87,6 +87,16 @@ async def test_a_file_that_shadows_the_runner_does_not_start(either: World) -> N
     assert "shadow" not in (await either.verify(run, base=base)).results[0].message
 
 
+async def test_a_gate_finds_the_history_as_it_is_whatever_an_earlier_check_did_to_it(either: World) -> None:
+    """The work's own tests moved HEAD to the base: what the gate forbids to change was unchanged then."""
+    guarded = either.repository.commit({"guarded": "good\n"})
+    base = either.repository.commit({GATE: f"git diff --quiet {guarded} HEAD -- guarded\n"})
+    either.repository.commit({"guarded": "evil\n", "tests.sh": f"git update-ref --no-deref HEAD {guarded}\n"})
+    tests = {"type": "test_pass", "verify": {"command": ["sh", "tests.sh"]}}
+    found = (await either.verify(tests, RUN, base=base)).results
+    assert [one.status for one in found] == ["passed", "failed"]
+
+
 @pytest.mark.parametrize(
     "module", ["unittest.pyc", "unittest/__init__.pyc", "argparse.cpython-313-x86_64-linux-gnu.so"]
 )

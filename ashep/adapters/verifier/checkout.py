@@ -131,18 +131,22 @@ class Checkout:
         return [f"^{line}" for line in said.decode().splitlines() if not line.endswith(" missing")]
 
     async def restore(self) -> None:
-        """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
-        await to_thread.run_sync(delete, self.tree / SCRIPTS)
+        """Put back what a program changed in files of the commit, in the scripts and in the checkout's repository; what
+        else it made stays.
+        """
+        for name in (SCRIPTS, ".git"):
+            await to_thread.run_sync(delete, self.tree / name)
         for files in (self._files, *self._submodules):
             await files.git("checkout-index", "-a", "-f", "-u", "-q")
+        await self.open_to_programs()
 
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
             folder.mkdir()
+        link_caches(self.folders.home)
         self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
-        link_caches(self.folders.home)
         self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
 
