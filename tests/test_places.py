@@ -8,16 +8,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
-from ashep.adapters.git.trees import saving
+from ashep.adapters.git.trees import inside, saving
 from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.cli.place import find_project
 from ashep.core.state.branches import branch_of, shared_branch
-from ashep.errors import AshepError, TreeRefused
+from ashep.errors import AshepError, ProgramTimedOut, TreeRefused
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
 from ashep.ports.trees import Landed
 from tests.conformance.test_workspaces import NOW
@@ -110,6 +111,17 @@ async def test_a_branch_that_a_person_has_checked_out_is_not_changed_under_them(
     assert world.git("status", "--porcelain", "-uno") == ""
     world.git("checkout", "-q", "main")
     assert [one.subject for one in (await world.spaces.seal(ONE, RUN, "Mine")).commits] == ["Mine"]
+
+
+async def test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long(
+    world: PlacesWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call of git waited there for a quarter of an hour."""
+    monkeypatch.setattr(inside, "_IDLE", 0.5)
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    os.mkfifo(world.place / ONE / ".gitignore")
+    with anyio.fail_after(30), pytest.raises(ProgramTimedOut):
+        await world.spaces.seal(ONE, RUN, "Mine")
 
 
 async def test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought(world: PlacesWorld) -> None:

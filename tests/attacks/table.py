@@ -40,6 +40,9 @@ ASKED = {
     "a commit graph that names other parents, to lead past what a person brought to its branch": (
         "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"
     ),
+    "a pipe that is called `.gitignore`, at which git waits": (
+        "tests/test_places.py::test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long"
+    ),
     "a file of its git that is larger than the memory": (
         "tests/test_places.py::test_a_file_of_its_git_may_be_larger_than_the_memory"
     ),

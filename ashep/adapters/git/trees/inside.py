@@ -26,6 +26,8 @@ from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
 
 _GIVEN = ("PATH", "LANG", "TZ")
+_IDLE = 60.0
+"""Seconds for a git that does nothing: one that waits at a pipe which stands for `.gitignore` waits for ever."""
 
 
 class PlaceRepository(Repository):
@@ -72,11 +74,12 @@ class Inside:
         usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
 
         async def call(argv: Sequence[str], how: Started) -> Finished:
-            given: Started = {**how, "env": {**usual, **how["env"]}}
+            longest, bound = how["timeout"], min(how["timeout"], _IDLE)
+            given: Started = {**how, "env": {**usual, **how["env"]}, "timeout": bound}
             sandbox = await self._tried()
             if isinstance(sandbox, str):
-                return await programs.run(argv, cwd=place.path, **given)
-            return await bubblewrap.run(sandbox, view, argv, **given)
+                return await programs.run(argv, cwd=place.path, longest=longest, **given)
+            return await bubblewrap.run(sandbox, view, argv, longest=longest, **given)
 
         git = Git(place.path, PLACE, LONG, redaction, call=call, common=place.admin)
         return PlaceRepository(place, prefix, redaction, git)
