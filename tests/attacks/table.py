@@ -33,6 +33,9 @@ ASKED = {
     "answers of its own server with numbers and times that nothing can hold": (
         "tests/test_opencode.py::test_amounts_that_no_fact_can_hold_are_bounded"
     ),
+    "half a character in what it says, which no file can hold": (
+        "tests/claude/test_parts.py::test_half_a_character_is_none"
+    ),
     "answers of its own server that nobody foresaw": (
         "tests/test_loop_unforeseen.py::test_a_session_that_cannot_be_read_keeps_no_other_waiting"
     ),

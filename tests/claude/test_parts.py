@@ -223,6 +223,15 @@ def test_odd_lines_are_no_trouble(tmp_path: Path, line: str) -> None:
     assert output.failure() is None
 
 
+def test_half_a_character_is_none(tmp_path: Path) -> None:
+    """The journal cannot hold it: such an answer ended the daemon, and each next one that read the session."""
+    output = told(tmp_path, INIT, says("cut \ud83d off"), ends(is_error=True, terminal_reason="\ud800"))
+    assert (output.text, output.failure()) == (
+        "cut ? off",
+        told(tmp_path, ends(is_error=True, terminal_reason="?")).failure(),
+    )
+
+
 def test_a_conversation_that_is_made_shorter_shows_as_work(tmp_path: Path) -> None:
     """facts/claude-code.md 34."""
     status = {"type": "system", "subtype": "status", "status": "compacting"}

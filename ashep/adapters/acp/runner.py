@@ -28,6 +28,7 @@ from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.text import read_json
 from ashep.errors import (
     AshepError,
     ProgramMissing,
@@ -144,7 +145,7 @@ class AcpRunner:
             done = await programs.run(
                 argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
             )
-            found = cast("Json", json.loads(done.stdout))
+            found = cast("Json", read_json(done.stdout))
         except ProgramTimedOut:
             waited, self._patience = self._patience, min(self._patience * 2, LONGEST_START)
             why = f"{self._name} did not say within {waited:g} s what it can do"

@@ -3,13 +3,13 @@
 A line that is not whole yet is read when it is; one that is no JSON object, or longer than `LONGEST`, is passed over.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from ashep.core.text import read_json
 from ashep.journal import paths
 from ashep.ports.runner import bound_amount
 
@@ -66,7 +66,7 @@ class Lines:
 def event_of(line: bytes) -> Event | None:
     """The object of a line; None: it holds none."""
     with suppress(ValueError, RecursionError):
-        found = json.loads(line)
+        found = read_json(line)
         return cast("Event", found) if isinstance(found, dict) else None
     return None
 
