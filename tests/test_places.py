@@ -124,6 +124,16 @@ async def test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long(
         await world.spaces.seal(ONE, RUN, "Mine")
 
 
+@pytest.mark.skipif(not has_bubblewrap(), reason="git is bounded in a sandbox alone")
+async def test_a_git_that_reads_a_file_whole_has_a_bound(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took as much memory as the file is large, which need not take any room on the disk."""
+    monkeypatch.setattr(inside, "_MEMORY", 128 * 1024**2, raising=False)
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    os.truncate(world.place / ONE / ".git" / "HEAD", 512 * 1024**2)
+    with pytest.raises(AshepError, match="Out of memory"):
+        await world.spaces.seal(ONE, RUN, "Mine")
+
+
 async def test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought(world: PlacesWorld) -> None:
     """The place's git took it for merged: the branch no longer had a person's commit."""
     await world.begun(ONE, {"mine.txt": "m\n"})

@@ -43,6 +43,9 @@ ASKED = {
     "a commit graph that names other parents, to lead past what a person brought to its branch": (
         "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"
     ),
+    "a file that our git reads whole, of the size of the memory": (
+        "tests/test_places.py::test_a_git_that_reads_a_file_whole_has_a_bound"
+    ),
     "a pipe that is called `.gitignore`, at which git waits": (
         "tests/test_places.py::test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long"
     ),

@@ -26,6 +26,9 @@ from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
 
 _GIVEN = ("PATH", "LANG", "TZ")
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+"""Bytes that a git may hold beside the files that it maps: it reads several files whole, however large they are."""
+_BOUNDED = 'ulimit -d "$0" 2>/dev/null; exec "$@"'
 _IDLE = 60.0
 """Seconds for a git that does nothing: one that waits at a pipe which stands for `.gitignore` waits for ever."""
 
@@ -79,7 +82,8 @@ class Inside:
             sandbox = await self._tried()
             if isinstance(sandbox, str):
                 return await programs.run(argv, cwd=place.path, longest=longest, **given)
-            return await bubblewrap.run(sandbox, view, argv, longest=longest, **given)
+            bounded = ("/bin/sh", "-c", _BOUNDED, str(_MEMORY // 1024), *argv)
+            return await bubblewrap.run(sandbox, view, bounded, longest=longest, **given)
 
         git = Git(place.path, PLACE, LONG, redaction, call=call, common=place.admin)
         return PlaceRepository(place, prefix, redaction, git)
