@@ -124,6 +124,16 @@ async def test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long(
         await world.spaces.seal(ONE, RUN, "Mine")
 
 
+async def test_a_path_that_no_work_tree_can_hold_goes_back_to_who_wrote_it(world: PlacesWorld) -> None:
+    """Its judges and checks failed at it, and nobody was to blame."""
+    await world.begun(ONE, {})
+    blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"x")
+    for path in ("/".join(["n" * 250] * 40), "n" * 300):
+        world.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", at=ONE)
+    world.git("commit", "-qm", "Long", at=ONE)
+    assert [name[:3] for name in (await world.spaces.seal(ONE, RUN, "Mine")).unwritable] == ["nnn", "nnn"]
+
+
 @pytest.mark.skipif(not has_bubblewrap(), reason="git is bounded in a sandbox alone")
 async def test_a_git_that_reads_a_file_whole_has_a_bound(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """It took as much memory as the file is large, which need not take any room on the disk."""

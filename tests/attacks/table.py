@@ -43,6 +43,9 @@ ASKED = {
     "a commit graph that names other parents, to lead past what a person brought to its branch": (
         "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"
     ),
+    "a path that is too long for any work tree": (
+        "tests/test_places.py::test_a_path_that_no_work_tree_can_hold_goes_back_to_who_wrote_it"
+    ),
     "a file that our git reads whole, of the size of the memory": (
         "tests/test_places.py::test_a_git_that_reads_a_file_whole_has_a_bound"
     ),
