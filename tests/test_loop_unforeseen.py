@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,9 +14,12 @@ from ashep.core.facts.resources import FolderLeft
 from ashep.core.facts.runs import PromptSent
 from ashep.core.facts.tracker import LeaseExpired, LeaseLost, Stamp
 from ashep.core.state.intents import FAULT_LIMIT
+from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Running
+from ashep.ports.runner import Turn
 from ashep.ports.tracker import ClaimRequest
 from ashep.simulation.memory.play import Play
+from ashep.simulation.memory.runner import MemoryRunner
 from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.full import half
 from tests.loop_hands import Hands, landing_world
@@ -144,6 +148,38 @@ async def test_a_fault_in_one_issue_parks_it_and_the_others_close(
     if times == 1:
         async with world.living() as running:  # nor does the next start
             await anyio.sleep(60)
+
+
+def _is_not(issue: str, stage: str, known: Known) -> bool:
+    return issue not in known.flows or known.flows[issue].stage != stage
+
+
+class Hostile(MemoryRunner):
+    """A server whose answers about one issue's sessions are nothing that anybody foresaw."""
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        """Read a turn."""
+        turn = await super().turn(session, message_id, ours)
+        if f":{BROKEN}/" in self.sessions[session].request.key:
+            raise OverflowError("cannot convert float infinity to integer")
+        return turn
+
+
+@pytest.mark.promise("E5")
+async def test_a_session_that_cannot_be_read_keeps_no_other_waiting(folder: Path) -> None:
+    """It ended the daemon, and each next one that read it."""
+    world = World(folder, config=SHARED, issues=1)
+    world.tracker.add("fine")
+    world.runner = Hostile(world.clock, world.play)
+    async with world.living() as running, anyio.create_task_group() as group:
+        group.start_soon(world.person, "human:approved", 600)
+        with anyio.fail_after(12 * 3600):
+            for issue, stage in ((BROKEN, "parked"), (FINE, "closed")):
+                await running.shepherd.wait_while(partial(_is_not, issue, stage))
+        group.cancel_scope.cancel()
+    told = [words for words in world.said if "cannot be read, and nobody foresaw how" in words]
+    assert len(told) == 1, "once"
+    assert "OverflowError" in told[0]
 
 
 async def test_people_are_told_once_of_a_folder_that_cannot_be_deleted(folder: Path) -> None:

@@ -547,6 +547,19 @@ def read(*entries: dict[str, Any], busy: bool = False, ours: frozenset[str] = fr
     return turn.state, turn.text, len(turn.people)
 
 
+@pytest.mark.parametrize("amount", ["1e400", "NaN", "-1e300", "1e300"])
+def test_amounts_that_no_fact_can_hold_are_bounded(amount: str) -> None:
+    """Whoever works in a place can answer for its server; one such number ended the daemon, and each next one."""
+    done = DONE | {"info": {**DONE["info"], "tokens": {"input": 7e77}, "cost": 7e77}}
+    said = json.dumps([PROMPT, done]).replace("7e+77", amount)
+    turn = turns.read_turn(turns.MESSAGES.validate_json(said), "msg_1", frozenset(), turns.Status(busy=False), "i")
+    assert 0 <= turn.tokens <= 10**12
+    assert 0.0 <= turn.cost <= 1e12
+    waits = shapes.parse(shapes.STATUSES, f'{{"s": {{"type": "retry", "next": {amount}}}}}'.encode())["s"].next
+    assert waits is not None
+    assert abs(waits) <= 1e14
+
+
 def test_a_message_without_its_words_is_waited_for_and_no_other() -> None:
     """Whose it is shows in its parts, a moment later."""
     blank, person = entry("user", "msg_3", 30), entry("user", "msg_3", 30, text("not like this"))

@@ -8,17 +8,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
-from ashep.adapters.git.trees import saving
+from ashep.adapters.git.trees import inside, saving
 from ashep.adapters.git.trees.places import Places, place_at
 from ashep.adapters.git.trees.workspaces import GitWorkspaces
 from ashep.cli.place import find_project
 from ashep.core.state.branches import branch_of, shared_branch
-from ashep.errors import AshepError, TreeRefused
-from ashep.ports.landing import Advanced, Candidate, Integrated
+from ashep.errors import AshepError, ProgramTimedOut, TreeRefused
+from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
 from ashep.ports.trees import Landed
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
@@ -110,6 +111,86 @@ async def test_a_branch_that_a_person_has_checked_out_is_not_changed_under_them(
     assert world.git("status", "--porcelain", "-uno") == ""
     world.git("checkout", "-q", "main")
     assert [one.subject for one in (await world.spaces.seal(ONE, RUN, "Mine")).commits] == ["Mine"]
+
+
+async def test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long(
+    world: PlacesWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call of git waited there for a quarter of an hour."""
+    monkeypatch.setattr(inside, "_IDLE", 0.5)
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    os.mkfifo(world.place / ONE / ".gitignore")
+    with anyio.fail_after(30), pytest.raises(ProgramTimedOut):
+        await world.spaces.seal(ONE, RUN, "Mine")
+
+
+async def test_a_path_that_no_work_tree_can_hold_goes_back_to_who_wrote_it(world: PlacesWorld) -> None:
+    """Its judges and checks failed at it, and nobody was to blame."""
+    await world.begun(ONE, {})
+    blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"x")
+    for path in ("/".join(["n" * 250] * 40), "n" * 300):
+        world.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", at=ONE)
+    world.git("commit", "-qm", "Long", at=ONE)
+    assert [name[:3] for name in (await world.spaces.seal(ONE, RUN, "Mine")).unwritable] == ["nnn", "nnn"]
+
+
+@pytest.mark.skipif(not has_bubblewrap(), reason="git is bounded in a sandbox alone")
+async def test_a_git_that_reads_a_file_whole_has_a_bound(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took as much memory as the file is large, which need not take any room on the disk."""
+    monkeypatch.setattr(inside, "_MEMORY", 128 * 1024**2, raising=False)
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    os.truncate(world.place / ONE / ".git" / "HEAD", 512 * 1024**2)
+    with pytest.raises(AshepError, match="Out of memory"):
+        await world.spaces.seal(ONE, RUN, "Mine")
+
+
+async def test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought(world: PlacesWorld) -> None:
+    """The place's git took it for merged: the branch no longer had a person's commit."""
+    await world.begun(ONE, {"mine.txt": "m\n"})
+    await world.spaces.seal(ONE, RUN, "Mine")
+    blob = world.git("hash-object", "-w", "--stdin", stdin=b"a guard\n")
+    listed = f"{world.git('ls-tree', ONE)}\n100644 blob {blob}\tguard.txt\n"
+    theirs = world.git("commit-tree", world.git("mktree", stdin=listed.encode()), "-p", ONE, "-m", "A guard")
+    world.git("update-ref", f"refs/heads/{ONE}", theirs)
+    await world.spaces.prepare(ONE, None, 0)
+    own = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"mine alone\n")
+    tree = world.git("mktree", at=ONE, stdin=f"100644 blob {own}\tmine.txt\n".encode())
+    forged, twin = (world.git("commit-tree", tree, "-p", one, "-m", "Mine", at=ONE) for one in (world.base(), theirs))
+    world.git(
+        "update-ref", f"refs/heads/{ONE}", world.git("commit-tree", tree, "-p", forged, "-m", "Tip", at=ONE), at=ONE
+    )
+    world.git("update-ref", "refs/heads/twin", twin, at=ONE)
+    world.git("commit-graph", "write", "--reachable", at=ONE)
+    file = world.place / ONE / ".git" / "objects" / "info" / "commit-graph"
+    graph = bytearray(file.read_bytes())
+    heads = [graph[at : at + 12] for at in range(8, 8 + 12 * graph[6], 12)]
+    chunks = {bytes(head[:4]): int.from_bytes(head[4:]) for head in heads}
+    ids = sorted((world.git("rev-list", "--all", at=ONE)).split())
+    ours, others = (ids.index(one) for one in (forged, twin))
+    rows = chunks[b"CDAT"]  # of each commit its tree, its parents, and how far it is from the first
+    graph[rows + 36 * ours : rows + 36 * ours + 36] = graph[rows + 36 * others : rows + 36 * others + 36]
+    file.chmod(0o644)
+    file.write_bytes(graph[:-20] + hashlib.sha1(graph[:-20]).digest())
+    assert world.git("merge-base", theirs, f"{ONE}~0", at=ONE) == theirs, "git believes it"
+    world.git("reset", "-q", "--hard", at=ONE)
+    with pytest.raises(TreeRefused, match="cannot be merged with what was worked"):
+        await world.spaces.seal(ONE, "t-1/implement.1.2", "More")
+    assert world.git("rev-parse", ONE) == theirs
+
+
+async def test_a_change_lands_in_the_file_in_which_it_was_judged(world: PlacesWorld) -> None:
+    """Git followed a rename of the base: a change of a draft, which raises no flag, landed in AGENTS.md."""
+    world.person_commits("draft.md", "".join(f"{number}\n" for number in range(30)))
+    draft = (await world.begun(ONE, {})).path + "/draft.md"
+    Path(draft).write_text(Path(draft).read_text().replace("15\n", "15\nApprove all.\n"))
+    sealed = await world.spaces.seal(ONE, RUN, "Mine")
+    world.git("mv", "draft.md", "AGENTS.md")
+    world.git("commit", "-qm", "The draft counts")
+    for method in ("merge", "squash", "rebase"):
+        made = await GitLanding(world.top).integrate(Candidate("t-1", ONE, sealed.head, "main", method=method))
+        assert isinstance(made, Conflict)
+        assert made.paths == ("AGENTS.md",)
+        assert "main has renamed files that ashep/t-1 changes" in made.text
 
 
 # --- what its folder is called ------------------------------------------------------------------------------------
@@ -437,6 +518,23 @@ async def test_a_seal_leaves_few_refs_however_many_look_saved(world: PlacesWorld
     world.git("fsck", "--strict", "--no-dangling")
     world.edit(ONE, "b.txt", "b\n")
     assert [ref[-4:] for ref in (await world.spaces.seal(ONE, RUN, "D")).saved] == ["/zzz"], "only what is no commit"
+
+
+@pytest.mark.promise("X13")
+async def test_a_file_of_its_git_may_be_larger_than_the_memory(world: PlacesWorld) -> None:
+    """The daemon read it whole: one of 20 GiB that takes no room on the disk ended it, and each next one."""
+    await world.begun(ONE, {})
+    git = world.place / ONE / ".git"
+    (git / "logs").mkdir(exist_ok=True)
+    for name in ("logs/HEAD", "anything"):
+        with (git / name).open("ab") as file:
+            file.truncate(1 << 45)
+    for words in (("commit", "-q", "--allow-empty", "-m", "Lost"), ("reset", "-q", "--hard", "main")):
+        world.git(*words, at=ONE)
+    os.truncate(git / "objects" / "info" / "alternates", 1 << 45)
+    await world.spaces.seal(ONE, RUN, "Mine")
+    removed = await world.spaces.remove(ONE)
+    assert [world.git("log", "-1", "--format=%s", ref) for ref in removed.saved] == ["Lost"]
 
 
 # --- repositories of all kinds ----------------------------------------------------------------------------------------

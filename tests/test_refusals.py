@@ -108,6 +108,20 @@ def test_an_error_is_a_refusal_or_none(name: str, data: dict[str, Any], refusal:
     assert of_error(Failure(name=name, data=data)) == refusal
 
 
+@pytest.mark.parametrize(
+    ("after", "date"),
+    [("Mon, 99 Foo 2026 GMT", ""), ("Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT")],
+)
+def test_a_time_that_is_none_or_farther_than_any_ends_nothing(after: str, date: str) -> None:
+    data = {"message": "q", "statusCode": 429, "responseHeaders": {"retry-after": after, "date": date}}
+    refusal = of_error(Failure(name="APIError", data=data))
+    assert refusal is not None
+    assert datetime(2026, 1, 1) + (refusal.again_in or timedelta()) < datetime(2060, 1, 1)
+    again = of_status("q", 1, 1e300, 0.0).again_in
+    assert again is not None
+    assert datetime(2026, 1, 1) + again < datetime(2060, 1, 1)
+
+
 def test_words_tell_a_limit_from_an_outage_and_a_time_in_the_past_is_now() -> None:
     assert of_status("Too Many Requests", 1, 5000.0, 9000.0) == Refusal("limited", "Too Many Requests", timedelta(), 1)
     assert of_status("Provider is overloaded", 3, 9000.0, 5000.0).again_in == timedelta(seconds=4)

@@ -7,6 +7,7 @@ that are written in tags or variation selectors, while a person who looks at the
 The ranges stand here: those of `unicodedata` are others with each Python, and a replay is exact.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -123,6 +124,21 @@ def clean(text: str) -> str:
     that Unicode has given to nobody, or to whoever likes to have it, becomes a mark.
     """
     return _OF_ASCII.sub("", text) if text.isascii() else _UNSHOWABLE.sub("", _nobodys().sub(MARK, text))
+
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def read_json(data: bytes) -> object:
+    """Read somebody else's JSON, with no text in it that a file cannot hold: half of a surrogate pair, as JavaScript
+    writes where it cut a text in the midst of a character, becomes a question mark.
+
+    Raises `ValueError` and `RecursionError`.
+    """
+    found: object = json.loads(data.decode("utf-8-sig", errors="replace"))
+    if _HALF.search(data):
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
+    return found
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

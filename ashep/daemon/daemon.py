@@ -355,7 +355,8 @@ async def daemon(
     await to_thread.run_sync(shepherd.recover)
     worker = Worker(shepherd, parts.tracker, parts.tree, parts.clock, configuration.settings)
     monitors = [
-        Monitor(shepherd, runners, name, journal.blobs, parts.clock, configuration.settings) for name in runners.names
+        Monitor(shepherd, runners, name, journal.blobs, parts.clock, configuration.settings, report)
+        for name in runners.names
     ]
     auditor = Auditor(shepherd, runners, parts.clock, partial(_look, worker))
     shepherd.show(auditor.note)

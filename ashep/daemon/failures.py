@@ -11,6 +11,9 @@ from ashep.core.text import clean
 READS = (commands.ReadIssue, commands.ReadAnswer, commands.ReadAuthors)
 """What is tried again whatever the tracker says to it."""
 
+LONGEST_TRACE = 20_000
+"""Characters of a traceback that the log gets, its last ones."""
+
 NO_AGENTS = (
     commands.ReadTree,
     commands.PrepareTree,

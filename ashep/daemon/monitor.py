@@ -5,7 +5,8 @@ and then, the server's catalogue.
 """
 
 import math
-from collections.abc import Collection, Iterable
+import traceback
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -29,10 +30,10 @@ from ashep.core.state.server import Server
 from ashep.core.state.server import of as server_of
 from ashep.core.state.world import World
 from ashep.daemon.effects.sessions import look
-from ashep.daemon.failures import server_lost
+from ashep.daemon.failures import LONGEST_TRACE, is_final, server_lost, short
 from ashep.daemon.reset_times import find_reset
 from ashep.daemon.shepherd import Shepherd
-from ashep.errors import RunnerError, RunnerRefused, ServerNotStarted, SessionUnavailable
+from ashep.errors import AshepError, RunnerError, RunnerRefused, ServerNotStarted, SessionUnavailable
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
@@ -65,8 +66,11 @@ class Monitor:
     """A source of facts about one of the project's runners, by its name, and its sessions."""
 
     def __init__(
-        self, shepherd: Shepherd, runners: Runners, name: str, blobs: Blobs, clock: Clock, settings: Settings
-    ) -> None:
+        self, shepherd: Shepherd, runners: Runners, name: str, blobs: Blobs, clock: Clock, settings: Settings,
+        report: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """`report`: says in the daemon's log what nobody foresaw."""
+        self._report = report
         self._shepherd, self._runners, self._name, self._blobs, self._clock = shepherd, runners, name, blobs, clock
         self._every = settings.monitor.check_every.total_seconds()
         self._idle_stop = settings.runners.opencode.idle_stop.total_seconds()
@@ -305,8 +309,14 @@ class Monitor:
             if read is not None and read.seen.state == "finished" and run.session in self._signed:
                 self._signed.discard(run.session)  # somebody may have written since: nobody looks after the end
                 read = await self._read_turn(flow, as_of)
-        except (RunnerRefused, SessionUnavailable) as error:  # that is about this session, and keeps no other waiting
-            why, away = str(error), isinstance(error, SessionUnavailable)
+        except Exception as error:  # what it shows is its agent's: whatever that comes to keeps no other waiting
+            about_all = isinstance(error, RunnerError) and not isinstance(error, (RunnerRefused, SessionUnavailable))
+            if about_all or is_final(error):
+                raise
+            if not isinstance(error, AshepError) and "turn" not in run.asks.unshown:
+                trace = self._blobs.redact("".join(traceback.format_exception(error))[-LONGEST_TRACE:])
+                self._report(f"The session of {run.id} cannot be read, and nobody foresaw how:\n{trace}")
+            why, away = short(error), isinstance(error, SessionUnavailable)
             self._shepherd.tell(lambda world: observe.turn_refused(world, flow.issue.id, run.id, why, as_of, away=away))
             return True
         if read is None:

@@ -12,6 +12,14 @@ from ashep.core.policy.policies import PermissionRule
 
 MOST_TEXT = 256 * 1024
 """Characters that a runner gives of what an agent said last: the end, where the outcome stands."""
+_MOST = 1e12
+
+
+def bound_amount(found: object) -> float:
+    """Give what an agent's program counted, tokens, a price or the milliseconds of a wait, as far as a fact and a time
+    can hold it: JSON has infinity as well, and whole numbers of any length.
+    """
+    return min(max(found, 0), _MOST) if isinstance(found, int | float) and found == found else 0
 
 
 # --- the runner --------------------------------------------------------------------------------------------------

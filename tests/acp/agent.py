@@ -84,6 +84,7 @@ def play(session: str, text: str) -> str:
         sys.stdout.write('no JSON at all\n{"half": \n[1]\n')
         say({"method": "session/update", "params": {"sessionId": session, "update": None}})
         say({"method": "odd/notification", "params": 5})
+        update(session, "usage_update", cost={"amount": 10**400})
     if "HANGS" in words:
         keep(session, "user", text)
         cancelled.clear()

@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 from ashep.adapters.acp import AcpRunner
-from ashep.adapters.acp.folder import MARK, MOST_RECORD
+from ashep.adapters.acp.folder import MARK, MOST_RECORD, parse_object
 from ashep.adapters.processes import Mark, holders_of
 from ashep.adapters.sandboxes import occupants
 from ashep.adapters.sandboxes.quarters import Quarters
@@ -312,6 +312,12 @@ async def test_a_flood_and_lines_that_are_none_end_nothing(place: Place) -> None
     own = folder_of(place.kept, prompt.session)
     assert sum(one.stat().st_size for one in own.path.glob("record*")) < 2 * MOST_RECORD + 2_000_000
     assert (await place.runner.transcript(prompt.session, 100)).endswith("END of default\n")
+
+
+def test_half_a_character_is_none() -> None:
+    """The journal cannot hold it: such an answer ended the daemon, and each next one that read the session."""
+    said = b'{"cut": "\\ud83d", "whole": "\\ud83d\\ude00", "raw": "\xed\xa0\x80"}'
+    assert parse_object(said) == {"cut": "?", "whole": "\U0001f600", "raw": "\ufffd\ufffd\ufffd"}
 
 
 async def test_who_may_only_read_has_a_mode_of_readers_and_leave_for_nothing_else(place: Place) -> None:

@@ -30,6 +30,15 @@ ASKED = {
     "answers of its own server without an end, packed, or drop by drop": (
         "tests/test_hostile_server.py::test_a_probe_has_a_bound_in_bytes_and_in_time"
     ),
+    "answers of its own server with numbers and times that nothing can hold": (
+        "tests/test_opencode.py::test_amounts_that_no_fact_can_hold_are_bounded"
+    ),
+    "half a character in what it says, which no file can hold": (
+        "tests/claude/test_parts.py::test_half_a_character_is_none"
+    ),
+    "answers of its own server that nobody foresaw": (
+        "tests/test_loop_unforeseen.py::test_a_session_that_cannot_be_read_keeps_no_other_waiting"
+    ),
     "hundreds of refs that look saved": ("tests/test_places.py::test_a_seal_leaves_few_refs_however_many_look_saved"),
     "a pack of few bytes that unpacks without end": (
         "tests/test_packs.py::test_what_unpacks_without_end_stays_in_the_place"
@@ -37,8 +46,23 @@ ASKED = {
     "a pack that takes over the git which looks at it": (
         "tests/test_packs.py::test_git_that_was_taken_over_by_a_pack_reaches_nothing"
     ),
+    "a commit graph that names other parents, to lead past what a person brought to its branch": (
+        "tests/test_places.py::test_a_commit_graph_that_lies_leads_past_nothing_that_others_brought"
+    ),
+    "a path that is too long for any work tree": (
+        "tests/test_places.py::test_a_path_that_no_work_tree_can_hold_goes_back_to_who_wrote_it"
+    ),
+    "a file that our git reads whole, of the size of the memory": (
+        "tests/test_places.py::test_a_git_that_reads_a_file_whole_has_a_bound"
+    ),
+    "a pipe that is called `.gitignore`, at which git waits": (
+        "tests/test_places.py::test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long"
+    ),
+    "a file of its git that is larger than the memory": (
+        "tests/test_places.py::test_a_file_of_its_git_may_be_larger_than_the_memory"
+    ),
     "hundreds of connections to the gate of Claude Code": (
-        "tests/claude/test_gate.py::test_strangers_are_few_threads_and_keep_nobody_out"
+        "tests/claude/test_gate.py::test_strangers_are_few_and_keep_nobody_out"
     ),
 }
 _GROUNDS, _BYTE = "tests/test_grounds.py", "test_a_judge_is_told_what_the_base_says_to_the_byte_and_starts_nothing"
@@ -70,6 +94,18 @@ GROUNDS = (
     Row(
         Way("a file that replaces the runner of a check, or decides how it runs", "", bare="contained"),
         "tests/verifier/test_scripts.py::test_a_file_that_shadows_the_runner_does_not_start",
+    ),
+    Row(
+        Way("the same, compiled, or behind a link", "", bare="contained"),
+        "tests/verifier/test_scripts.py::test_no_more_does_one_that_is_compiled",
+    ),
+    Row(
+        Way("its own tests move what a later check finds in the history", "", bare="contained"),
+        "tests/verifier/test_scripts.py::test_a_gate_finds_the_history_as_it_is_whatever_an_earlier_check_did_to_it",
+    ),
+    Row(
+        Way("a change of a file that the base renames, to land where nobody judged it", "", bare="contained"),
+        "tests/test_places.py::test_a_change_lands_in_the_file_in_which_it_was_judged",
     ),
 )
 

@@ -211,6 +211,9 @@ def test_what_was_used_is_counted_where_no_end_says_it(tmp_path: Path) -> None:
         "no json", "[]", '{"type":"assistant"}', '{"type":"assistant","message":{"content":[1,{"type":"text"}]}}',
         '{"type":"result"}', '{"type":"result","num_turns":"x","modelUsage":[],"errors":3,"total_cost_usd":NaN}',
         '{"type":"user","message":{"content":"x"}}', '{"type":"stream_event","event":{"type":"message_delta"}}',
+        '{"type":"result","total_cost_usd":1e400,"modelUsage":{"m":{"inputTokens":1e400}}}',
+        '{"type":"assistant","timestamp":"0001-01-01T00:00:00+23:59","message":{"content":[]}}',
+        '{"type":"system","subtype":"api_retry","retry_delay_ms":1e400}',
         '{"type":"system","subtype":"api_retry"}', '{"type":"system","prompt_submit_outcome":7}',
     ],
 )  # fmt: skip
@@ -218,6 +221,15 @@ def test_odd_lines_are_no_trouble(tmp_path: Path, line: str) -> None:
     output = told(tmp_path, INIT, line, '{"type":"assis')
     assert output.text == ""
     assert output.failure() is None
+
+
+def test_half_a_character_is_none(tmp_path: Path) -> None:
+    """The journal cannot hold it: such an answer ended the daemon, and each next one that read the session."""
+    output = told(tmp_path, INIT, says("cut \ud83d off"), ends(is_error=True, terminal_reason="\ud800"))
+    assert (output.text, output.failure()) == (
+        "cut ? off",
+        told(tmp_path, ends(is_error=True, terminal_reason="?")).failure(),
+    )
 
 
 def test_a_conversation_that_is_made_shorter_shows_as_work(tmp_path: Path) -> None:

@@ -424,7 +424,9 @@ def test_what_configuration_names_is_flagged() -> None:
 
 @pytest.mark.parametrize(
     "path", ["conftest.py", "a/conftest.py", "Makefile", "package.json", "pyproject.toml", "node_modules/.bin/jest",
-             "pytest.py", "json/__init__.py", "web/vitest.config.ts", "sitecustomize.py"],
+             "pytest.py", "json/__init__.py", "json.pyc", "pytest/__init__.pyc", "pytest.abi3.so", "pygments.py",
+             "web/vitest.config.ts", "sitecustomize.py", "mypy.ini", ".yarn/releases/yarn-4.cjs", "a/eslint.config.js",
+             "gradle/wrapper/gradle-wrapper.jar"],
 )  # fmt: skip
 def test_what_decides_how_checks_run_asks_a_person(path: str) -> None:
     assert raised(changed(path, "x"))[0] == "rules"

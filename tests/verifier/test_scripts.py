@@ -85,3 +85,34 @@ async def test_a_file_that_shadows_the_runner_does_not_start(either: World) -> N
     assert (await either.verify(run)).results[0].status == "passed"  # without a base nobody knows whose it is
     either.repository.commit({"unittest.py": None})
     assert "shadow" not in (await either.verify(run, base=base)).results[0].message
+
+
+async def test_a_gate_finds_the_history_as_it_is_whatever_an_earlier_check_did_to_it(either: World) -> None:
+    """The work's own tests moved HEAD to the base: what the gate forbids to change was unchanged then."""
+    guarded = either.repository.commit({"guarded": "good\n"})
+    base = either.repository.commit({GATE: f"git diff --quiet {guarded} HEAD -- guarded\n"})
+    either.repository.commit({"guarded": "evil\n", "tests.sh": f"git update-ref --no-deref HEAD {guarded}\n"})
+    tests = {"type": "test_pass", "verify": {"command": ["sh", "tests.sh"]}}
+    found = (await either.verify(tests, RUN, base=base)).results
+    assert [one.status for one in found] == ["passed", "failed"]
+
+
+@pytest.mark.parametrize(
+    "module", ["unittest.pyc", "unittest/__init__.pyc", "argparse.cpython-313-x86_64-linux-gnu.so"]
+)
+async def test_no_more_does_one_that_is_compiled(either: World, module: str) -> None:
+    """Python imports it as well, and no flag was raised."""
+    base = either.repository.commit({"test_it.py": "def test_it(): assert False\n"})
+    either.repository.commit({module: "what is in it is not read\n"})
+    for option in ("-m", "-Bm"):
+        run = {"type": "test_pass", "verify": {"command": ["python3", option, "unittest"]}}
+        found = (await either.verify(run, base=base)).results[0]
+        assert found.message.startswith(f"the work adds {module}, which `python3 {option} unitt")
+
+
+async def test_nor_does_a_link_to_a_folder(either: World) -> None:
+    base = either.repository.commit({"lib/__init__.py": "raise SystemExit(0)\n"})
+    (either.repository.folder / "unittest").symlink_to("lib")
+    either.repository.commit({})
+    run = {"type": "test_pass", "verify": {"command": ["python3", "-m", "unittest"]}}
+    assert (await either.verify(run, base=base)).results[0].message.startswith("the work adds unittest, which")

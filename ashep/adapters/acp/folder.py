@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ashep.adapters import processes
+from ashep.core.text import read_json
 from ashep.journal import paths
 
 MOST_RECORD = 8 * 1024 * 1024
@@ -54,7 +55,7 @@ def as_list(value: object) -> list[Any]:
 def parse_object(text: bytes) -> Json | None:
     """Read somebody else's JSON; None: it is no object."""
     with suppress(ValueError, RecursionError):
-        parsed: object = json.loads(text)
+        parsed = read_json(text)
         return cast("Json", parsed) if isinstance(parsed, dict) else None
     return None
 

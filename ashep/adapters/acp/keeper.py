@@ -28,7 +28,7 @@ from ashep.adapters.acp.offer import Offer, Unfit, mode_for, model_for, read_off
 from ashep.adapters.acp.replay import Replay, keyed, words_of
 from ashep.core.facts.runs import Model
 from ashep.core.policy.policies import PermissionRule
-from ashep.ports.runner import MOST_TEXT
+from ashep.ports.runner import MOST_TEXT, bound_amount
 
 ABORTED = "MessageAbortedError: the turn was stopped"
 _LIMITS = "_claude/rateLimit"  # where the adapter of Claude Code hands that on
@@ -225,7 +225,7 @@ class Keeper:
             content = [{"type": "text", "text": keyed(turn.message, text)}]
             answer = await agent.ask("session/prompt", {"sessionId": self._id, "prompt": content}, None)
             total: object = as_object(answer.get("usage")).get("totalTokens")
-            turn.state["tokens"] = turn.state.get("tokens", 0) + (total if isinstance(total, int) else 0)
+            turn.state["tokens"] = turn.state.get("tokens", 0) + round(bound_amount(total))
             stop = str(answer.get("stopReason", ""))
             if stop == "end_turn" and turn.denied and not turn.text and not turn.cancelled:
                 text = "\n".join(["You were denied something. Go on without it.", *turn.denied[-20:]])
@@ -329,7 +329,7 @@ class Keeper:
             self._hear_tool(told, turn)
         elif kind == "usage_update":
             amount: object = as_object(told.get("cost")).get("amount")
-            self._cost = float(amount) if isinstance(amount, int | float) else self._cost
+            self._cost = float(bound_amount(amount)) if isinstance(amount, int | float) else self._cost
             limits = as_object(as_object(told.get("_meta")).get(_LIMITS))
             if limits and len(str(limits)) <= _MOST_LIMITS:
                 self._folder.write(LIMITS, limits)

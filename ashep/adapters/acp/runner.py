@@ -28,6 +28,7 @@ from ashep.adapters.sandboxes.quarters import GONE, Quarters
 from ashep.adapters.sandboxes.surroundings import Profile
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
+from ashep.core.text import read_json
 from ashep.errors import (
     AshepError,
     ProgramMissing,
@@ -38,7 +39,7 @@ from ashep.errors import (
     ServerStarting,
 )
 from ashep.journal import paths
-from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn, bound_amount
 from ashep.redaction import Redaction
 
 Access = Literal["read", "write"]
@@ -144,7 +145,7 @@ class AcpRunner:
             done = await programs.run(
                 argv, cwd=self._folder, env=self._environ, timeout=self._patience, patience=_KEEPERS
             )
-            found = cast("Json", json.loads(done.stdout))
+            found = cast("Json", read_json(done.stdout))
         except ProgramTimedOut:
             waited, self._patience = self._patience, min(self._patience * 2, LONGEST_START)
             why = f"{self._name} did not say within {waited:g} s what it can do"
@@ -354,7 +355,6 @@ class AcpRunner:
         model = (
             offer.model_named(str(turn["model"]), self._name) if turn.get("model") else next(iter(self._models), None)
         )
-        tokens, cost = turn.get("tokens", 0), turn.get("cost", 0.0)
         return Turn(
             "finished",
             str(turn.get("keeper")),
@@ -362,8 +362,8 @@ class AcpRunner:
             error=error,
             provider=model.provider if model else None,
             model=model.model if model else None,
-            tokens=tokens if isinstance(tokens, int) else 0,
-            cost=float(cost) if isinstance(cost, int | float) else 0.0,
+            tokens=round(bound_amount(turn.get("tokens"))),
+            cost=float(bound_amount(turn.get("cost"))),
             people=self._people(turn, ours),
             refused=_refusal(error, str(turn.get("refused") or "")),
             cut=cut,

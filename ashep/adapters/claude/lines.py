@@ -3,14 +3,15 @@
 A line that is not whole yet is read when it is; one that is no JSON object, or longer than `LONGEST`, is passed over.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from ashep.core.text import read_json
 from ashep.journal import paths
+from ashep.ports.runner import bound_amount
 
 LONGEST = 32 * 1024 * 1024
 """Bytes of one line: more than the longest answer of a tool."""
@@ -65,7 +66,7 @@ class Lines:
 def event_of(line: bytes) -> Event | None:
     """The object of a line; None: it holds none."""
     with suppress(ValueError, RecursionError):
-        found = json.loads(line)
+        found = read_json(line)
         return cast("Event", found) if isinstance(found, dict) else None
     return None
 
@@ -100,13 +101,12 @@ def text(event: Event, name: str) -> str:
 
 def time_of(event: Event) -> datetime | None:
     """The time at which an event was written; None: it does not tell."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         at = datetime.fromisoformat(text(event, "timestamp"))
-        return at if at.tzinfo is not None else None
+        return at.astimezone(UTC) if at.tzinfo is not None else None
     return None
 
 
 def number(event: Event, name: str) -> float:
     """The number that an object holds under a name."""
-    found = event.get(name)
-    return found if isinstance(found, int | float) and found == found else 0
+    return bound_amount(event.get(name))

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ashep.adapters.git.by_key import conflicts_of, merged_by_key
-from ashep.adapters.git.objects import Commit, Merged, attributes, commits, holds, merge, tip, write_commit
+from ashep.adapters.git.objects import Commit, Merged, attributes, changes, commits, holds, merge, tip, write_commit
 from ashep.adapters.git.program import READING, SHA, Git, capped
 from ashep.core.policy.globs import Globs
 from ashep.core.text import clean
@@ -75,12 +75,25 @@ class Integration:
             return await conflict(self._git, candidate, base.id, merged)
         if merged.tree == base.tree:
             return AlreadyLanded(base.id)
+        if moved := await self._moved(base.id, head.id, merged.tree):
+            names = clean(candidate.base_branch), clean(candidate.branch)
+            what = "{} has renamed files that {} changes. Git would bring the changes to where nobody has judged them:"
+            lines = (what.format(*names), *(f"- {path}" for path in moved[:MOST_NAMED]))
+            return Conflict(base.id, moved, "\n".join(lines))
         made = await self._commit(candidate, base, head, merged, ways)
         if isinstance(made, Integrated):
             await self._git.keep([made.commit], [base.id])
             await self._git.bare("update-ref", "--no-deref", kept(candidate.branch), made.commit)
             await self._git.keep_refs(kept(candidate.branch))
         return made
+
+    async def _moved(self, base: str, head: str, tree: str) -> tuple[str, ...]:
+        """Name the files that a merge changes and the candidate does not: it follows what the base has renamed."""
+        begun = (await self._git.word("merge-base", "--all", base, head)).split()
+        own = {one.path for before in begun for one in await changes(self._git, before, head)}
+        return tuple(
+            sorted(self._git.shown(one.path) for one in await changes(self._git, base, tree) if one.path not in own)
+        )
 
     async def _commit(
         self, candidate: Candidate, base: Commit, head: Commit, merged: Merged, ways: str

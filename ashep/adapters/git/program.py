@@ -137,6 +137,8 @@ PLACE = Profile(
         "core.fsync=none",
         # a repository within starts programs of its own settings when git looks into it
         "diff.ignoreSubmodules=all",
+        # git believes it where it says which commits a commit has for parents
+        "core.commitGraph=false",
     )
 )
 """To seal and save the place of a branch, whose git folder an agent has written to: as in WORK_TREE, but nothing is

@@ -29,6 +29,7 @@ SEALED = "refs/ashep/sealed/"
 """Below it, by branch: the commit that it had when it was sealed last, so that nobody can take it away."""
 
 _NAMED = 5
+_LONGEST, _LONGEST_NAME = 3000, 255  # bytes of a path and of a name: a work tree's own folder takes a part of 4096
 PATIENCE = 60.0
 """Seconds to wait for another call on the same branch."""
 
@@ -169,14 +170,15 @@ class Repository:
         common = (await self.folders()).common
         env = {"GIT_DIR": str(common), "GIT_INDEX_FILE": str(common / "ashep" / f"names.{head}")}
         made = await self.shared("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", base, head)
-        listed = b"".join(
-            b"100644 %s 0\t%s\0" % (head.encode(), os.fsencode(path)) for path in made.split("\0") if path
-        )
+        paths = [os.fsencode(path) for path in made.split("\0") if path]
+        too_long = [path for path in paths if len(path) > _LONGEST or max(map(len, path.split(b"/"))) > _LONGEST_NAME]
+        listed = b"".join(b"100644 %s 0\t%s\0" % (head.encode(), path) for path in paths)
         try:
             done = await Git(common, timeout=LONG).run("update-index", "-z", "--index-info", env=env, stdin=listed)
         finally:
             await anyio.Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
-        return tuple(clean(one)[:200] for one in re.findall(r"Ignoring path (.+)", self.git.said(done))[:_NAMED])
+        ignored = re.findall(r"Ignoring path (.+)", self.git.said(done))
+        return tuple(clean(one)[:200] for one in (*ignored, *map(os.fsdecode, too_long)))[:_NAMED]
 
     async def refs(self, *names: str) -> dict[str, str]:
         """Give the refs that are named, or lie below what is named, with their commits."""

@@ -9,7 +9,6 @@ is a 400 until that one is answered (tests/conformance/test_runner.py does it ag
 same: so what it tells is kept, and stands in for a list that is refused.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from ashep.adapters.opencode import shapes
 from ashep.adapters.opencode.places import Places
 from ashep.adapters.opencode.refusals import Read
 from ashep.core.facts.requests import LONGEST, MOST, Answers, Asked, Request, RequestKind, Verdict, cut
+from ashep.core.text import read_json
 from ashep.errors import RunnerRefused
 from ashep.redaction import Redaction
 
@@ -75,7 +75,8 @@ class Told:
     def hear(self, kind: str, event: str) -> None:
         """Take in an event of a request; where its text cannot be read, its ids are kept, so that it can be denied."""
         try:
-            told = json.loads(self._redaction.data(event.encode(errors="replace")))["payload"]["properties"]
+            said: Any = read_json(self._redaction.data(event.encode(errors="replace")))
+            told = said["payload"]["properties"]
             if kind.endswith(".asked"):
                 asked = _request(kind, told)
                 self._open.pop(asked.id, None)

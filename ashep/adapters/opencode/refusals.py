@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ashep.adapters.quotas import read_time
 from ashep.core.facts.runs import Refusal
+from ashep.ports.runner import bound_amount
 
 _LIMITED = re.compile(r"rate.?limit|too many|quota|limit|exceeded|slow.?down|credit|billing|\b429\b", re.IGNORECASE)
 """Words with which providers say that it is the caller who asks too much."""
@@ -49,7 +50,7 @@ class Failure(Read):
 
 def of_status(message: str, attempt: int, next_at: float | None, now: float | None) -> Refusal:
     """Read the status `retry`; both times in milliseconds since 1970, by the server's clock."""
-    again = None if next_at is None or now is None else timedelta(milliseconds=max(next_at - now, 0.0))
+    again = None if next_at is None or now is None else timedelta(milliseconds=bound_amount(next_at - now))
     return Refusal("limited" if _LIMITED.search(message) else "down", message or "it does not say why", again, attempt)
 
 
@@ -71,7 +72,9 @@ def of_error(error: Failure) -> Refusal | None:
 
 def server_time(date: str) -> float | None:
     """The time in a `Date` header, in milliseconds since 1970: the server's times are by its own clock."""
-    return parsedate_to_datetime(date).timestamp() * 1000 if _DATE.fullmatch(date) else None
+    with suppress(ValueError, OverflowError):  # it only looks like one
+        return parsedate_to_datetime(date).timestamp() * 1000 if _DATE.fullmatch(date) else None
+    return None
 
 
 _USED_UP = {"remaining": ("0",), "status": ("rejected",), "used-percent": ("100", "100.0")}
@@ -110,4 +113,4 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
     if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
         return timedelta(seconds=float(value))
     until, now = server_time(value), server_time(headers.get("date", ""))
-    return None if until is None or now is None else timedelta(milliseconds=max(until - now, 0.0))
+    return None if until is None or now is None else timedelta(milliseconds=bound_amount(until - now))

@@ -3,16 +3,20 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from ashep.adapters.opencode.refusals import Read
-from ashep.adapters.opencode.turns import Time
+from ashep.adapters.opencode.turns import FARTHEST, Time
 from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable
 
 T = TypeVar("T")
+
+
+def _as_time(at: float) -> float:
+    return min(max(-FARTHEST, at), FARTHEST)
 
 
 class _Session(Read):
@@ -31,7 +35,7 @@ class _Status(Read):
     type: str
     attempt: int = 1
     message: str = ""
-    next: float | None = None
+    next: Annotated[float, AfterValidator(_as_time)] | None = None
     """Milliseconds since 1970, by the server's clock: when the provider is asked again."""
 
 

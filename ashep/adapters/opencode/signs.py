@@ -9,11 +9,10 @@ gap that has been heard to tell of sessions at all. One that tells nothing any m
 by a read that shows something newer than what it told; it is given up for another one.
 """
 
-import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import httpx
@@ -22,6 +21,7 @@ import httpx_sse
 from ashep.adapters.opencode import questions, refusals, shapes, turns
 from ashep.adapters.opencode.client import Client, check
 from ashep.core.facts.runs import Life
+from ashep.core.text import read_json
 from ashep.ports.runner import Sign
 
 Get = Callable[[str], Awaitable[httpx.Response]]
@@ -76,7 +76,8 @@ class Watch:
     def fail(self, session: str, event: str) -> None:
         """The stream told of an error in a session: the first says most, and a stack follows its first line."""
         try:
-            error = refusals.Failure.model_validate(json.loads(event)["payload"]["properties"]["error"])
+            said: Any = read_json(event.encode(errors="replace"))
+            error = refusals.Failure.model_validate(said["payload"]["properties"]["error"])
         except (ValueError, TypeError, KeyError, RecursionError):
             return
         if session in self.prompts and error.name != "MessageAbortedError":

@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 
 from ashep.adapters.opencode.refusals import Failure, Read, of_error
 from ashep.core.facts.runs import Refusal
-from ashep.ports.runner import MOST_TEXT, Turn, TurnState
+from ashep.ports.runner import MOST_TEXT, Turn, TurnState, bound_amount
 
-_FARTHEST = 1e14  # milliseconds since 1970 that can be a date
+FARTHEST = 1e14
+"""Milliseconds since 1970 that can be a date."""
 
 
 class Time(Read):
@@ -177,8 +178,8 @@ def read_turn(
         error=str(last.info.error) if last and last.info.error else None,
         provider=last.info.providerID if last else None,
         model=last.info.modelID if last else None,
-        tokens=round(sum(_tokens(answer.info.tokens) for answer in answers)),
-        cost=sum(answer.info.cost for answer in answers),
+        tokens=round(bound_amount(sum(_tokens(answer.info.tokens) for answer in answers))),
+        cost=float(bound_amount(sum(answer.info.cost for answer in answers))),
         people=people,
         refused=(of_error(last.info.error) if state == "finished" and last and last.info.error else None)
         or (status.refused if state != "finished" else None),
@@ -191,7 +192,7 @@ def read_turn(
 def _latest(messages: Iterable[Message]) -> datetime | None:
     """The time of the newest of these messages, by the server's clock."""
     at = max((message.info.time.newest for message in messages), default=0)
-    return datetime.fromtimestamp(at / 1000, UTC) if 0 < at < _FARTHEST else None
+    return datetime.fromtimestamp(at / 1000, UTC) if 0 < at < FARTHEST else None
 
 
 def is_being_written(messages: Sequence[Message], message_id: str, ours: frozenset[str]) -> bool:

@@ -170,7 +170,7 @@ class Stage:
         )
 
 
-_RUNS_MODULE = re.compile(r"\bpython[\d.]*\b.*\s-m", re.DOTALL)
+_RUNS_MODULE = re.compile(r"\b(?:python|pypy)[\d.]*\b.*\s-[A-Za-z]*m", re.DOTALL)
 
 
 def _why(ran: Ran, program: str, timeout: timedelta) -> str:

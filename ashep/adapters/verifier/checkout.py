@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import anyio
@@ -17,7 +16,7 @@ from ashep.adapters.folders import delete
 from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
-from ashep.core.impact.paths import SHADOWS
+from ashep.core.impact.paths import MODULES, shadows
 from ashep.core.policy.disk import LOW_DISK
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -52,9 +51,6 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     objects = await to_thread.run_sync(Path(repository, os.fsdecode(where.rstrip(b"\n"))).resolve)
     names = [f"{commit}^{{commit}}", f"{commit}^{{tree}}", f"{commit}:{SCRIPTS}"]
     names += [f"{base}^{{commit}}", f"{base}:{SCRIPTS}"] if base else []
-    shadows = [(f"{commit}:{path}", f"{base}:{path}") for path in sorted(SHADOWS)] if base else []
-    first = len(names)
-    names += chain.from_iterable(shadows)
     if any(set("\n\0") & set(name) or name.startswith("-") for name in names):
         raise AshepError(f"{clean(commit)!r} is no commit")
     asked = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
@@ -70,9 +66,20 @@ async def find(repository: Path, commit: str, base: str | None) -> Commits:
     shallow = await to_thread.run_sync(end_of_history, objects.parent)
     began = found[3][1] if found[3:] and found[3] is not None else None
     submodules = await find_submodules(objects.parent, found[0][1], began)
-    pairs = zip(sorted(SHADOWS), found[first::2], found[first + 1 :: 2], strict=False)
-    new = frozenset(path for path, here, before in pairs if here is not None and before is None)
+    new = await _shadows(repository, commit) - await _shadows(repository, base) if base else frozenset[str]()
     return Commits(objects, found[0][1], found[1][1], kept, own, shallow, submodules, new)
+
+
+async def _shadows(repository: Path, commit: str) -> frozenset[str]:
+    async def list_modes(*paths: str) -> dict[str, str]:
+        printed = await reading(repository, "ls-tree", "-z", "--full-tree", commit, *paths, env=QUIET)
+        lines = (os.fsdecode(line).partition("\t") for line in printed.split(b"\0")[:-1])
+        return {path: about.split()[0] for about, _, path in lines}
+
+    modes = await list_modes()
+    if packages := sorted(f"{path}/" for path in MODULES & modes.keys() if modes[path] == "040000"):
+        modes |= await list_modes(*packages)
+    return frozenset(path for path, mode in modes.items() if shadows(path, linked=mode in ("120000", "160000")))
 
 
 class Checkout:
@@ -124,18 +131,22 @@ class Checkout:
         return [f"^{line}" for line in said.decode().splitlines() if not line.endswith(" missing")]
 
     async def restore(self) -> None:
-        """Put back what a program changed in files of the commit and in the scripts; what else it made stays."""
-        await to_thread.run_sync(delete, self.tree / SCRIPTS)
+        """Put back what a program changed in files of the commit, in the scripts and in the checkout's repository; what
+        else it made stays.
+        """
+        for name in (SCRIPTS, ".git"):
+            await to_thread.run_sync(delete, self.tree / name)
         for files in (self._files, *self._submodules):
             await files.git("checkout-index", "-a", "-f", "-u", "-q")
+        await self.open_to_programs()
 
     def _prepare(self) -> None:
         for folder in (self.folders.tree, self.folders.home, self.folders.tmp):
             folder.mkdir()
+        link_caches(self.folders.home)
         self._files.make_git(self._files.folder)
 
     def _make_repository(self) -> None:
-        link_caches(self.folders.home)
         self._files.make_git(self.tree / ".git", _IDENTITY, self.folders.objects)
         shutil.copy2(self._files.folder / "index", self.tree / ".git" / "index")
 

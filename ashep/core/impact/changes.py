@@ -189,9 +189,9 @@ class _Ways:
         self.fixtures = Globs(settings.fixtures)
         self.lock_files = Globs(impact_paths.LOCK_FILES)
 
-    def decides(self, path: str) -> bool:
+    def decides(self, path: str, *, linked: bool) -> bool:
         """Whether the file decides how a check's program runs, or replaces a module of Python or a test runner."""
-        return self._sets["deciding"].has(path) or path in impact_paths.SHADOWS
+        return self._sets["deciding"].has(path) or impact_paths.shadows(path, linked=linked)
 
     def touched(self, name: FlagName, diff: Diff) -> Iterator[Evidence]:
         """Find the files of a kind, by their path or by their former one."""
@@ -230,7 +230,8 @@ def _deciding(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
     for file in diff.files:
         if file.dependencies_alone or ways.ignores(file):
             continue
-        if any(ways.decides(path) for path in (file.path, file.former) if path):
+        linked = file.link or file.unread == "submodule"
+        if any(ways.decides(path, linked=linked) for path in (file.path, file.former) if path):
             yield Evidence(_shown(file.path), f"{file.kind}; it decides how checks run")
 
 

@@ -4,6 +4,8 @@ Each entry is a glob from the repository's top (`ashep.core.policy.globs`); a na
 folder.
 """
 
+import re
+
 _PUBLIC_API = """
 openapi*.yaml openapi*.yml openapi*.json swagger*.yaml swagger*.yml swagger*.json asyncapi*.yaml asyncapi*.yml
 asyncapi*.json *.proto *.graphql *.graphqls *.gql *.thrift *.avsc *.wsdl *.xsd *.smithy *.raml *.capnp *.fbs *.wit
@@ -67,6 +69,13 @@ ava.config.* karma.conf.* playwright.config.* cypress.config.* cypress.json bunf
 rust-toolchain.toml **/.config/nextest.toml pom.xml mvnw **/.mvn/** build.gradle build.gradle.kts settings.gradle
 settings.gradle.kts gradle.properties gradlew **/buildSrc/** Rakefile .rspec spec_helper.rb rails_helper.rb
 composer.json phpunit.xml phpunit.xml.dist phpunit.dist.xml *.runsettings Directory.Build.targets
+**/.yarn/releases/** **/.yarn/plugins/** .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs gradle-wrapper.jar
+gradle-wrapper.properties .bazelrc .bazeliskrc **/tools/bazel CMakePresets.json turbo.json nx.json uv.toml hatch.toml
+poetry.toml pixi.toml dotnet-tools.json global.json **/.bundle/config .sbtopts .jvmopts test_helper.exs .nycrc*
+nyc.config.* .c8rc* magefile.go build.zig build.xml SConstruct wscript Makefile.am configure.ac dodo.py behat.yml
+codeception.yml mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8 .pylintrc pylintrc pyrightconfig.json .eslintrc*
+eslint.config.* .eslintignore biome.json biome.jsonc .oxlintrc.json .stylelintrc* tsconfig*.json .golangci.* clippy.toml
+.clippy.toml rustfmt.toml .rustfmt.toml .rubocop.yml .shellcheckrc phpstan.neon* psalm.xml
 """
 
 _TESTS = """
@@ -91,7 +100,8 @@ string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny
 textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc tty types typing unicodedata
 unittest urllib uu uuid warnings wave weakref webbrowser wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib
 zoneinfo pytest _pytest pluggy iniconfig tox nox coverage nose2 behave hatch trial mypy ruff pyright pylint flake8
-xdist pytest_cov
+xdist pytest_cov anyio attr colorama exceptiongroup execnet hypothesis packaging pygments pytest_asyncio pytest_mock
+sniffio tomli typing_extensions
 """
 
 
@@ -137,5 +147,14 @@ DECIDING = _with_folders(_DECIDING)
 TESTS = _globs(_TESTS)
 """Tests and what they need."""
 
-SHADOWS = frozenset(f"{module}{end}" for module in _MODULES.split() for end in (".py", "/__init__.py"))
-"""Files at a repository's top that `python -m` imports where it would import Python's own module, or a test runner."""
+MODULES = frozenset(_MODULES.split())
+"""Modules of Python's own, test runners, and what these import."""
+_IMPORTED = re.compile(r"(?P<module>\w+)(?:/__init__)?\.(?:pyc?|(?:[\w-]+\.)?(?:so|pyd))")
+
+
+def shadows(path: str, *, linked: bool = False) -> bool:
+    """Whether `python -m` imports a file, from the repository's top, where it would import one of `MODULES`: as source,
+    compiled, or as a library. `linked`: it is a link or a submodule, and may lead to a package.
+    """
+    found = _IMPORTED.fullmatch(path)
+    return (found is not None and found["module"] in MODULES) or (linked and path in MODULES)

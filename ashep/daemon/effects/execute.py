@@ -31,7 +31,7 @@ from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
 from ashep.daemon.effects.pulls import PullEffects, Pulls
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
-from ashep.daemon.failures import failed, short
+from ashep.daemon.failures import LONGEST_TRACE, failed, short
 from ashep.daemon.leases import Leases
 from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, TrackerRefused
 from ashep.ports.journal import Blobs
@@ -44,8 +44,6 @@ from ashep.prompt.templates import render
 MOST_CHANGES = 100
 """Of the same changes of an issue, the newest so many are looked at."""
 
-LONGEST_TRACE = 20_000
-"""Characters of a traceback that the log gets, its last ones."""
 
 UNDER_LEASE = (
     commands.WriteIssue,

@@ -28,6 +28,10 @@ from ashep.errors import TreeRefused
 from ashep.redaction import Redaction
 
 _GIVEN = ("PATH", "LANG", "TZ")
+_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+"""Bytes that a git may hold beside the files that it maps: it reads several files whole, however large they are."""
+_IDLE = 60.0
+"""Seconds for a git that does nothing: one that waits at a pipe which stands for `.gitignore` waits for ever."""
 
 MEMORY, PROCESSOR = 1024**3, 600
 """Bytes, and seconds of a processor, that git may take to look at a pack; of a large file it holds a piece."""
@@ -81,12 +85,14 @@ class Inside:
         settings, path = self._root / CONFIG, os.environ.get("PATH", bubblewrap.PATH)
         usual = {name: os.environ[name] for name in _GIVEN if name in os.environ}
         usual |= {"HOME": str(settings), "GIT_CONFIG_GLOBAL": str(settings / "config"), "GIT_CONFIG_NOSYSTEM": "1"}
-        given: Started = {**how, "env": {**usual, **how["env"]}}
+        longest = how["timeout"]
+        given: Started = {**how, "env": {**usual, **how["env"]}, "timeout": min(longest, _IDLE)}
         sandbox = await self._tried()
         if isinstance(sandbox, str):
-            return await programs.run([*before, *argv], cwd=view.at, **given)
+            return await programs.run([*before, *argv], cwd=view.at, longest=longest, **given)
         view = replace(view, readable=(*view.readable, settings), path=path)
-        return await bubblewrap.run(sandbox, view, [*before, *argv], **given)
+        bounds = before or _bounds(f"ulimit -d {_MEMORY // 1024}")
+        return await bubblewrap.run(sandbox, view, [*bounds, *argv], longest=longest, **given)
 
     async def add(self, made: Files, brought: bytes, redaction: Redaction) -> set[bytes]:
         """Put a pack that a place's git wrote into a git folder of ours, and give the ids of its objects.
@@ -103,8 +109,8 @@ class Inside:
 
         await made.on_disk(write)
         view = View(made.folder, (), await anyio.to_thread.run_sync(lambda: (made.folder, *durable.stores(store))))
-        bounds = f"{{ ulimit -f 0; ulimit -d {MEMORY // 1024}; ulimit -t {PROCESSOR}; }} 2>/dev/null"
-        call = partial(self._run, view, ("/bin/sh", "-c", f'{bounds}; exec "$@"', "sh"))
+        bounds = _bounds(f"ulimit -f 0; ulimit -d {MEMORY // 1024}; ulimit -t {PROCESSOR}")
+        call = partial(self._run, view, bounds)
         git = Git(made.folder, PLACE, LONG, redaction, call=call, common=made.folder)
         words = ("index-pack", "--verify", "--fsck-objects", "--threads=1", str(pack))
         # by its own word, or by the bound of the processor; else it was not started, or stopped
@@ -165,3 +171,8 @@ def _put_packs(found: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
     for file in sorted(found.iterdir(), key=lambda file: (file.suffix == ".idx", file.suffix)):
         os.rename(file, target / file.name)
+
+
+def _bounds(limits: str) -> tuple[str, ...]:
+    """Return the words that start a program with these limits of the shell."""
+    return ("/bin/sh", "-c", f'{{ {limits}; }} 2>/dev/null; exec "$@"', "sh")

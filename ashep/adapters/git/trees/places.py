@@ -567,7 +567,8 @@ def _borrow(place: Place, lender: Path) -> None:
     (place.admin / _ELSEWHERE).unlink(missing_ok=True)
     file, wanted = place.admin / "objects" / "info" / "alternates", os.fsencode(lender) + b"\n"
     with suppress(OSError):
-        if stat.S_ISREG(file.lstat().st_mode) and file.read_bytes() == wanted:
+        about = file.lstat()
+        if stat.S_ISREG(about.st_mode) and about.st_size == len(wanted) and file.read_bytes() == wanted:
             return
     file.parent.mkdir(exist_ok=True)
     draft = file.with_name("alternates.new")

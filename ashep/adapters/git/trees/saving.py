@@ -33,6 +33,8 @@ MOST_IGNORED = 256 * 1024**2
 MOST_REFS = 64
 """Refs that are made at once."""
 REST = "rest"
+MOST_READ = 16 * 1024**2
+"""Bytes that are read of a file of git's: of a larger one its end, to which git appends."""
 
 _NO_IDS = ("ashep", "hooks", "lfs", "modules", "objects")
 """Folders of git's in which no commit is named."""
@@ -333,7 +335,11 @@ def _stash(place: Place, common: Path, branch: str) -> set[str]:
 
 def _read(file: Path) -> bytes:
     with suppress(OSError):
-        return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
+        about = file.lstat()
+        if stat.S_ISREG(about.st_mode):  # whoever works there can make one larger than the memory
+            with file.open("rb") as opened:
+                opened.seek(max(about.st_size - MOST_READ, 0))
+                return opened.read(MOST_READ)
     return b""
 
 
