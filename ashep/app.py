@@ -12,41 +12,41 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from ashep import connect
-from ashep.actions.asked import Asked
-from ashep.actions.install import settings_of
-from ashep.actions.mirrored import Keeping, mirror_of
-from ashep.actions.preview import DryRun, preview
-from ashep.adapters import control_socket, mounts, processes, programs
-from ashep.adapters.bubblewrap import try_out
-from ashep.adapters.clock import RealClock
-from ashep.adapters.git.work_tree import GitTree
-from ashep.adapters.load import cpu_pressure
-from ashep.adapters.messenger import Messenger
-from ashep.adapters.processes import OWN_OOM, adjust
+from ashep import factories
+from ashep.actions.doctor import settings_of
+from ashep.actions.dry_run import DryRun, preview
+from ashep.actions.story_sync import Keeping, mirror_of
+from ashep.actions.verify_requests import Asked
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.notifier import Messenger
+from ashep.adapters.sandboxes.bubblewrap import try_out
 from ashep.adapters.sandboxes.logins import orders
-from ashep.adapters.systemd import Systemd
+from ashep.adapters.system import control_socket, filesystems, process_table, programs
+from ashep.adapters.system.clock import RealClock
+from ashep.adapters.system.load import cpu_pressure
+from ashep.adapters.system.process_table import OWN_OOM, adjust
+from ashep.adapters.system.sd_notify import Systemd
 from ashep.config import load, put_schemas
 from ashep.core.impact.secrets import is_random
-from ashep.core.policy.apart import AS_YOU
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.isolation_notice import AS_YOU
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
 from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
 from ashep.daemon.reload import Reload
 from ashep.daemon.shepherd import Picture
+from ashep.daemon.tracker_poller import longest_gap
 from ashep.daemon.watchdog import Watchdog
-from ashep.daemon.worker import longest_gap
 from ashep.errors import DiskFailed, NotSent, TrackerUnavailable, ours
 from ashep.journal.lock import Lock
-from ashep.journal.log import Journal, Sizes
+from ashep.journal.writer import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
-from ashep.prompt import files as prompt_files
-from ashep.prompt.files import Written
+from ashep.prompt import user_files as prompt_files
+from ashep.prompt.user_files import Written
 from ashep.redaction import SHORTEST, Redaction, guessed
-from ashep.store.follow import Follower
+from ashep.store.projector import Follower
 
 FOLDER = ".agent-shepherd"
 
@@ -64,11 +64,11 @@ def work(project: Path, options: WorkOptions, say: Say) -> int:
     """
     files = prompt_files.read(project / FOLDER)
     configuration = files.configuration
-    connect.check(project, configuration.settings)
+    factories.check(project, configuration.settings)
     state = project / FOLDER / "state"
-    processes.raise_open_files()
-    if kind := mounts.network_file_system(state):
-        say(mounts.warning(state, kind))
+    process_table.raise_open_files()
+    if kind := filesystems.network_file_system(state):
+        say(filesystems.warning(state, kind))
     gc.freeze()  # what was imported stays for ever: the collector need not walk it again and again
     clock = RealClock()
     adjust(os.getpid(), OWN_OOM)
@@ -107,21 +107,21 @@ async def _work(
     redaction = secrets_of(configuration.settings, say)
     journal.blobs.redact = redaction.text
     settings = configuration.settings
-    tracker = connect.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
-    await anyio.to_thread.run_sync(orders, connect.opencode_logins().file)  # those that came before any agent began
-    runner = connect.runners_of(project, settings, redaction=redaction, clock=clock)
+    tracker = factories.tracker_of(project, settings, actor, redaction=redaction, clock=clock)
+    await anyio.to_thread.run_sync(orders, factories.opencode_logins().file)  # those that came before any agent began
+    runner = factories.runners_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
-    tree, trees = GitTree(project, redaction=redaction), partial(connect.worktrees_of, project, redaction=redaction)
-    means = partial(connect.means_of, project, actor=actor, redaction=redaction, clock=clock)
-    pulls = partial(connect.pulls_of, project, redaction=redaction)
+    tree, trees = GitTree(project, redaction=redaction), partial(factories.worktrees_of, project, redaction=redaction)
+    means = partial(factories.means_of, project, actor=actor, redaction=redaction, clock=clock)
+    pulls = partial(factories.pulls_of, project, redaction=redaction)
     wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)}
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
-    checkup = partial(connect.checkup_of, project, redaction=redaction)
+    checkup = partial(factories.checkup_of, project, redaction=redaction)
     parts = Parts(
         tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
-        pressure=cpu_pressure, signatures=partial(connect.read_signatures, project),
+        pressure=cpu_pressure, signatures=partial(factories.read_signatures, project),
     )  # fmt: skip
     systemd = Systemd.of(os.environ)
     follower, code = Follower(state, journal, say), 0
@@ -183,7 +183,7 @@ def secrets_of(settings: Settings, say: Say) -> Redaction:
         redaction.add(value)
         if len(value) < SHORTEST:
             say(f"warning: redact: {name} is {'too short to be found in a text' if value else 'not set'}: not redacted")
-    for name in connect.secret_variables(settings):
+    for name in factories.secret_variables(settings):
         for part in os.environ.get(name, "").split():
             redaction.add_url(part)
     opencode = settings.runners.opencode
@@ -239,7 +239,7 @@ def stop_server(project: Path) -> bool:
 
 async def _stop_server(project: Path) -> bool:
     settings = settings_of(project)  # whatever is wrong in another file, a server can be ended
-    runners, opencode, ended = connect.runners_of(project, settings), settings.runners.opencode, False
+    runners, opencode, ended = factories.runners_of(project, settings), settings.runners.opencode, False
     kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
     try:
         for name in (one for one in runners.names if one not in kept):

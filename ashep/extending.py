@@ -1,5 +1,5 @@
 """Names that docs/extending.md publishes: what a class of the user's is made with."""
 
-from ashep.ports.guard import Context
+from ashep.ports.user_classes import Context
 
 __all__ = ["Context"]

@@ -42,10 +42,12 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 STAMP = VENV / ".ashep-setup"
-BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/programs.py (a test compares them)
-OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/programs.py
-CLAUDE_VERSION = "2.1.330"  # also in requirements/claude/package.json and ashep/adapters/programs.py
-CLAUDE_ACP_VERSION = "0.101.0"  # also in requirements/claude-agent-acp/package.json and ashep/adapters/programs.py
+BD_VERSION = "1.3.0"  # also in requirements/beads/go.mod and ashep/adapters/system/programs.py (a test compares them)
+OPENCODE_VERSION = "1.18.33"  # also in requirements/opencode/package.json and ashep/adapters/system/programs.py
+CLAUDE_VERSION = "2.1.330"  # also in requirements/claude/package.json and ashep/adapters/system/programs.py
+CLAUDE_ACP_VERSION = (
+    "0.101.0"  # also in requirements/claude-agent-acp/package.json and ashep/adapters/system/programs.py
+)
 HEARTBEAT = 15.0
 RETRY = 86_400.0  # seconds until bubblewrap is looked for again where there was none
 
@@ -156,7 +158,7 @@ def ticking(what: str) -> Callable[[float, int], str]:
 
 
 def tools_cache() -> Path:
-    """Where the tools live: the same folder as in ashep/adapters/programs.py."""
+    """Where the tools live: the same folder as in ashep/adapters/system/programs.py."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "ashep" / "tools"
 

@@ -19,7 +19,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.workermanage import WorkerController
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from tests import full, places, spread
 
 if TYPE_CHECKING:
@@ -225,7 +225,9 @@ def no_blocking(request: pytest.FixtureRequest) -> Iterator[BlockBuster | None]:
     if free or not inspect.iscoroutinefunction(function):
         yield None
         return
-    with blockbuster_ctx("ashep", excluded_modules=["ashep.testing"]) as guard:  # those are tests, which may block
+    with blockbuster_ctx(
+        "ashep", excluded_modules=["ashep.extras.testing"]
+    ) as guard:  # those are tests, which may block
         # asyncio starts processes synchronously: looking for the program and the fork are not worth a thread
         for blocking in guard.functions.values():
             blocking.can_block_in("asyncio/base_events.py", {"subprocess_exec"})

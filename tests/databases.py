@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from tests import places
 
 LONGEST = 240.0

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ashep.demo.model import MODELS_FILE
+from ashep.extras.demo.scripted_model import MODELS_FILE
 from tests import places
 from tests.forks import shared
 

@@ -11,8 +11,17 @@ from pathlib import Path
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, outcome_text, settle, verdict_asked
+from ashep.adapters.system import programs
+from ashep.extras.demo.scripted_model import (
+    Ask,
+    Call,
+    ModelServer,
+    Reply,
+    opencode_config,
+    outcome_text,
+    settle,
+    verdict_asked,
+)
 from tests.conformance.trackers import Beads
 from tests.docs_pages import File, Terminal, environment, steps
 from tests.places import checked, has_bubblewrap, sweep

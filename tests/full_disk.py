@@ -14,18 +14,18 @@ from typing import Any
 
 import anyio
 
-from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
 from ashep.adapters.git import GitLanding
-from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.git.workspaces.linked import Worktrees
+from ashep.adapters.runners.opencode import OpencodeRunner
+from ashep.adapters.system import programs
 from ashep.core.facts.tracker import Stamp
-from ashep.demo.model import opencode_config
 from ashep.errors import AshepError
+from ashep.extras.demo.scripted_model import opencode_config
+from ashep.extras.testing.worlds import Act, prompt, settled
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from ashep.ports.runner import SessionRequest
 from ashep.ports.tracker import ClaimRequest
-from ashep.testing.worlds import Act, prompt, settled
 from tests.conformance.runners import RealWorld
 from tests.conformance.workspaces import GitWorkspacesWorld
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import anyio
 
-from ashep.adapters import processes
 from ashep.adapters.git import GitLanding
+from ashep.adapters.system import process_table
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from tests.conformance.landings import GitLandingWorld, put
 
@@ -134,7 +134,9 @@ def tried(
             wrong.append("the person's edit is gone")
         put(world.top / "same", was)
     second = forked(world.top, head)
-    while processes.holders_of(processes.Mark("ASHEP_LANDING_CALL", str(world.top))):  # it does what it is still to do
+    while process_table.holders_of(
+        process_table.Mark("ASHEP_LANDING_CALL", str(world.top))
+    ):  # it does what it is still to do
         time.sleep(0.02)
     wrong += [] if second == "landed" else [f"the second life: {second}"]
     wrong += judge(world, after, "a person's\n" if edit else None)

@@ -11,9 +11,9 @@ from typing import Any
 from ashep.core.facts.delivery import WorkLanded, WorkVerified, status_of
 from ashep.core.facts.issues import IssueFinished
 from ashep.core.state.branches import branch_of
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import HEAD
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said
 
 CONFIG = "version: 1\nworker: {workspace: worktree, max_concurrent_runs: 3}\nlanding: {mode: merge}\n"

@@ -22,30 +22,30 @@ import yaml
 from ashep.actions.replay import replay
 from ashep.config import Configuration, load, write_starter
 from ashep.config.files import has_commit
-from ashep.core.analysis.account import account
 from ashep.core.analysis.audit import Ledger, of_indexes, of_issue, of_look, of_world
+from ashep.core.analysis.issue_status import account
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import RunEnded, RunPlanned
-from ashep.core.runs.prompting import EXTRACTION
+from ashep.core.runs.prompt_commands import EXTRACTION
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
-from ashep.daemon.effects.execute import ReadSignatures
+from ashep.daemon.effects.executor import ReadSignatures
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
-from ashep.journal.log import SIZES, Journal
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
+from ashep.extras.simulation.virtual_time import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
 from ashep.journal.snapshots import beginning
+from ashep.journal.writer import SIZES, Journal
 from ashep.prompt.templates import Templates
-from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.simulation.virtual import EPOCH, VIRTUAL, LoopClock, open_now, wait_for_threads
-from ashep.store.database import Store
 from ashep.store.journal_reader import Reading
+from ashep.store.writer import Store
 from tests.full import half
 from tests.memory import MemoryCheckup, MemoryForge, MemoryNotifier
 

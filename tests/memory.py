@@ -9,13 +9,13 @@ from typing import Literal
 import anyio
 import anyio.lowlevel
 
-from ashep.core.delivery.pull_text import marker
+from ashep.core.delivery.pull_request_body import marker
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
 from ashep.ports.notifier import Message
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 
 
 class MemoryCheckup:

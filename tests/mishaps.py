@@ -19,9 +19,9 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.demo.model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
-from ashep.demo.progress import STILL, Progress
-from ashep.demo.stage import run_of
+from ashep.extras.demo.progress import STILL, Progress
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
 from tests.e2e.site import BEHAVES, Site, Working, play
 from tests.places import living_in, sweep
 

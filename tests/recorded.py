@@ -12,8 +12,8 @@ from ashep.core.facts.commands import Command
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.step import step
-from ashep.journal.log import Journal
-from ashep.store.database import Store
+from ashep.journal.writer import Journal
+from ashep.store.writer import Store
 from tests.core import given
 from tests.core.world_of import MadeUp
 

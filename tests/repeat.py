@@ -14,7 +14,7 @@ from typing import Any
 
 from ashep.core.analysis import replay as core
 from ashep.core.reconcile import step
-from ashep.journal.files import batches
+from ashep.journal.reader import batches
 from tests.core.mutants import Mutant, planted, private
 
 IMPURE_MODULES = {

@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ashep.adapters import programs
-from ashep.demo.kept import journal
+from ashep.adapters.system import programs
+from ashep.extras.demo.state_dir import journal
 from tests import mishaps
 from tests.places import living_in, sweep
 from tests.test_demo import as_shown, mixed_as_shown, stories_as_shown

@@ -25,12 +25,12 @@ from ashep.actions.answers import (
     say,
     take,
 )  # fmt: skip
-from ashep.adapters.opencode.server import Record, folder_of, how_to_open
+from ashep.adapters.runners.opencode.server import Record, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels, OpencodeSettings, People, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import ClaimRequest, Update
-from ashep.simulation.memory.tracker import MemoryTracker
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LABELS = Labels()

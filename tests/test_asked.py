@@ -12,11 +12,11 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from ashep.actions import asked
-from ashep.actions.asked import Asked, under_way
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.opencode.isolated import folder_for
-from ashep.adapters.sandboxes.asks import ANSWERS, ASKS
+from ashep.actions import verify_requests
+from ashep.actions.verify_requests import Asked, under_way
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.runners.opencode.isolated_runner import folder_for
+from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS
 from ashep.core.facts.tracker import Issue
 from ashep.core.policy.checks import Criteria as Checks
 from ashep.core.policy.checks import canonical
@@ -26,15 +26,15 @@ from ashep.core.state.delivery import Criteria, OwnTree, Work
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Run
 from ashep.core.state.world import World, put
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.executor import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import Leases
 from ashep.daemon.shepherd import Shepherd
-from ashep.journal.log import Journal
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.journal.writer import Journal
 from ashep.redaction import Redaction
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
 from tests.conformance.workspaces import PlacesWorld
 from tests.memory import ManualClock
 from tests.places import has_bubblewrap
@@ -150,7 +150,7 @@ async def test_what_is_committed_now_is_verified_and_nothing_stays(project: Proj
 async def test_one_is_carried_out_one_waits_and_so_many_in_all(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asked, "MOST", 4)
+    monkeypatch.setattr(verify_requests, "MOST", 4)
     slow = {"type": "test_pass", "verify": {"command": SLOW}}
     async with project.shepherd(slow) as shepherd, serving(project, shepherd):
         project.ask(1)
@@ -186,7 +186,7 @@ async def test_whatever_goes_wrong_is_an_answer_and_the_next_one_is_right(
         assert (code, "git" in text) == (1, True)
         git.with_name("kept").rename(git)
         with monkeypatch.context() as patch:
-            patch.setattr("ashep.actions.asked.to_check", lambda *_: 1 / 0)
+            patch.setattr("ashep.actions.verify_requests.to_check", lambda *_: 1 / 0)
             project.ask(2)
             code, text = await project.answered(2)
             assert (code, "ZeroDivisionError" in text) == (1, True)

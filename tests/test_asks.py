@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.sandboxes import asks
-from ashep.adapters.sandboxes.asks import ANSWERS, ASKS, AT_ONCE, STUB, answer, stirring, take
+from ashep.adapters.sandboxes import request_files
+from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS, AT_ONCE, STUB, answer, stirring, take
 
 NAME = "0123456789abcdef"
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
@@ -114,7 +114,7 @@ async def test_whoever_comes_is_seen_at_once(server: Path) -> None:
 async def test_where_the_machine_tells_nothing_it_is_looked_at_all_the_same(
     server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asks, "_LONGEST", 50)
+    monkeypatch.setattr(request_files, "_LONGEST", 50)
     async with aclosing(stirring(server / "nowhere")) as stirs:
         with anyio.fail_after(2):
             for _ in range(3):

@@ -22,8 +22,8 @@ from ashep.core.facts.tracker import Issue, Stamp
 from ashep.core.state.delivery import Evidence, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.errors import NotChecked, RunnerUnavailable, TrackerUnavailable
-from ashep.store.reader import NAME, open_read_only
-from ashep.views import standing
+from ashep.store.sqlite_reader import NAME, open_read_only
+from ashep.views import status
 from tests.core.given import T0
 from tests.loop_world import ACTOR, World, minutes, simulate
 
@@ -120,9 +120,9 @@ def test_status_tells_of_findings(tmp_path: Path) -> None:
 
     simulate(scenario)
     with closing(open_read_only(tmp_path / "state")) as database:
-        told = standing.status(database, {"running": False})
+        told = status.status(database, {"running": False})
     assert told["daemon"]["findings"] == 1
-    assert standing.counts(told).endswith("; the last audit has 1 finding (`ashep audit`)")
+    assert status.counts(told).endswith("; the last audit has 1 finding (`ashep audit`)")
 
 
 # --- by the command -----------------------------------------------------------------------------------------------

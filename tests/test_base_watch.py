@@ -10,12 +10,12 @@ import pytest
 from ashep.core.facts.delivery import BaseChecked, Verification, WorkVerified
 from ashep.core.facts.issues import IssueHeld, IssueTaken, PersonAsked, RetryScheduled
 from ashep.core.facts.runs import PromptSent
-from ashep.daemon.base_watch import AGAIN
+from ashep.daemon.base_checker import AGAIN
 from ashep.errors import AshepError
+from ashep.extras.simulation.memory.annotations import MemoryVerifier
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.verifier import VerifyRequest
-from ashep.simulation.memory.annotations import MemoryVerifier
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_hands import CONFIG, Hands
 from tests.loop_world import World, policy
 

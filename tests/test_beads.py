@@ -17,12 +17,12 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.system import programs
 from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
+from ashep.extras.testing.worlds import ACTOR
 from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
-from ashep.testing.worlds import ACTOR
 from tests import databases
 from tests.conformance.trackers import Beads, BeadsWorld
 

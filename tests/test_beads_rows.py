@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters.beads.rows import LONGEST, WIDEST, Rows
-from ashep.adapters.beads.wire import Row
+from ashep.adapters.beads.json_stream import LONGEST, WIDEST, Rows
+from ashep.adapters.beads.schema import Row
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 

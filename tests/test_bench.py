@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ashep.core.facts.resources import DaemonStopped
-from ashep.journal.log import Journal
-from ashep.store.database import Store
-from ashep.store.reader import open_read_only
+from ashep.journal.writer import Journal
+from ashep.store.sqlite_reader import open_read_only
+from ashep.store.writer import Store
 from tests.bench import __main__ as bench
 from tests.bench import commands, copies, history, landing, scale, trees
 from tests.bench.figures import Figure, markdown, short, table, times

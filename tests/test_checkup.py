@@ -10,8 +10,8 @@ import pytest
 
 from ashep.adapters.git import checkup
 from ashep.adapters.git.checkup import TRIAL, GitCheckup
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.facts.delivery import RepositorySeen
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
 from tests.places import has_bubblewrap

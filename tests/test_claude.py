@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
-from ashep.testing.worlds import name, opened, prompt, settled
+from ashep.adapters.system import programs
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.testing.worlds import name, opened, prompt, settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]

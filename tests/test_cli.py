@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from ashep import __version__
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from ashep.cli import fast_path
 from ashep.cli.commands import whole
 from ashep.cli.fast_path import HELP, READERS
-from ashep.cli.reading import readers
+from ashep.cli.reading import read_commands
 from ashep.config import write_starter
-from ashep.core.policy.apart import AS_YOU
-from ashep.store.reader import NAME
+from ashep.core.policy.isolation_notice import AS_YOU
+from ashep.store.sqlite_reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.forks import shared
 from tests.recorded import Recorded, draw, life
@@ -553,10 +553,10 @@ PLAIN = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_plain_form_is_read_as_typer_reads_it(name: str) -> None:
-    assert {*READERS} == {*readers.EXAMPLES}
+    assert {*READERS} == {*read_commands.EXAMPLES}
     command, used = whole().commands[name], set[str]()
     for line in PLAIN[name]:
-        plain = fast_path.values_of(getattr(readers, name), line.split())
+        plain = fast_path.values_of(getattr(read_commands, name), line.split())
         assert plain is not None
         context = command.make_context(name, line.split())
         assert context.params == {one.name: one.default for one in command.params if one.name != "help"} | plain

@@ -13,12 +13,12 @@ import yaml
 from typer.testing import CliRunner
 
 from ashep.cli import main
-from ashep.cli import screen as cli_screen
+from ashep.cli import output as cli_screen
 from ashep.cli.commands import app
 from ashep.errors import AshepError, UsageError
 from ashep.journal.archive import archive
-from ashep.journal.log import Journal, Sizes
 from ashep.journal.prune import prune
+from ashep.journal.writer import Journal, Sizes
 from tests.core import given
 from tests.core.chances import WILD
 from tests.recorded import Recorded, life, replayed

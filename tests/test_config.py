@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ashep.config import ConfigErrors, Finding, check, check_files, load, nodes, read, write_starter
-from ashep.config.explain import NOT_YET
+from ashep.config import ConfigErrors, Finding, check, check_files, load, read, write_starter, yaml_tree
+from ashep.config.error_messages import NOT_YET
 from ashep.config.starter import FILES, starter
 from ashep.core.policy import agents as policy_agents
 from ashep.core.policy import policies as policy_policies
 from ashep.core.policy import settings as model
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.language import format_duration, parse_duration
+from ashep.core.policy.base_types import format_duration, parse_duration
 from ashep.core.policy.policies import Policies, ReuseFrom
 from ashep.core.policy.settings import Settings
 from ashep.errors import ConfigError, UsageError
@@ -701,14 +701,14 @@ def test_a_mistake_in_a_phase_is_on_its_line(entries: list[tuple[str, str]]) -> 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(-(10**17), 10**17), st.floats(allow_nan=False, width=32)))
 def test_plain_scalars_mean_what_json_says(value: float | None) -> None:
-    assert nodes.resolve(json.dumps(value)) == value or value in (float("inf"), float("-inf"))
+    assert yaml_tree.resolve(json.dumps(value)) == value or value in (float("inf"), float("-inf"))
 
 
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize("word", ["on", "Off", "yes", "NO", "True", "NULL", "1:30", "010", "0x1f", "0o7", "1_000",
                                   "2020-01-01", ".5", "5.", ".inf", ".nan", "1e999", "=", "9" * 30, "+1"])  # fmt: skip
 def test_words_of_yaml_1_1_are_words(word: str) -> None:
-    assert nodes.resolve(word) == word
+    assert yaml_tree.resolve(word) == word
 
 
 @given(st.integers(0, 10**6).flatmap(lambda n: st.sampled_from([f"{n}ms", f"{n}s", f"{n}m", f"{min(n, 1000)}d"])))
@@ -720,9 +720,9 @@ def test_durations_survive_a_round_trip(text: str) -> None:
 
 @pytest.mark.promise("F2")
 def test_depth_is_bounded() -> None:
-    nodes.read("[" * nodes.MAX_DEPTH + "]" * nodes.MAX_DEPTH)
-    with pytest.raises(nodes.Unreadable, match="nested more than 32 deep"):
-        nodes.read("[" * (nodes.MAX_DEPTH + 1) + "]" * (nodes.MAX_DEPTH + 1))
+    yaml_tree.read("[" * yaml_tree.MAX_DEPTH + "]" * yaml_tree.MAX_DEPTH)
+    with pytest.raises(yaml_tree.Unreadable, match="nested more than 32 deep"):
+        yaml_tree.read("[" * (yaml_tree.MAX_DEPTH + 1) + "]" * (yaml_tree.MAX_DEPTH + 1))
 
 
 def test_lists_are_bounded(folder: Path) -> None:

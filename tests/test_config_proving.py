@@ -6,7 +6,7 @@ import pytest
 
 from ashep.config import check_files, load, write_starter
 from ashep.config.findings import Places
-from ashep.config.rules import warnings
+from ashep.config.policy_checks import warnings
 from ashep.core.policy.policies import Verify
 
 PHASE = """\

@@ -18,9 +18,9 @@ import anyio.from_thread
 import pytest
 from typer.testing import CliRunner
 
-from ashep.adapters import control_socket as wire
+from ashep.adapters.system import control_socket as wire
 from ashep.cli.commands import app
-from ashep.cli.running import controlling
+from ashep.cli.running import daemon_control
 from ashep.core.facts.issues import IssueParked
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.runs import RunEnded, RunPlanned, TurnStopped
@@ -304,7 +304,7 @@ def test_commands_ask_the_daemon_in_the_persons_name(tmp_path: Path, monkeypatch
     state = tmp_path / ".agent-shepherd" / "state"
     state.mkdir(parents=True)
     (tmp_path / ".agent-shepherd" / "config.yaml").write_text("version: 1\n")
-    monkeypatch.setattr(controlling, "_LOOK", 0.01)
+    monkeypatch.setattr(daemon_control, "_LOOK", 0.01)
     for name in ("BEADS_ACTOR", "BD_ACTOR"):
         monkeypatch.delenv(name, raising=False)
     for key, value in {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Ann"}.items():
@@ -350,11 +350,11 @@ def test_commands_ask_the_daemon_in_the_persons_name(tmp_path: Path, monkeypatch
 ])  # fmt: skip
 def test_a_time_of_day_is_the_next_one(text: str, then: str) -> None:
     at = datetime(2026, 3, 1, 22, 30).astimezone()
-    assert controlling._end(None, text, at) == datetime.fromisoformat(then).astimezone()
+    assert daemon_control._end(None, text, at) == datetime.fromisoformat(then).astimezone()
 
 
 def test_a_time_that_is_none_is_told() -> None:
     at = datetime.now(UTC)
     for words in ((None, "noon"), (None, "25:00"), ("soon", None), ("1h", "07:00")):
         with pytest.raises(UsageError):
-            controlling._end(*words, at)
+            daemon_control._end(*words, at)

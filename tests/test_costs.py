@@ -14,7 +14,7 @@ import pytest
 from ashep.core.facts.requests import Request
 from ashep.core.facts.runs import PromptSent, RunEnded
 from ashep.daemon.daemon import WorkOptions
-from ashep.daemon.monitor import QUESTION
+from ashep.daemon.runner_monitor import QUESTION
 from ashep.ports.runner import Sign
 from tests.loop_world import Points, World, policy
 

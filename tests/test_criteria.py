@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.config import ConfigErrors
-from ashep.config.checks.block import MAX_BLOCK, MAX_CHECKS, examine, fenced, read_criteria
 from ashep.config.checks.lint import lint
-from ashep.config.checks.put import Given, put, read_given
+from ashep.config.checks.parser import MAX_BLOCK, MAX_CHECKS, examine, fenced, read_criteria
+from ashep.config.checks.writer import Given, put, read_given
 from ashep.core.policy.checks import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
 from tests.test_docs import DOCS, fences
 

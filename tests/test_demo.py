@@ -13,19 +13,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from ashep.adapters import programs
-from ashep.bmad.rounds import written
+from ashep.adapters.system import programs
+from ashep.bmad.review_round import written
 from ashep.bmad.story import read
-from ashep.cli.running.working import demo as command
-from ashep.config.checks.block import read_criteria
-from ashep.demo.model import Ask, Reply
-from ashep.demo.run import demo
-from ashep.demo.stage import Stage, run_of, script
-from ashep.demo.stories import LACKS, LIED, MEAN, MEDIAN, README, SPRINT, SPRINT_FILE, STORIES
-from ashep.demo.stories import RUNS as RUNS_OF_STORIES
-from ashep.demo.story import FILES, ISSUES, RUNS, Part, Told, part
+from ashep.cli.running.work import demo as command
+from ashep.config.checks.parser import read_criteria
 from ashep.errors import ProgramMissing, UsageError
-from ashep.simulation.virtual import VIRTUAL, LoopClock, wait_for_threads
+from ashep.extras.demo.project import Stage, run_of, script
+from ashep.extras.demo.run import demo
+from ashep.extras.demo.scenario import FILES, ISSUES, RUNS, Part, Told, part
+from ashep.extras.demo.scripted_model import Ask, Reply
+from ashep.extras.demo.story_scenario import LACKS, LIED, MEAN, MEDIAN, README, SPRINT, SPRINT_FILE, STORIES
+from ashep.extras.demo.story_scenario import RUNS as RUNS_OF_STORIES
+from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, wait_for_threads
 from tests.docs_pages import Command, differs, steps
 from tests.places import living_in, sweep
 

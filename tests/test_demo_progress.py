@@ -12,13 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.opencode.server import Record, folder_of
-from ashep.demo import progress
-from ashep.demo.kept import PREFIX, Kept, end_abandoned, end_processes
-from ashep.demo.progress import STILL, Progress
-from ashep.demo.run import demo
+from ashep.adapters.runners.opencode.server import Record, folder_of
+from ashep.adapters.system import process_table
 from ashep.errors import AshepError
+from ashep.extras.demo import progress
+from ashep.extras.demo.progress import STILL, Progress
+from ashep.extras.demo.run import demo
+from ashep.extras.demo.state_dir import PREFIX, Kept, end_abandoned, end_processes
 from tests.places import living_in, sweep
 
 LIVES = "import signal, sys, time\nif 'serve' in sys.argv: signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -49,7 +49,7 @@ class Watch:
 
     def serve(self, folder: Path, pid: int, *, answered: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        started = processes.stat(pid)[1]
+        started = process_table.stat(pid)[1]
         record = Record(port=1, password="p", pid=pid, started=started, token="t", answered=answered)
         (folder / "server.json").write_text(record.model_dump_json())
 
@@ -116,7 +116,7 @@ def begin() -> Iterator[Begin]:
 
 
 def test_what_a_demonstration_began_is_ended_and_nothing_of_another(tmp_path: Path, begin: Begin) -> None:
-    own = [begin(tmp_path / "demo", word) for word in ("ashep", "serve", "--strict-mcp-config", "ashep.demo")]
+    own = [begin(tmp_path / "demo", word) for word in ("ashep", "serve", "--strict-mcp-config", "ashep.extras.demo")]
     others = begin(tmp_path / "demo", "vi"), begin(tmp_path / "demo2", "serve")
     anyio.run(end_processes, tmp_path / "demo")
     ends = [-signal.SIGTERM, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGTERM]
@@ -130,7 +130,9 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, shown, odd = (tmp_path / f"{PREFIX}{name}" for name in ("x_killed", "x__shown", "x_is_odd"))
     Kept.of(shown)
-    script = "import sys; from pathlib import Path; from ashep.demo.kept import Kept; Kept.of(Path(sys.argv[1]))"
+    script = (
+        "import sys; from pathlib import Path; from ashep.extras.demo.state_dir import Kept; Kept.of(Path(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", script, str(killed)], check=True)
     shutil.copytree(killed, chosen := tmp_path / f"{PREFIX}of-mine")
     left, *live = begin(killed, "ashep"), begin(shown, "serve"), begin(chosen, "ashep")

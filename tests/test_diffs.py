@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import programs
 from ashep.adapters.git import diffs as module
 from ashep.adapters.git.diffs import GitDiffs
+from ashep.adapters.system import programs
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.impact.secrets import KNOWN, find_secrets
 from ashep.core.policy.settings import ImpactSettings

@@ -21,24 +21,24 @@ from pydantic import BaseModel
 
 from ashep import cli, errors
 from ashep.cli.commands import whole
-from ashep.cli.screen import BROKEN_PIPE
+from ashep.cli.output import BROKEN_PIPE
 from ashep.config import read
-from ashep.config.checks.block import read_criteria
-from ashep.core.analysis import account
+from ashep.config.checks.parser import read_criteria
+from ashep.core.analysis import issue_status
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
-from ashep.core.runs.record import RunRecord
+from ashep.core.runs.run_record import RunRecord
 from ashep.core.state import flow, holds, pauses
-from ashep.foreman.settings import ForemanSettings
+from ashep.extras.foreman.settings import ForemanSettings
+from ashep.extras.simulation.probabilities import Chances
 from ashep.ports import landing
-from ashep.simulation.chances import Chances
-from ashep.store.database import Store
 from ashep.store.journal_reader import Reading
-from ashep.store.reader import open_read_only
-from ashep.views import report, standing, usage
+from ashep.store.sqlite_reader import open_read_only
+from ashep.store.writer import Store
+from ashep.views import report, status, usage
 from tests.docs_pages import Command, steps
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -185,14 +185,14 @@ def test_the_codes_of_holds_are_those_of_the_core() -> None:
 
 
 def test_the_codes_of_work_that_lands_are_those_of_the_account() -> None:
-    (module,) = (tree for path, tree in core() if path.name == "account.py")
+    (module,) = (tree for path, tree in core() if path.name == "issue_status.py")
     (whole,) = (one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == "_finishing")
     told = {word.value for word in ast.walk(whole) if isinstance(word, ast.Constant)}
     waits = {f"landing_{code}" for code in (*typing.get_args(landing.Code), "away")} - codes_of("park", 1)
     waits -= {"landing_names"}  # the work goes back to who wrote it
     told = {word for word in told if isinstance(word, str) and re.fullmatch(r"landing\w*|finishing|pull_request", word)}
     assert firsts("Codes of work that lands") == told | waits | {"verify"}
-    assert {row[1].strip("`") for row in table("Codes of work that lands")} <= set(typing.get_args(account.State))
+    assert {row[1].strip("`") for row in table("Codes of work that lands")} <= set(typing.get_args(issue_status.State))
 
 
 @pytest.mark.parametrize(("heading", "function"), [
@@ -213,7 +213,7 @@ def test_a_planned_run_is_withdrawn_for_the_reason_that_is_listed() -> None:
 def test_stages_and_states_are_those_of_the_core() -> None:
     assert firsts("Stages of a flow") == set(typing.get_args(flow.Stage))
     states = {word for row in table("Stages of a flow") for word in re.findall(r"`([^`]+)`", row[2])}
-    assert states == set(typing.get_args(account.State)) == set(standing.STATES)
+    assert states == set(typing.get_args(issue_status.State)) == set(status.STATES)
 
 
 def test_states_of_a_run_are_those_of_its_record() -> None:
@@ -264,7 +264,7 @@ def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> 
     golden = sorted((ROOT / "tests" / "golden").glob("journal-*.jsonl"))[-1]
     shutil.copy(golden, state / "journal" / "000000000001.jsonl")
     Store.open(state, Reading(state / "journal")).close()
-    told = standing.status(open_read_only(state), {"running": True})
+    told = status.status(open_read_only(state), {"running": True})
     assert set(told) == {"daemon", "issues"}
     assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")
     sections = report.report(open_read_only(state), "2000", datetime.now(UTC))["sections"]

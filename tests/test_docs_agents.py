@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import check_files, load, write_starter
-from ashep.core.policy.kinds import ACP, CLAUDE, OPENCODE
+from ashep.core.policy.runner_kinds import ACP, CLAUDE, OPENCODE
 from tests.conformance.runners import EVERYTHING
 from tests.test_docs import fences
 from tools import kinds_page

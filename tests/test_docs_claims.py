@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ashep.actions.stories import Found, told
+from ashep.actions.story_catalog import Found, told
+from ashep.api import application
 from ashep.bmad.story import Problem, read
 from ashep.cli.commands import COMMANDS
-from ashep.cli.screen import BROKEN_PIPE
+from ashep.cli.output import BROKEN_PIPE
 from ashep.config import load, write_starter
-from ashep.core.delivery.notes import STATUS, notes_of
+from ashep.core.delivery.closing_metadata import STATUS, notes_of
 from ashep.core.facts.tracker import Issue
-from ashep.core.policy.kinds import KINDS, OPENCODE
 from ashep.core.policy.policies import Policy
+from ashep.core.policy.runner_kinds import KINDS, OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.state.delivery import Evidence, OwnTree
 from ashep.core.state.flow import Flow, with_work
 from ashep.errors import TrackerMissing
-from ashep.http import http
-from ashep.interchange import symphony, webboty, webboty_policies
+from ashep.extras.interchange import symphony, webboty, webboty_policies
 from tests.core.given import T0
 from tests.test_docs import fences
 from tests.test_docs_agents import FOLDER
@@ -138,7 +138,7 @@ def test_a_reader_that_goes_away_is_told_with_the_code_of_the_page(tmp_path: Pat
 
 def test_each_kind_of_error_of_the_service_is_answered_with_its_own_status() -> None:
     """The first row that fits counts: one whose base stands above it would never be reached."""
-    statuses = http._STATUSES  # pyright: ignore[reportPrivateUsage] - the table is what is tried
+    statuses = application._STATUSES  # pyright: ignore[reportPrivateUsage] - the table is what is tried
     for kind, status in statuses:
         assert next(answer for base, answer in statuses if issubclass(kind, base)) == status, kind
     assert dict(statuses)[TrackerMissing] == 503

@@ -13,13 +13,12 @@ import anyio
 import pytest
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.opencode import OpencodeRunner
+from ashep.adapters.runners.opencode import OpencodeRunner
 from ashep.config import ConfigErrors, check_files, load
-from ashep.connect import check, runners_of, tracker_of
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Adopted
 from ashep.core.facts.tracker import Issue
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
@@ -33,13 +32,14 @@ from ashep.errors import (
     TrackerMissing,
     TrackerUnavailable,
 )
-from ashep.ports.guard import Context, Guarded, NotUsable, make, misfits
-from ashep.ports.guard import load as load_class
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.factories import check, runners_of, tracker_of
 from ashep.ports.runner import Runner, Sign
 from ashep.ports.tracker import IssueText, Look, Seen, Tracker
+from ashep.ports.user_classes import Context, Guarded, NotUsable, make, misfits
+from ashep.ports.user_classes import load as load_class
 from ashep.redaction import MARK, Redaction
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
 from tests.memory import ManualClock
 from tests.test_cli import ashep
@@ -59,9 +59,9 @@ runners:
 PARTS = '''\
 """A tracker and a runner that live as long as the daemon."""
 
-from ashep.simulation.memory.play import Play
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.scripted_sessions import Play
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 
 DONE = """```json
 {"result": "success", "summary": "painted"}
@@ -237,11 +237,11 @@ class Spy:
             looked.append(name)
 
 sys.meta_path.append(Spy)
-from ashep.ports.guard import load
+from ashep.ports.user_classes import load
 from ashep.ports.tracker import Tracker
 
 load("own_parts:Issues", Tracker, Path(sys.argv[1]))
-import ashep.app, ashep.http, httpx
+import ashep.app, ashep.api, httpx
 
 httpx.Client().close()
 print(*dict.fromkeys(looked))
@@ -304,7 +304,7 @@ def test_a_module_of_the_project_imports_what_lies_beside_it(project: Path) -> N
     )
     (project / "deep" / "more.py").write_text("import own_parts\nword = 'more'\n")
     (project / "own_help.py").write_text(
-        "from ashep.simulation.memory.tracker import MemoryTracker\nclass Base(MemoryTracker): ...\n"
+        "from ashep.extras.simulation.memory.tracker import MemoryTracker\nclass Base(MemoryTracker): ...\n"
     )
     (project / "yaml.py").write_text("raise RuntimeError")
     (project / "broken.py").write_text("word = 'late'\n")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.folders import ASIDE, delete, walk
-from ashep.adapters.git.contents import walk as contents
-from ashep.adapters.git.trees.ground import _close  # pyright: ignore[reportPrivateUsage] - what reads a ground
-from ashep.adapters.git.trees.set_up import _files  # pyright: ignore[reportPrivateUsage] - what reads what is copied
-from ashep.adapters.verifier.children.search import files
+from ashep.adapters.git.tree_scan import walk as contents
+from ashep.adapters.git.workspaces.review_checkout import _close  # pyright: ignore[reportPrivateUsage] - what reads a ground
+from ashep.adapters.git.workspaces.setup_steps import _files  # pyright: ignore[reportPrivateUsage] - what reads what is copied
+from ashep.adapters.system.folders import ASIDE, delete, walk
+from ashep.adapters.verifier.children.grep import files
 from ashep.errors import AshepError
 from tests.deep_folders import dig
 

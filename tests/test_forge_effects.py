@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ashep import connect
+from ashep import factories
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery
 from ashep.core.policy.landing import ForgeSettings
@@ -37,7 +37,7 @@ def effects_of(world: GitLandingWorld, site: FakeForge) -> tuple[PullEffects, Fo
     settings = ForgeSettings(type="github", repository=REPOSITORY, url=f"{site.url}/github")
 
     def made(settings: ForgeSettings) -> Pulls:
-        return connect.pulls_of(world.top, settings, redaction=Redaction())
+        return factories.pulls_of(world.top, settings, redaction=Redaction())
 
     return PullEffects(made), settings
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.opencode.server import ManagedServer
-from ashep.core.policy.disk import FILE, LOW_DISK
+from ashep.adapters.runners.opencode.server import ManagedServer
+from ashep.core.policy.disk_limits import FILE, LOW_DISK
 from ashep.errors import RunnerUnavailable
-from ashep.journal import space
+from ashep.journal import disk_reserve
 from tests.full import repeated
 from tests.full_disk import KINDS
 
@@ -109,5 +109,5 @@ def test_files_count_as_room_for_the_journal(tmp_path: Path, monkeypatch: pytest
     for files, left, room in ((10**6, 100, 100 * FILE), (10**6, 10**6, 10**6 * 4096), (0, 0, 10**6 * 4096)):
         with monkeypatch.context() as patch:
             patch.setattr(os, "statvfs", lambda _, answer=(files, left): told(*answer))
-            assert space.free(tmp_path) == room, "a file system without a table of files reports none"
+            assert disk_reserve.free(tmp_path) == room, "a file system without a table of files reports none"
     assert 500 * FILE < LOW_DISK < 600 * FILE

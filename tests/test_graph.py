@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ashep.cli import main, screen
+from ashep.cli import main, output
 from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
 from ashep.core.analysis.soundness import Defect, Edge, analyse
-from ashep.views import graph
+from ashep.views import policy_graph
 from tests.recorded import life
 from tools.policy_pictures import PAGES, redrawn
 
@@ -40,12 +40,12 @@ FINDINGS = (
     found("never", "warning", "make-sure", ("policies", "p", "phases", 2, "human", "on_deadline"), "never"),
     found("loop", "error", "", ("policies", "p"), "no end"),
 )
-PICTURE = graph.picture("p", PHASES, EDGES, FINDINGS, {"make": 1, "close": 7, "gone": 3})
+PICTURE = policy_graph.picture("p", PHASES, EDGES, FINDINGS, {"make": 1, "close": 7, "gone": 3})
 
 
 @pytest.mark.promise("F22")
 def test_mermaid_draws_every_edge_and_colours_what_is_wrong() -> None:
-    assert graph.mermaid(PICTURE) == [
+    assert policy_graph.mermaid(PICTURE) == [
         "flowchart TD",
         "    begin(( )) --> make",
         '    make["make<br/>implement, code<br/>1 issue"]',
@@ -75,7 +75,7 @@ def test_mermaid_draws_every_edge_and_colours_what_is_wrong() -> None:
 
 
 def test_the_number_of_a_coloured_line_is_that_of_its_edge() -> None:
-    lines = [line for line in graph.mermaid(PICTURE) if "-->" in line or "-.->" in line]
+    lines = [line for line in policy_graph.mermaid(PICTURE) if "-->" in line or "-.->" in line]
     assert lines[4] == '    end_ -->|"bad"| make_sure'
     assert lines[6] == '    make_sure -.->|"deadline"| make'
 
@@ -83,14 +83,14 @@ def test_the_number_of_a_coloured_line_is_that_of_its_edge() -> None:
 def test_words_of_mermaid_and_names_that_look_alike_get_ids_of_their_own() -> None:
     phases = [(name, (name,), False) for name in ("end", "end_", "a-b", "a_b", "Class", "begin", "graph")]
     edges = [Edge(phase[0], "success", "close", "success") for phase in phases]
-    lines = graph.mermaid(graph.picture("p", phases, edges))
+    lines = policy_graph.mermaid(policy_graph.picture("p", phases, edges))
     ids = re.findall(r'^    (\w+)\["', "\n".join(lines), re.M)
     assert len(ids) == len(set(ids)) == len(phases)
     assert not {"end", "Class", "begin", "graph"} & set(ids)
 
 
 def test_dot_draws_the_same() -> None:
-    lines = graph.dot(PICTURE)
+    lines = policy_graph.dot(PICTURE)
     assert lines[0] == 'digraph "p" {'
     assert lines[-1] == "}"
     assert (
@@ -104,7 +104,7 @@ def test_dot_draws_the_same() -> None:
 
 
 def test_text_lists_each_phase_with_what_leads_on() -> None:
-    lines = graph.text(PICTURE)
+    lines = policy_graph.text(PICTURE)
     assert lines[:3] == [
         ("make (implement, code, 1 issue)", "warning"),
         ("  success                      → end", None),
@@ -115,7 +115,7 @@ def test_text_lists_each_phase_with_what_leads_on() -> None:
 
 
 def test_json_has_every_move_by_itself() -> None:
-    told = graph.as_json(PICTURE)
+    told = policy_graph.as_json(PICTURE)
     assert json.loads(json.dumps(told)) == json.loads(json.dumps(told | {"policy": "p"}))
     moves = {(edge["source"], edge["move"], edge["target"], edge["kind"]) for edge in told["edges"]}
     assert moves == {(edge.source, edge.move, edge.target, edge.kind) for edge in EDGES}
@@ -150,9 +150,9 @@ def test_the_command_draws_in_each_form(project: Path, capsys: pytest.CaptureFix
 def test_colours_only_on_a_terminal(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "colours", lambda: True)
-    for line, mark in graph.text(PICTURE):
-        screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
+    monkeypatch.setattr(output, "colours", lambda: True)
+    for line, mark in policy_graph.text(PICTURE):
+        output.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
     out = capsys.readouterr().out
     assert "\x1b[31m  bad" in out
     assert "\x1b[33mmake (" in out

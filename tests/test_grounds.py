@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.folders import delete
-from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.system.folders import delete
 from ashep.core.facts.delivery import Ground
 from ashep.core.impact.changes import ChangedFile, Diff, impact_of
 from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import ImpactSettings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.ports.trees import Landed
+from ashep.ports.workspaces import Landed
 from tests.attacks.planting import of_the_list
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import PlacesWorld
@@ -439,7 +439,7 @@ _PREPARES = """
 import sys, anyio
 from functools import partial
 from pathlib import Path
-from ashep.adapters.git.trees.places import Places
+from ashep.adapters.git.workspaces.clones import Places
 spaces = Places(Path(sys.argv[1]), Path(sys.argv[2]), sandbox=False)
 print("begins", flush=True)
 anyio.run(spaces.prepare, sys.argv[3], None, 0, sys.argv[4])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.guard import is_loopback, refusal
+from ashep.request_guard import is_loopback, refusal
 
 PROXY = ("https://box.example.net",)
 

@@ -8,8 +8,8 @@ import httpx_sse
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from ashep.adapters.opencode import client
-from ashep.adapters.opencode.client import Address, Client
+from ashep.adapters.runners.opencode import client
+from ashep.adapters.runners.opencode.client import Address, Client
 from ashep.errors import RunnerUnavailable
 from ashep.redaction import Redaction
 

@@ -15,7 +15,7 @@ from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.policy.settings import QuietHours
 from ashep.daemon.control import Control
-from ashep.daemon.hours import in_force
+from ashep.daemon.schedules import in_force
 from tests.loop_world import World, minutes, policy
 
 NIGHTS = QuietHours(at="0 22 * * *", lasts=timedelta(hours=8), name="nights")

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from ashep.config import ConfigErrors, Examined, examine, load, read, write_starter
-from ashep.config.nodes import Node
+from ashep.config.yaml_tree import Node
 from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
-from ashep.interchange.notes import Imported, grouped
-from ashep.interchange.prompts import literal
-from ashep.interchange.symphony import read_workflow
-from ashep.interchange.webboty import read_webboty
-from ashep.prompt.trials import check_overrides
+from ashep.extras.interchange.import_report import Imported, grouped
+from ashep.extras.interchange.prompts import literal
+from ashep.extras.interchange.symphony import read_workflow
+from ashep.extras.interchange.webboty import read_webboty
+from ashep.prompt.template_trials import check_overrides
 
 HERE = Path(__file__).parent / "imports"
 SHIPPED = HERE / "webboty"

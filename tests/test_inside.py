@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep import connect
-from ashep.adapters.bubblewrap import Placed
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.workspaces import GitWorkspaces
-from ashep.adapters.opencode.isolated import folder_for
+from ashep import factories
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.router import GitWorkspaces
+from ashep.adapters.runners.opencode.isolated_runner import folder_for
+from ashep.adapters.sandboxes.bubblewrap import Placed
 from ashep.core.policy.settings import Settings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
@@ -55,7 +55,7 @@ class World(PlacesWorld):
         return Settings.model_validate({"worker": worker, "agents": {"sandbox": sandbox}})
 
     def with_setup(self, sandbox: str, *setup: dict[str, Any]) -> GitWorkspaces:
-        return connect.worktrees_of(self.top, self.settings(sandbox, *setup))
+        return factories.worktrees_of(self.top, self.settings(sandbox, *setup))
 
 
 @pytest.fixture
@@ -109,7 +109,9 @@ async def test_a_program_that_is_not_there_opens_nothing(world: World) -> None:
     """Its folder was taken to be the one that everything is in."""
     settings = world.settings("bwrap").model_dump(exclude_unset=True)
     lost = {"claude": {"command": ("no-such-program",)}}
-    inside = await connect.inside_of(world.top, Settings.model_validate(settings | {"runners": lost}), world.top.parent)
+    inside = await factories.inside_of(
+        world.top, Settings.model_validate(settings | {"runners": lost}), world.top.parent
+    )
     assert inside is not None
     assert [one for one in inside.view.readable if not one.is_absolute() or Path.cwd().is_relative_to(one)] == []
 
@@ -119,7 +121,7 @@ async def test_a_person_has_the_login_as_agents_have_it(world: World, monkeypatc
     (world.home / ".credentials.json").write_text("{}")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(world.home))
     settings = world.settings("bwrap").model_dump(exclude_unset=True) | {"runners": {"claude": {}}}
-    inside = await connect.inside_of(world.top, Settings.model_validate(settings), world.place / ONE)
+    inside = await factories.inside_of(world.top, Settings.model_validate(settings), world.place / ONE)
     assert inside is not None
     folder = Path(inside.environment["CLAUDE_SECURESTORAGE_CONFIG_DIR"])
     assert (folder / ".credentials.json").read_text() == "{}"
@@ -141,7 +143,7 @@ async def test_without_a_sandbox_it_runs_as_it_did(world: World, kind: str) -> N
     if kind == "none":
         opencode = {"opencode": {"isolation": "place"}}
         settings = Settings.model_validate(settings.model_dump(exclude_unset=True) | {"runners": opencode})
-    await connect.worktrees_of(world.top, settings).prepare(ONE, None, 0)
+    await factories.worktrees_of(world.top, settings).prepare(ONE, None, 0)
     assert world.read(ONE)["out"] == f"{world.place / ONE}\nref: refs/heads/main\n"
     assert world.read(ONE)[".beads/redirect"] == f"{world.top / '.beads'}\n"
 
@@ -151,7 +153,7 @@ async def test_a_required_sandbox_that_is_not_there_sets_nothing_up(
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(
-        "ashep.adapters.programs.find", lambda name: None if name == "bwrap" else Path("/usr/bin", name)
+        "ashep.adapters.system.programs.find", lambda name: None if name == "bwrap" else Path("/usr/bin", name)
     )
     with pytest.raises(AshepError, match=r"`agents.sandbox` is bwrap, and bubblewrap .* is not installed"):
         await world.with_setup("bwrap", script("echo >out")).prepare(ONE, None, 0)

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.actions import doctor_git, install, security, verify
-from ashep.actions.install import Offer
-from ashep.adapters import programs
+from ashep.actions import doctor, doctor_git, doctor_security, verify
+from ashep.actions.doctor import Offer
+from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import write_starter
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agents, RunnerChoice
-from ashep.core.policy.apart import AS_YOU, unsaid
+from ashep.core.policy.isolation_notice import AS_YOU, unsaid
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.settings import (
     OpencodeSettings,
@@ -76,7 +76,7 @@ def git(project: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=project, check=True)
 
 
-def only(lines: list[install.Line], check: str) -> install.Line:
+def only(lines: list[doctor.Line], check: str) -> doctor.Line:
     (line,) = [line for line in lines if line.check == check]
     return line
 
@@ -85,7 +85,7 @@ def only(lines: list[install.Line], check: str) -> install.Line:
 
 
 def test_a_server_without_any_login_is_an_error() -> None:
-    (line,) = install.judged(given.TEAM, Offer((), (), None))
+    (line,) = doctor.judged(given.TEAM, Offer((), (), None))
     assert (line.level, line.check) == ("error", "providers")
     assert "opencode auth login" in line.remedy
 
@@ -93,7 +93,7 @@ def test_a_server_without_any_login_is_an_error() -> None:
 def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None:
     found = Offer((), (Model("acme", "large"), Model("acme", "tiny")), None)
     critic = given.CRITIC.model_copy(update={"runner": RunnerChoice(agent_slug=None, provider="zen", model="small")})
-    first, slug, login = install.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
+    first, slug, login = doctor.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
     assert first.what.startswith("OpenCode can use acme (2 models); default: the server's choice")
     assert slug.what == "builder cannot be used: OpenCode has no agent build"
     assert login.what == "critic cannot be used: OpenCode has no login for zen"
@@ -102,27 +102,27 @@ def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None
 
 async def test_a_server_that_cannot_be_asked_for_its_models_is_an_error(project: Path) -> None:
     settings = Settings(runners=Runners(opencode=OpencodeSettings(managed=False, url="http://127.0.0.1:9")))
-    (line,) = await install.providers(project, settings)
+    (line,) = await doctor.providers(project, settings)
     assert (line.level, line.check) == ("error", "providers")
 
 
 async def test_a_broken_registry_is_told_once(project: Path) -> None:
     (project / ".agent-shepherd" / "agents.yaml").write_text("agents: 7")
-    assert await install.providers(project, Settings()) == []
+    assert await doctor.providers(project, Settings()) == []
 
 
 # --- bd -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_missing_bd_is_an_error_with_a_remedy(project: Path) -> None:
-    (line,) = await install.tracker(project, Settings())
+    (line,) = await doctor.tracker(project, Settings())
     assert (line.level, line.check) == ("error", "bd")
     assert "make setup" in line.remedy
 
 
 async def test_a_bd_that_is_too_old_is_an_error(project: Path) -> None:
     program(project, "bd", GOOD_BD.replace("1.3.0", "1.2.9"))
-    (line,) = await install.tracker(project, Settings())
+    (line,) = await doctor.tracker(project, Settings())
     assert line.level == "error"
     assert "1.2.9 is too old" in line.what
 
@@ -130,20 +130,20 @@ async def test_a_bd_that_is_too_old_is_an_error(project: Path) -> None:
 async def test_a_project_without_a_database_is_told_to_make_one(project: Path) -> None:
     program(project, "bd", '#!/bin/sh\ncase "$*" in *version*) echo \'{"version":"1.3.0"}\';; *) ' +
             'echo "Error: no beads database found" >&2; exit 1;; esac\n')  # fmt: skip
-    (line,) = await install.tracker(project, Settings())
+    (line,) = await doctor.tracker(project, Settings())
     assert (line.level, line.check) == ("error", "database")
     assert "bd init" in line.remedy
 
 
 async def test_a_bd_that_says_nothing_useful_is_an_error(project: Path) -> None:
     program(project, "bd", "#!/bin/sh\necho hello\n")
-    assert (await install.tracker(project, Settings()))[0].level == "error"
+    assert (await doctor.tracker(project, Settings()))[0].level == "error"
 
 
 async def test_a_bd_that_hangs_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install, "_ALL_OF_BD", 0.5)
+    monkeypatch.setattr(doctor, "_ALL_OF_BD", 0.5)
     program(project, "bd", "#!/bin/sh\nsleep 60\n")
-    (line,) = await install.tracker(project, Settings())
+    (line,) = await doctor.tracker(project, Settings())
     assert line.level == "error"
     assert "no answer in 0.5 s" in line.what
 
@@ -152,7 +152,7 @@ async def test_a_bd_that_hangs_is_given_up(project: Path, monkeypatch: pytest.Mo
 async def test_a_good_bd_is_told_with_its_place_and_store(project: Path, journal: str, levels: list[str]) -> None:
     program(project, "bd", GOOD_BD.replace("JOURNAL", journal))
     (project / ".beads").mkdir()
-    lines = await install.tracker(project, Settings())
+    lines = await doctor.tracker(project, Settings())
     assert [line.level for line in lines] == ["ok", "ok", "ok", *levels]
     assert "prefix t" in only(lines, "database").what
 
@@ -162,7 +162,7 @@ async def test_a_large_store_is_worth_a_warning(project: Path) -> None:
     (project / ".beads").mkdir()
     with (project / ".beads" / "store").open("wb") as store:
         store.truncate(200 * 1024 * 1024)
-    line = only(await install.tracker(project, Settings()), "store")
+    line = only(await doctor.tracker(project, Settings()), "store")
     assert (line.level, line.remedy) == ("warning", "run `bd gc` when it suits you")
 
 
@@ -174,7 +174,7 @@ def beads(tmp_path_factory: pytest.TempPathFactory) -> Beads:
 @pytest.mark.real
 async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
     settings = Settings.model_validate({"tracker": {"command": (str(beads.program),)}})
-    lines = await install.tracker(beads.copy(tmp_path / "p"), settings)
+    lines = await doctor.tracker(beads.copy(tmp_path / "p"), settings)
     assert [line.level for line in lines] == ["ok", "ok", "ok", "ok"]
 
 
@@ -182,7 +182,7 @@ async def test_the_real_bd_is_good(beads: Beads, tmp_path: Path) -> None:
 
 
 async def test_a_missing_opencode_is_an_error(project: Path) -> None:
-    (line,) = await install.agent_server(Settings(), {})
+    (line,) = await doctor.agent_server(Settings(), {})
     assert (line.level, line.check) == ("error", "opencode")
 
 
@@ -194,7 +194,7 @@ async def test_a_missing_opencode_is_an_error(project: Path) -> None:
 ])  # fmt: skip
 async def test_opencodes_version_is_looked_at(project: Path, text: str, level: str) -> None:
     program(project, "opencode", text)
-    assert (await install.agent_server(Settings(), {}))[0].level == level
+    assert (await doctor.agent_server(Settings(), {}))[0].level == level
 
 
 def attached(url: str) -> Settings:
@@ -242,7 +242,7 @@ async def test_an_attached_server_is_asked(
 ) -> None:
     with server(password) as url:
         environ = {} if given is None else {"OPENCODE_SERVER_PASSWORD": given}
-        lines = await install.agent_server(attached(url), environ)
+        lines = await doctor.agent_server(attached(url), environ)
     assert [line.level for line in lines] == levels
     assert [line.check for line in lines] == ["opencode", "password", "actor"]
     assert "git's user" in lines[2].what
@@ -250,7 +250,7 @@ async def test_an_attached_server_is_asked(
 
 
 async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> None:
-    lines = await install.agent_server(attached("http://127.0.0.1:9"), {})
+    lines = await doctor.agent_server(attached("http://127.0.0.1:9"), {})
     assert lines[0].level == "error"
 
 
@@ -263,7 +263,7 @@ async def test_an_attached_server_that_is_down_is_an_error(project: Path) -> Non
 ])  # fmt: skip
 def test_a_server_elsewhere_needs_a_password_and_https(url: str, password: str | None, level: str) -> None:
     settings = attached(url).runners.opencode
-    assert install._password(settings, password, local=install._is_loopback(url)).level == level
+    assert doctor._password(settings, password, local=doctor._is_loopback(url)).level == level
 
 
 # --- git, disk, files ---------------------------------------------------------------------------------------------
@@ -272,12 +272,12 @@ OWN = Settings(worker=WorkerSettings(workspace="worktree"))
 
 
 async def test_git_is_worth_a_warning_only(project: Path) -> None:
-    (line,) = await install.git(project, Settings())
+    (line,) = await doctor.git(project, Settings())
     assert line.level == "warning"
     git(project, "init", "-q", ".")
-    assert (await install.git(project, Settings()))[0].level == "ok"
+    assert (await doctor.git(project, Settings()))[0].level == "ok"
     (project.parent / "bin" / "git").unlink()
-    assert (await install.git(project, Settings()))[0].what == "git is not on PATH"
+    assert (await doctor.git(project, Settings()))[0].what == "git is not on PATH"
 
 
 @pytest.mark.promise("W3")
@@ -287,15 +287,15 @@ async def test_what_separates_checks_from_the_machine_is_told(project: Path) -> 
 
     cases: list[tuple[Literal["auto", "bwrap"], str]] = [("auto", "warning"), ("bwrap", "error")]
     for wish, level in cases:
-        (line,) = await install.sandbox(project, settings(wish))
+        (line,) = await doctor.sandbox(project, settings(wish))
         assert (line.level, "is not installed" in line.what) == (level, True)
-    assert (await install.sandbox(project, settings("none")))[0].level == "ok"
+    assert (await doctor.sandbox(project, settings("none")))[0].level == "ok"
     fake = project.parent / "bin" / "bwrap"
     # where the checkout lies below /tmp, the real one makes folders in what it binds there
     fake.write_text('#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --bind ] && /bin/mkdir -p "$2/made"; shift; done\n:\n')
     fake.chmod(0o755)
     before = sorted(project.rglob("*"))
-    isolated, rest = await install.sandbox(project, settings("auto"))
+    isolated, rest = await doctor.sandbox(project, settings("auto"))
     assert (isolated.level, isolated.what[:25]) == ("ok", "checks run in bubblewrap:")
     assert "no other file of yours" in rest.what
     assert sorted(project.rglob("*")) == before
@@ -334,20 +334,20 @@ async def test_a_dirty_tree_is_worth_a_warning(project: Path) -> None:
     git(project, "init", "-q", ".")
     (project / "file").write_text("text")
     git(project, "add", "file")
-    (line,) = await install.git(project, Settings())
+    (line,) = await doctor.git(project, Settings())
     assert "1 tracked files are changed (file…): phases with write access do not start" in line.what
-    (line,) = await install.git(project, OWN)
+    (line,) = await doctor.git(project, OWN)
     assert line.what.endswith("the work of issues waits before it lands here")
     assert line.remedy == "commit or stash them"
 
 
 async def test_it_says_where_issues_will_be_worked_on(project: Path) -> None:
     git(project, "init", "-q", ".")
-    (line,) = await install.git(project, OWN)
+    (line,) = await doctor.git(project, OWN)
     assert (line.level, line.remedy) == ("warning", "commit something")
     git(project, "-c", "user.name=p", "-c", "user.email=p@localhost", "commit", "-q", "--allow-empty", "-m", "first")
     for settings, words in ((OWN, "each issue gets a work tree of its own"), (Settings(), "all agents share it")):
-        assert (await install.git(project, settings))[0].what.endswith(words)
+        assert (await doctor.git(project, settings))[0].what.endswith(words)
 
 
 # --- the repository, tried ------------------------------------------------------------------------------------------
@@ -431,22 +431,22 @@ async def test_a_base_behind_its_upstream_is_told_with_what_to_do(committed: Pat
 @pytest.mark.parametrize(("free", "level"), [(50, "error"), (500, "warning"), (5000, "ok")])
 def test_the_disks_room(project: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(install.shutil, "disk_usage", lambda _: usage(free * 1024 * 1024))
-    assert install.disk(project)[0].level == level
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage(free * 1024 * 1024))
+    assert doctor.disk(project)[0].level == level
 
 
 def test_mistakes_in_files_are_told(project: Path) -> None:
-    assert install.configuration(project)[0].level == "ok"
+    assert doctor.configuration(project)[0].level == "ok"
     (project / ".agent-shepherd" / "config.yaml").write_text("version: 1\nwroker: {}\n")
-    (line,) = install.configuration(project)
+    (line,) = doctor.configuration(project)
     assert line.level == "error"
     assert "config.yaml:2: wroker" in line.what
-    assert install.configuration(project.parent)[0].remedy == "run `ashep init`"
-    assert install.configuration(project.rename(project.with_name("a%20b")))[-1].remedy == "move the project"
+    assert doctor.configuration(project.parent)[0].remedy == "run `ashep init`"
+    assert doctor.configuration(project.rename(project.with_name("a%20b")))[-1].remedy == "move the project"
 
 
 def test_who_counts_is_said() -> None:
-    named, _ = security.people(Settings(people=People(tracker=("Ann Example", "bob"))))
+    named, _ = doctor_security.people(Settings(people=People(tracker=("Ann Example", "bob"))))
     assert named.what == "only the word of Ann Example, bob counts"
 
 
@@ -459,19 +459,19 @@ def isolated(sandbox: str, **agents: Any) -> Settings:
 
 
 async def test_without_a_sandbox_it_is_said_that_agents_run_as_you(project: Path) -> None:
-    (line,) = await security.agents(project, Settings())
+    (line,) = await doctor_security.agents(project, Settings())
     assert (line.level, f"{line.what}: {line.remedy}") == ("warning", AS_YOU)
     for sandbox, level in (("auto", "warning"), ("bwrap", "error")):
-        (line,) = await security.agents(project, isolated(sandbox))
+        (line,) = await doctor_security.agents(project, isolated(sandbox))
         assert (line.level, "is not installed" in line.what) == (level, True)
     own = Settings.model_validate({"runners": {"mine": {"type": "mine:Runner"}}})
-    assert (await security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
+    assert (await doctor_security.agents(project, own))[0].what == "where agents run is the business of the runner mine"
     for more, said in (
         ({"gemini": {"type": "acp", "command": ("gemini",)}}, "agents run as you and reach all that you can"),
         ({"mine": {"type": "mine:Runner"}}, "with the runner mine no agent is in a sandbox"),
     ):
         beside = Settings.model_validate({"runners": {"claude": {}, **more}})
-        (line,) = await security.agents(project, beside)
+        (line,) = await doctor_security.agents(project, beside)
         assert (line.level, line.what.endswith(said), bool(line.remedy)) == ("warning", True, True)
 
 
@@ -484,7 +484,7 @@ async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(proj
     real.chmod(0o755)
     (project.parent / "bin" / "npmx").symlink_to(real)
     paths = {"write": ("~/shared",)}
-    lines = await security.agents(project, isolated("bwrap", openings=("docker",), paths=paths))
+    lines = await doctor_security.agents(project, isolated("bwrap", openings=("docker",), paths=paths))
     assert [line.level for line in lines] == ["ok", "warning", "warning", "warning"], lines
     assert lines[0].what.startswith("agents that change files run in bubblewrap 0.")
     assert "docker: by its socket they are you, or root" in lines[1].what
@@ -492,14 +492,14 @@ async def test_what_weakens_their_sandbox_and_what_they_lack_there_is_named(proj
     assert lines[3].what.startswith("npmx is ")
     assert lines[3].remedy == f"add {real.parent} to `agents.paths.read`"
     named = isolated("bwrap", paths={"read": (str(real.parent),)})
-    assert [line.level for line in await security.agents(project, named)] == ["ok"]
+    assert [line.level for line in await doctor_security.agents(project, named)] == ["ok"]
     (project.parent / "bin" / "lint").symlink_to(real)
     checks = "[{id: lint, type: test_pass, verify: {command: lint .}}]"
     phase = f"{{name: a, capabilities: [code], access: write, checks: {checks}, next: {{success: close}}}}"
     policies = f"version: 1\npolicies:\n  p:\n    phases:\n    - {phase}\n"
     (project / ".agent-shepherd" / "policies.yaml").write_text(policies)
-    _, *lacking = await security.agents(project, isolated("bwrap"))
-    assert [line.what[:8] for line in lacking] == ["npmx is ", "lint is "], install.configuration(project)
+    _, *lacking = await doctor_security.agents(project, isolated("bwrap"))
+    assert [line.what[:8] for line in lacking] == ["npmx is ", "lint is "], doctor.configuration(project)
 
 
 async def test_agents_that_run_where_others_do_not_are_named(project: Path) -> None:
@@ -510,17 +510,17 @@ async def test_agents_that_run_where_others_do_not_are_named(project: Path) -> N
     (project / ".agent-shepherd" / "config.yaml").write_text(
         "version: 1\nworker: {workspace: place}\nrunners: {opencode: {isolation: place}}\n"
     )
-    _, line = await security.agents(project, isolated("auto"))
+    _, line = await doctor_security.agents(project, isolated("auto"))
     assert (line.level, line.what.rpartition(": ")[2]) == ("warning", "bold")
     assert "run in no sandbox, as you" in line.what
-    _, line = await security.agents(project, Settings())
+    _, line = await doctor_security.agents(project, Settings())
     assert (line.level, line.what) == ("ok", "by their own `sandbox` these run in one: calm")
 
 
 async def test_the_state_of_a_project_is_told_line_by_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = {line.check: line for line in await security.security(project, Settings())}
+    lines = {line.check: line for line in await doctor_security.security(project, Settings())}
     assert {line.level for name, line in lines.items() if name not in ("agents", "network", "sockets", "files")} == {
         "warning"
     }
@@ -535,8 +535,8 @@ async def test_the_state_of_a_project_is_told_line_by_line(
     (project / ".beads" / "metadata.json").write_text(json.dumps(about))
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind(f"\0{project}")
-        monkeypatch.setattr(security, "_SHOWN", 10_000)
-        lines = {line.check: line for line in await security.security(project, settings)}
+        monkeypatch.setattr(doctor_security, "_SHOWN", 10_000)
+        lines = {line.check: line for line in await doctor_security.security(project, settings)}
         name = Path("/proc/self/comm").read_text().strip()
         assert f"{server.getsockname()[1]} ({name})" in lines["network"].what
         assert int(lines["sockets"].what.split()[2]) >= 1
@@ -555,8 +555,8 @@ async def test_files_that_agents_see_and_logins_that_end_are_told(
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    monkeypatch.setattr(security, "_SHOWN", 10_000)
-    found = await security.security(project, Settings())
+    monkeypatch.setattr(doctor_security, "_SHOWN", 10_000)
+    found = await doctor_security.security(project, Settings())
     seen, login, covered = (line for line in found if line.check in ("files", "logins"))
     assert str(tmp_path / ".local/bin") in seen.what.split(": ")[1].split(", ")
     assert str(tmp_path / ".local/bin/.env") in covered.what.split(": ")[1].split(", ")
@@ -581,7 +581,7 @@ def test_the_server_can_be_ended_whatever_is_wrong_in_policies(
 
 async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> None:
     (project / "opencode.json").write_text('{"permission": {"bash": {"*": "ask"}}}')
-    lines = await install.checks(project, os.environ)
+    lines = await doctor.checks(project, os.environ)
     assert only(lines, "permissions").what.startswith(f"{project}/opencode.json asks a person about bash `*`")
     assert {"ashep", "configuration", "bd", "opencode", "bun", "git", "sandbox", "disk"} <= {
         line.check for line in lines
@@ -595,14 +595,14 @@ async def test_everything_is_checked_and_bun_is_not_needed(project: Path) -> Non
 
 def test_rules_in_the_folder_of_policies_count(project: Path) -> None:
     (project / "opencode.json").write_text('{"permission": {"bash": {"make *": "ask"}}}')
-    settings = install.settings_of(project)
-    assert [line.check for line in install.opencode_notes(project, settings, os.environ)] == ["permissions"]
+    settings = doctor.settings_of(project)
+    assert [line.check for line in doctor.opencode_notes(project, settings, os.environ)] == ["permissions"]
     rule = '{tool: bash, pattern: "make *", action: allow}'
     made = project / ".agent-shepherd" / "policies" / "made.yaml"
     made.parent.mkdir()
     phase = f"{{name: implement, access: write, permissions: [{rule}], next: {{success: close}}}}"
     made.write_text(f"match: {{types: [chore]}}\nphases: [{phase}]\n")
-    assert install.opencode_notes(project, settings, os.environ) == []
+    assert doctor.opencode_notes(project, settings, os.environ) == []
 
 
 def test_who_never_heard_of_sandboxes_is_told_of_them(project: Path) -> None:

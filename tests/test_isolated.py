@@ -16,22 +16,22 @@ import anyio
 import httpx
 import pytest
 
-from ashep import connect
-from ashep.adapters import processes, programs
-from ashep.adapters.git.trees.places import NOTES
-from ashep.adapters.opencode.isolated import IsolatedRunner, folder_for, forget, leave, living
-from ashep.adapters.opencode.profiles import Profiles
-from ashep.adapters.opencode.server import LEFT, Record, folder_of
+from ashep import factories
+from ashep.adapters.git.workspaces.clones import NOTES
+from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner, folder_for, forget, leave, living
+from ashep.adapters.runners.opencode.sandbox_profiles import Profiles
+from ashep.adapters.runners.opencode.server import LEFT, Record, folder_of
 from ashep.adapters.sandboxes.logins import OPENCODE, Logins
-from ashep.adapters.sandboxes.surroundings import Surroundings
+from ashep.adapters.sandboxes.profiles import Surroundings
+from ashep.adapters.system import process_table, programs
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
-from ashep.demo.model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.errors import RunnerRefused, ServerNotStarted, SessionUnavailable
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, opencode_config, settle
 from ashep.ports.runner import Prompt, SessionRequest, Turn
-from ashep.store.picture import servers_of
-from ashep.views import standing
+from ashep.store.read_model import servers_of
+from ashep.views import status
 from tests.conformance.runners import opencode, private_environment
 from tests.full import repeated
 from tests.places import RUN, has_bubblewrap
@@ -91,7 +91,7 @@ class World:
     @asynccontextmanager
     async def runner(self) -> AsyncIterator[IsolatedRunner]:
         """The runner of one life of the daemon."""
-        made = connect.runners_of(self.project, self.settings)["opencode"]
+        made = factories.runners_of(self.project, self.settings)["opencode"]
         assert isinstance(made, IsolatedRunner)
         async with aclosing(made):
             await made.start()
@@ -141,7 +141,7 @@ async def world(placed: World) -> AsyncIterator[World]:
         await stack.enter_async_context(placed.model)
         (placed.config / "opencode.json").write_text(json.dumps(opencode_config(placed.model.url)))
         yield placed
-        await connect.runners_of(placed.project, placed.settings)["opencode"].stop_server()
+        await factories.runners_of(placed.project, placed.settings)["opencode"].stop_server()
 
 
 async def turn_of(runner: IsolatedRunner, session: str, prompt: Prompt) -> Turn:
@@ -189,7 +189,7 @@ async def test_who_makes_is_alone(world: World) -> None:
         count, held = living(world.servers)
         assert (count, held > 2 * 50 * 1024**2) == (2, True)
         told = servers_of(world.project / ".agent-shepherd" / "state")
-        assert standing.servers({"daemon": told}) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
+        assert status.servers({"daemon": told}) == [f"2 agent servers live and hold {held / 1024**3:.1f} GiB"]
         assert await runner.has_session(judge)
         assert await runner.has_session(maker)
 
@@ -230,7 +230,7 @@ async def test_a_session_runs_where_its_agent_is_to_run_whatever_the_project_say
         assert ("PRIVATE KEY" in world.said["otherwise"][0]) is (other == "none")
         second = world.record(world.place)
         assert first.token != second.token
-        assert not processes.holders_of(first.mark)
+        assert not process_table.holders_of(first.mark)
         await runner.send(asking(own, "hangs", 3))
         assert await read(runner, usual, own) == {own}
     async with world.runner() as again:
@@ -307,7 +307,7 @@ async def test_an_agents_own_sandbox_that_is_not_there_is_its_runs_matter(
 ) -> None:
     """Who is to run without gets a server in the same place at once."""
     find = programs.find
-    monkeypatch.setattr("ashep.adapters.programs.find", lambda name: None if name == "bwrap" else find(name))
+    monkeypatch.setattr("ashep.adapters.system.programs.find", lambda name: None if name == "bwrap" else find(name))
     world.settings = world.settings.model_copy(update={"agents": AgentsSettings(sandbox="none")})
     async with world.runner() as runner:
         with pytest.raises(SessionUnavailable, match=r"t-1: `sandbox` is bwrap, and bubblewrap .* is not installed"):
@@ -327,7 +327,7 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
     names = ("project/code.txt", "other/file", "project/.git/HEAD", "project/.agent-shepherd/state", ".ssh/file")
     for given in (world.folder / "home", world.folder / "link"):
         world.given(read=(str(given),))
-        inside = await connect.inside_of(world.project, world.settings, world.place)
+        inside = await factories.inside_of(world.project, world.settings, world.place)
         assert inside is not None
         found = await inside.run(
             ["sh", "-c", "for f; do test -e $f && echo $f; done", "sh", *(str(given / one) for one in names)],
@@ -342,7 +342,7 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
     gemini.mkdir()
     (login := gemini / "oauth.json").write_text("mine")
     world.given(write=(str(login),))
-    inside = await connect.inside_of(world.project, world.settings, world.place)
+    inside = await factories.inside_of(world.project, world.settings, world.place)
     assert inside is not None
     said = await inside.run(["sh", "-c", 'cat "$0"; echo evil >"$0"; cat "$0"', str(login)], world.place, {}, 20)
     assert (said.stdout, login.read_text()) == (b"mineevil\n", "mine"), "of a login nothing comes back"
@@ -353,13 +353,13 @@ async def test_what_agents_are_given_beside_their_place_is_never_what_judges_the
     ):
         world.given(**paths)
         with pytest.raises(ServerNotStarted, match=why):
-            await connect.inside_of(world.project, world.settings, world.place)
+            await factories.inside_of(world.project, world.settings, world.place)
 
 
 async def test_what_the_environment_says_to_opencode_is_said_to_judges_too_or_they_do_not_begin(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = connect.opencode_of(world.project, world.settings)
+    server = factories.opencode_of(world.project, world.settings)
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", '{"model": "x/y"} // JSON with a comment')
     with pytest.raises(ServerNotStarted, match="OPENCODE_CONFIG_CONTENT is not JSON"):
         await server.start()
@@ -548,7 +548,7 @@ async def test_what_an_agent_leaves_ends_with_its_place(world: World) -> None:
             while sleepers("4321"):  # the kernel ends what is in the namespace a moment after its first process
                 await anyio.sleep(0.05)
         assert not sleepers("4322")
-        assert not processes.holders_of(before.mark)
+        assert not process_table.holders_of(before.mark)
         with pytest.raises(RunnerRefused, match="was ended with its run"):  # what is in the place is being sealed
             await runner.turn(maker, asking(maker, "").message_id)
         assert not world.has_record(world.place)

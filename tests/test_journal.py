@@ -26,10 +26,10 @@ from ashep.core.facts.runs import TurnSeen
 from ashep.core.facts.tracker import ChangeHinted, TrackerLost
 from ashep.errors import AlreadyRunning, AshepError, DiskFailed, JournalDamaged
 from ashep.journal.blobs import Blobs
-from ashep.journal.files import START, Position, Scan, batches, holds
-from ashep.journal.lines import encode, encode_batch, header, parse
+from ashep.journal.framing import encode, encode_batch, header, parse
 from ashep.journal.lock import Holder, Lock, holder
-from ashep.journal.log import Journal
+from ashep.journal.reader import START, Position, Scan, batches, holds
+from ashep.journal.writer import Journal
 from tests.core.laws import folded
 from tests.full import amount
 from tests.golden.make import COMING
@@ -384,7 +384,7 @@ import anyio
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.errors import AshepError
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 
 async def main(state):
     at = datetime(2026, 1, 1, tzinfo=UTC)

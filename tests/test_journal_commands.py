@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from ashep.actions.replay import replay
-from ashep.adapters.git.integrate import with_trailers
+from ashep.adapters.git.integration import with_trailers
 from ashep.cli import main
-from ashep.cli.place import FOLDER
+from ashep.cli.context import FOLDER
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts import records
 from ashep.core.facts.delivery import CriteriaAdopted
@@ -26,14 +26,14 @@ from ashep.journal import prune as journal_prune
 from ashep.journal import snapshots
 from ashep.journal.archive import archive, archived
 from ashep.journal.blobs import Blobs
-from ashep.journal.files import BASE, batches, journal_files
 from ashep.journal.heads import head
 from ashep.journal.lock import Lock
-from ashep.journal.log import Journal
 from ashep.journal.prune import prune
+from ashep.journal.reader import BASE, batches, journal_files
+from ashep.journal.writer import Journal
 from ashep.ports.landing import Candidate
 from ashep.ports.notifier import message_of
-from ashep.store.database import Store
+from ashep.store.writer import Store
 from tests.golden.story import T0
 from tests.test_journal_snapshots import SMALL, folded, lived, opened, recovered
 

@@ -12,8 +12,8 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.state.world import World
 from ashep.errors import JournalDamaged
-from ashep.journal.files import journal_files
-from ashep.journal.log import Journal, Sizes
+from ashep.journal.reader import journal_files
+from ashep.journal.writer import Journal, Sizes
 from tests.core.laws import folded, of_batches
 from tests.golden.story import T0
 

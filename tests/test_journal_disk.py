@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from ashep.cli import main
-from ashep.cli.place import FOLDER
+from ashep.cli.context import FOLDER
 from ashep.core.facts.issues import IssueHeld, IssueTaken
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import DiskSeen
-from ashep.core.policy.disk import LOW_DISK
+from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import log, paths, space
-from ashep.journal.log import Journal
-from ashep.journal.space import RESERVE, Reserve
+from ashep.journal import disk_reserve, durable_io, writer
+from ashep.journal.disk_reserve import RESERVE, Reserve
+from ashep.journal.writer import Journal
 from tests.golden.story import T0
 from tests.loop_world import World as Loop
 from tests.test_journal_snapshots import lived, opened
@@ -44,7 +44,7 @@ def test_a_folder_is_made_by_several_at_once(tmp_path: Path) -> None:
 
                 def make(leaf: int, above: Path = tmp_path / f"{number}" / "of", barrier: Any = together) -> None:
                     barrier.wait(20)
-                    paths.make_folder(above / f"{leaf}")
+                    durable_io.make_folder(above / f"{leaf}")
 
                 list(threads.map(make, range(8)))
                 assert len([*(tmp_path / f"{number}" / "of").iterdir()]) == 8
@@ -64,15 +64,15 @@ def test_any_failure_of_an_append_ends_it_at_once(tmp_path: Path, call: str, mon
         calls.append(arguments)
         raise OSError(5, "Input/output error")
 
-    journal = Journal.open(tmp_path, T0, log.Sizes(file=600))
+    journal = Journal.open(tmp_path, T0, writer.Sizes(file=600))
     journal.append_now([held(2)])
     with monkeypatch.context() as patch:
         if call == "begin":
-            patch.setattr(log, "_headed", fails)
+            patch.setattr(writer, "_headed", fails)
         elif call == "reserve":
             patch.setattr(Reserve, "see_to", fails)
         else:
-            patch.setattr(*((paths, "write_all") if call == "write" else (log, "_sync")), fails)
+            patch.setattr(*((durable_io, "write_all") if call == "write" else (writer, "_sync")), fails)
         with pytest.raises(DiskFailed, match=r"up to record \d+ is safe") as caught:
             journal.append_now([held(4, "x" * 600)])
         assert caught.value.exit_code == 74
@@ -112,7 +112,7 @@ import os, subprocess, sys
 from pathlib import Path
 import anyio
 from ashep.errors import AshepError
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 from ashep.core.facts.records import Entry
 from ashep.core.facts.issues import IssueHeld
 from datetime import UTC, datetime
@@ -175,7 +175,7 @@ def test_the_reserve_lets_the_last_facts_be_written(tmp_path: Path) -> None:
 
 def test_the_reserve_is_laid_aside_where_there_is_plenty_and_really_takes_room(tmp_path: Path) -> None:
     reserve = Reserve(tmp_path)
-    reserve.see_to(10, plenty=space.free(tmp_path))
+    reserve.see_to(10, plenty=disk_reserve.free(tmp_path))
     assert not reserve.held, "there is not so much that it would not be missed"
     reserve.see_to(10, plenty=0)
     assert reserve.held

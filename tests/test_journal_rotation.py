@@ -14,10 +14,10 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import JournalBegun
 from ashep.errors import DiskFailed, JournalDamaged
 from ashep.journal.archive import archive
-from ashep.journal.chain import sealed
-from ashep.journal.files import ARCHIVE, Scan, batches, holds, journal_files
-from ashep.journal.lines import encode, header, parse
-from ashep.journal.log import Journal, Sizes
+from ashep.journal.framing import encode, header, parse
+from ashep.journal.hash_chain import sealed
+from ashep.journal.reader import ARCHIVE, Scan, batches, holds, journal_files
+from ashep.journal.writer import Journal, Sizes
 from tests.golden.story import T0
 from tests.places import SHM
 

@@ -18,12 +18,12 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
 from ashep.errors import JournalDamaged
-from ashep.journal import log, snapshots
-from ashep.journal.files import ARCHIVE, BASE, Scan, batches, head_of, journal_files
-from ashep.journal.keeper import Keeper
-from ashep.journal.lines import parse
-from ashep.journal.log import Journal, Sizes
+from ashep.journal import snapshots, writer
+from ashep.journal.framing import parse
+from ashep.journal.reader import ARCHIVE, BASE, Scan, batches, head_of, journal_files
+from ashep.journal.snapshot_writer import Keeper
 from ashep.journal.snapshots import FOLDER, beginning, fingerprint, newest
+from ashep.journal.writer import Journal, Sizes
 from tests.core import laws
 from tests.core.lives import live
 from tests.golden.story import T0
@@ -110,7 +110,7 @@ def test_what_a_snapshot_vouches_for_is_not_read_as_lines(state: Path) -> None:
         journal.keep_now(World(), journal.mark)
         journal.append_now([Entry(journal.next_seq, T0, IssueHeld("t-0", "slot", "w"))])
     assert journal_files(state / "journal")[-1].name == journal.position.file, "it stands in the same file"
-    vouched = log._vouched(state)
+    vouched = writer._vouched(state)
     assert vouched is not None
     assert vouched.seq == journal.position.seq - 2
     with opened(state) as again:
@@ -154,7 +154,7 @@ def test_the_fingerprint_is_of_all_that_folds(monkeypatch: pytest.MonkeyPatch, t
 
     before = summed()
     assert before == fingerprint()
-    folding = ("reconcile/evolve.py", "issues/folding.py", "facts/records.py", "facts/outcome.py", "state/snapshot.py")
+    folding = ("reconcile/evolve.py", "issues/fold.py", "facts/records.py", "facts/outcome.py", "state/snapshot.py")
     for name in folding:
         text = (core / name).read_text()
         (core / name).write_text(text + "# another word\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.git.index import LINE
+from ashep.adapters.git.index_lock import LINE
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
 from tests.conformance.landings import GitLandingWorld, put, refusal

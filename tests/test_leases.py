@@ -7,15 +7,15 @@ import pytest
 
 from ashep.core.facts import commands as c
 from ashep.core.facts.tracker import CommentPosted, EffectFailed, LeaseLost, Stamp
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.executor import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import LIMIT, Leases
 from ashep.errors import TrackerUnavailable
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.journal.blobs import Blobs
 from ashep.ports.tracker import ClaimRequest
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
 from tests.core.given import ME
 from tests.core.playbook import Playbook
 from tests.memory import ManualClock

@@ -8,11 +8,11 @@ import anyio
 import httpx
 import pytest
 
-from ashep.adapters.opencode import signs as life
+from ashep.adapters.runners.opencode import activity as life
 from ashep.core.facts.runs import Life
-from ashep.demo.model import Ask, Call, Reply
-from ashep.testing.signs import followed, looked
-from ashep.testing.worlds import opened, prompt, reached
+from ashep.extras.demo.scripted_model import Ask, Call, Reply
+from ashep.extras.testing.activity import followed, looked
+from ashep.extras.testing.worlds import opened, prompt, reached
 from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]

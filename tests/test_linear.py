@@ -14,33 +14,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters.forges import reading
-from ashep.adapters.git.integrate import with_trailers
+from ashep.adapters.forges import parsing
+from ashep.adapters.git.integration import with_trailers
 from ashep.adapters.git.objects import _below as below  # pyright: ignore[reportPrivateUsage]
 from ashep.adapters.git.objects import _commit as read_commit  # pyright: ignore[reportPrivateUsage]
-from ashep.adapters.opencode import refusals, turns
-from ashep.adapters.verifier.running import shown
-from ashep.config.checks.block import examine, fenced
+from ashep.adapters.runners.opencode import provider_errors, turns
+from ashep.adapters.verifier.program_run import shown
 from ashep.config.checks.lint import lint
-from ashep.core.delivery import pull_text
+from ashep.config.checks.parser import examine, fenced
+from ashep.core.delivery import pull_request_body
 from ashep.core.facts.outcome import last_block, read_outcome
 from ashep.core.facts.requests import Asked
 from ashep.core.facts.tracker import Comment, Issue, Stamp
-from ashep.core.impact import changes, secrets, sources
+from ashep.core.impact import changes, secrets, source_signals
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.permissions import matches
 from ashep.core.policy.policies import Match
-from ashep.core.reconcile.intake import _named as named  # pyright: ignore[reportPrivateUsage]
-from ashep.core.reconcile.intake import is_titled
+from ashep.core.reconcile.eligibility import _named as named  # pyright: ignore[reportPrivateUsage]
+from ashep.core.reconcile.eligibility import is_titled
 from ashep.core.runs.requests import _words as answer_of  # pyright: ignore[reportPrivateUsage]
 from ashep.core.runs.requests import chosen
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.ports.landing import Candidate
-from ashep.prompt.brief import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.prompt.fences import Fences, Foreign, on_lines
+from ashep.prompt.template_context import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.redaction import Redaction
-from ashep.views.names import Names
+from ashep.views.id_masking import Names
 
 MIB = 1024 * 1024
 FLOOR = 0.05
@@ -83,11 +83,11 @@ def a_link(text: str) -> object:
     )
 
 
-LANGUAGES = sorted({*sources._ENDINGS.values(), "bats"})  # pyright: ignore[reportPrivateUsage]
+LANGUAGES = sorted({*source_signals._ENDINGS.values(), "bats"})  # pyright: ignore[reportPrivateUsage]
 
 
 def lines_of_programs(text: str) -> object:
-    ways = (sources.named_test, sources.marks_test, sources.skips, sources.offered_in)
+    ways = (source_signals.named_test, source_signals.marks_test, source_signals.skips, source_signals.offered_in)
     return [way(language, text) for language in LANGUAGES for way in ways]
 
 
@@ -142,9 +142,11 @@ READERS: dict[str, Read] = {
     "sources": lines_of_programs,
     "prompt: fence": a_fence,
     "prompt: one line": lambda text: one_line(text, 200),
-    "pull request: fenced": pull_text.fenced,
-    "pull request: title": lambda text: pull_text.title("a-1", text),
-    "pull request: body": lambda text: pull_text.body(key="k", issue="a-1", summary=text, verification=None, runs=()),
+    "pull request: fenced": pull_request_body.fenced,
+    "pull request: title": lambda text: pull_request_body.title("a-1", text),
+    "pull request: body": lambda text: pull_request_body.body(
+        key="k", issue="a-1", summary=text, verification=None, runs=()
+    ),
     "permissions: a rule": lambda text: matches("*git*push *--force*x", text),
     "permissions: a command": lambda text: matches("git *a* *b *", text),
     "globs": Globs(("**/a/**/*b*c", "a*b*c*/x")).has,
@@ -154,13 +156,13 @@ READERS: dict[str, Read] = {
     "views: compound names": lambda text: Names(("ab-1", "ab-1.2")).hide(text),
     "opencode: a turn": a_turn,
     "opencode: a session": a_session,
-    "opencode: a refusal": lambda text: refusals.of_status(text, 1, None, None),
-    "opencode: a date": refusals.server_time,
+    "opencode: a refusal": lambda text: provider_errors.of_status(text, 1, None, None),
+    "opencode: a date": provider_errors.server_time,
     "verifier: output": lambda text: shown(text.encode(), b"", len(text.encode()), Redaction()),
     "landing: trailers": lambda text: with_trailers(text, Candidate("a-1", "b", "c" * 40, "main", text, "merge")),
     "landing: attributes": lambda text: list(below(b"a/b", text.encode())),
     "landing: a commit": lambda text: read_commit("c" * 40, f"tree {text}\ncommitter {text}\n\n{text}".encode()),
-    "forges: a remark": lambda text: reading.remark({"body": text}, "body"),
+    "forges: a remark": lambda text: parsing.remark({"body": text}, "body"),
 }
 """What reads foreign text in the daemon, by where it is."""
 

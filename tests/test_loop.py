@@ -16,19 +16,19 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.issues import AnswerRefused, IssueParked, IssueTaken, PhaseEntered, RetryScheduled
 from ashep.core.facts.resources import ClockJumped, DaemonStopped
 from ashep.core.facts.runs import OutcomeRejected, PromptAbandoned, PromptSent, RunEnded, RunPlanned, TurnDied
 from ashep.core.facts.tracker import TrackerSeen
-from ashep.core.runs.prompting import EXTRACTION
+from ashep.core.runs.prompt_commands import EXTRACTION
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.runner import Prompt
 from ashep.ports.tracker import HalfLook, Look
-from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
-from ashep.simulation.memory.tracker import MemoryTracker
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,

@@ -10,7 +10,7 @@ import pytest
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import InputEnded, InputWanted, RequestAnswered, RequestJudged, RunEnded, TurnDied
 from ashep.core.facts.vocabulary import ReadRefused
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.extras.simulation.memory.runner import Play, Prompted
 from tests.full import half
 from tests.loop_world import Points, World, said, simulate
 from tests.waiting import meanwhile, wait_until

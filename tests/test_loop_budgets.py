@@ -11,9 +11,9 @@ from ashep.core.facts.issues import IssueParked
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
 from ashep.core.facts.runs import RunEnded, RunPlanned, TurnSeen
 from ashep.core.state.spending import day_of
-from ashep.daemon.monitor import PEOPLE_EVERY
+from ashep.daemon.runner_monitor import PEOPLE_EVERY
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.ports.runner import Turn
-from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
 from tests.loop_world import Points, World
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]

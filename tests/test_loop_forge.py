@@ -15,9 +15,9 @@ from ashep.core.facts.issues import IssueParked
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.pulls import Pulls
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.fake_forge import REPOSITORY, TOKEN, FakeForge, Pull
 from tests.loop_world import Points, World, policy
 from tests.memory import MemoryForge

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from ashep.api.handlers import ticket_history
 from ashep.core.facts.delivery import TreeSealed, WorkVerified
 from ashep.core.state.branches import branch_of
-from ashep.http.verification import history
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.tracker import IssueText
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy, said
 
 pytestmark = [pytest.mark.promise("W5"), pytest.mark.virtual]
@@ -81,7 +81,7 @@ async def test_while_an_issue_waits_the_tracker_says_what_failed_what_is_touched
         (1, "failing", None), (2, "failing", None), (3, "failing", "escalated"),
     ]  # fmt: skip
     assert (log[2]["reason"], log[2]["attempts"]) == ("max_verification_attempts", 2)
-    assert [one.action for one in history.read(told_of)] == [None, None, "escalated"], "the service reads it"
+    assert [one.action for one in ticket_history.read(told_of)] == [None, None, "escalated"], "the service reads it"
 
 
 async def test_a_conflict_is_in_the_next_prompt_and_resolved_on_the_issues_own_branch(folder: Path) -> None:

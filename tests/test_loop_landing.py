@@ -15,15 +15,15 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.branches import branch_of
 from ashep.core.state.indexes import turn
 from ashep.core.state.world import World as Known
-from ashep.journal.log import Journal
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryLanding
+from ashep.extras.simulation.virtual_time import EPOCH
+from ashep.journal.writer import Journal
 from ashep.ports.landing import Advanced, Refused
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryLanding
-from ashep.simulation.virtual import EPOCH
-from ashep.store.drawing import NOWHERE, Drawing
-from ashep.store.rows import issue_row, landing
-from ashep.views import proof
-from ashep.views.story import SENTENCES, Telling
+from ashep.store.issue_row import issue_row, landing
+from ashep.store.projection import NOWHERE, Drawing
+from ashep.views import evidence
+from ashep.views.issue_story import SENTENCES, Telling
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, minutes, simulate, some
 
@@ -133,7 +133,7 @@ async def test_what_a_person_lets_pass_lands_nothing_where_there_is_nothing(fold
     assert comment.startswith("Nothing was changed, and nothing landed on `main`; ")
     notes = world.tracker.metadata("t-1")
     assert (notes["landed"], notes["landing"]) == (None, "nothing was changed")
-    assert proof.landing(landing(flow)) == "landed nowhere: nothing was changed"
+    assert evidence.landing(landing(flow)) == "landed nowhere: nothing was changed"
     sentence = SENTENCES["WorkLanded"](Telling(), to_json(Entry(1, EPOCH, landed)))
     assert sentence == ("nothing was changed, and nothing landed on main", "")
     assert other.commit[:12] not in comment + closed + json.dumps([notes["landed"], notes["landing"]])

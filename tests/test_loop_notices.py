@@ -11,14 +11,15 @@ import anyio
 import pytest
 
 from ashep.cli import main as command
-from ashep.cli.reading import readers
+from ashep.cli.reading import read_commands
 from ashep.core.facts.issues import PersonAsked, PersonReminded
 from ashep.core.facts.resources import NoticeFailed, NoticeSent, NoticesGathered, NoticesGivenUp, NoticeWanted
 from ashep.core.resources.notices import AWAY, FIRST_AGAIN, TRIES
 from ashep.daemon.daemon import WorkOptions
 from ashep.errors import TrackerUnavailable
-from ashep.store.reader import open_read_only
-from ashep.views import report, standing
+from ashep.store.sqlite_reader import open_read_only
+from ashep.views import report
+from ashep.views import status as standing
 from ashep.views.times import stamp
 from tests.full import half
 from tests.loop_world import Points, World, policy, simulate
@@ -155,7 +156,7 @@ async def test_quiet_hours_by_the_clock(folder: Path) -> None:
 
 def world_zone() -> int:
     """Hours that the machine's time is ahead of UTC in the simulated winter."""
-    from ashep.simulation.virtual import EPOCH
+    from ashep.extras.simulation.virtual_time import EPOCH
 
     offset = EPOCH.astimezone().utcoffset()
     assert offset is not None
@@ -258,7 +259,7 @@ def test_what_is_told_stands_in_the_story_of_the_issue(folder: Path, capsys: pyt
         name = world.tracker.add("first")
         await world.live(lambda: bool(world.bodies(NoticeWanted)))
         world.draw()
-        assert readers.why(folder.parent, issue=name) == 0
+        assert read_commands.why(folder.parent, issue=name) == 0
 
     simulate(scenario)
     assert "people are to be told: waiting" in capsys.readouterr().out

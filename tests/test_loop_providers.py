@@ -9,7 +9,7 @@ import pytest
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
 from ashep.core.facts.runs import Refusal, RunEnded, RunPlanned
-from ashep.simulation.memory.play import Play, Prompted
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from tests.full import half
 from tests.loop_world import Points, World
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts.delivery import LandingRefused, PullRequestMerged, PullRequestOpened, PullRequestReturned
 from ashep.core.facts.issues import IssueClosed, PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.errors import ForgeRefused, ForgeUnavailable
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import PullState
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, policy, some
 from tests.memory import MemoryForge
 from tests.waiting import meanwhile, wait_until

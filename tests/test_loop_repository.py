@@ -10,7 +10,7 @@ from ashep.core.facts.delivery import RepositorySeen, TreePrepared
 from ashep.core.facts.issues import IssueParked, IssueTaken
 from ashep.daemon.daemon import WorkOptions, narrator
 from ashep.errors import ProgramTimedOut
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, policy
 from tests.memory import MemoryCheckup, MemoryForge
 from tests.test_loop import until

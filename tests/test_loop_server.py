@@ -13,11 +13,11 @@ from ashep.core.facts.issues import IssueHeld, IssueParked, RetryScheduled
 from ashep.core.facts.resources import RecycleWanted, RunnerSeen, ServerEnded, ServerFailed, ServerRestartPlanned
 from ashep.core.facts.runs import PromptSent, RunEnded, TurnDied
 from ashep.core.facts.tracker import TrackerSeen
-from ashep.core.resources.server import DRAIN, LONGEST_DELAY
-from ashep.daemon.monitor import CATALOGUE
+from ashep.core.resources.agent_server import DRAIN, LONGEST_DELAY
+from ashep.daemon.runner_monitor import CATALOGUE
 from ashep.errors import RunnerUnavailable, ServerNotStarted, TrackerUnavailable
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
 from ashep.ports.runner import Sign
-from ashep.simulation.memory.runner import MemoryRunner, Play
 from tests.loop_world import World, minutes, policy, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.virtual]

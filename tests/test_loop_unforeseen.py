@@ -13,14 +13,14 @@ from ashep.core.facts import commands as c
 from ashep.core.facts.resources import FolderLeft
 from ashep.core.facts.runs import PromptSent
 from ashep.core.facts.tracker import LeaseExpired, LeaseLost, Stamp
-from ashep.core.state.intents import FAULT_LIMIT
+from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.core.state.world import World as Known
 from ashep.daemon.daemon import Running
+from ashep.extras.simulation.memory.runner import MemoryRunner
+from ashep.extras.simulation.memory.scripted_sessions import Play
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.runner import Turn
 from ashep.ports.tracker import ClaimRequest
-from ashep.simulation.memory.play import Play
-from ashep.simulation.memory.runner import MemoryRunner
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.full import half
 from tests.loop_hands import Hands, landing_world
 from tests.loop_world import World, policy, said

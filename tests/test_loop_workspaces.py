@@ -9,7 +9,7 @@ from ashep.core.facts.delivery import TreePrepared, TreeSealed
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import WorkOptions, narrator
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import Points, World, crash_at_each, crossed, lose_each, some
 from tests.test_loop import until
 

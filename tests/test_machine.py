@@ -5,9 +5,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.load import cpu_pressure
+from ashep.adapters.system.load import cpu_pressure
 from ashep.core.facts.resources import MachineSeen
-from ashep.daemon.machine import MachineLoad
+from ashep.daemon.load_monitor import MachineLoad
 from tests.loop_world import World
 
 KERNEL = "some avg10=12.00 avg60=97.31 avg300=50.00 total=206648444\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"

@@ -19,10 +19,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.client import probe
-from ashep.adapters.opencode.server import TOKEN, ManagedServer, Record, folder_of
+from ashep.adapters.runners.opencode import OpencodeRunner
+from ashep.adapters.runners.opencode.client import probe
+from ashep.adapters.runners.opencode.server import TOKEN, ManagedServer, Record, folder_of
+from ashep.adapters.system import process_table
 from ashep.errors import ProgramMissing, RunnerMisconfigured, RunnerUnavailable
 from tests.conformance.runners import RealWorld
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.real, pytest.mark.may_block]
 STARTER = """
 import sys, anyio
 from pathlib import Path
-from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.runners.opencode.server import ManagedServer
 import os
 directory, state, command = sys.argv[1:4]
 server = ManagedServer(command=(command,), directory=Path(directory), state=Path(state))
@@ -74,7 +74,7 @@ def servers(world: RealWorld) -> list[int]:
                 command = Path(entry.path, "cmdline").read_bytes()
             except OSError:
                 continue
-            if wanted in environ and b"serve" in command and processes.stat(int(entry.name))[0] not in "ZX":
+            if wanted in environ and b"serve" in command and process_table.stat(int(entry.name))[0] not in "ZX":
                 found.append(int(entry.name))
     return found
 
@@ -200,7 +200,7 @@ async def test_a_server_without_a_recorded_pid_is_found(world: RealWorld) -> Non
 async def test_a_server_that_does_not_answer_is_ended_before_another_starts(
     world: RealWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.opencode.server.BUSY_PATIENCE", 1.5)
+    monkeypatch.setattr("ashep.adapters.runners.opencode.server.BUSY_PATIENCE", 1.5)
     first = await world.server.reach()
     (pid,) = servers(world)
     os.kill(pid, signal.SIGSTOP)
@@ -227,7 +227,7 @@ async def test_a_record_that_names_a_stranger_harms_nobody(world: RealWorld) -> 
     try:
         folder = world.server.folder
         folder.mkdir(parents=True)
-        started = processes.stat(stranger.pid)[1]
+        started = process_table.stat(stranger.pid)[1]
         record = Record(token="0" * 32, port=1, password="x", pid=stranger.pid, started=started)
         (folder / "server.json").write_text(record.model_dump_json())
         assert not await world.new_server().stop()

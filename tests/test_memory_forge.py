@@ -2,10 +2,10 @@
 
 import pytest
 
-from ashep.core.delivery.pull_text import marker
+from ashep.core.delivery.pull_request_body import marker
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import Forge, NotPushed, PullRequest, Pushed, Remote
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.memory import MemoryForge
 
 REQUEST = PullRequest("i1/t-1/1", "ashep/t-1", "main", "Do it (t-1)", f"Done.\n\n{marker('i1/t-1/1')}\n")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.actions import install
-from ashep.adapters import mounts, processes
+from ashep.actions import doctor
 from ashep.adapters.beads.command import Bd
+from ashep.adapters.system import filesystems, process_table
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 
@@ -33,18 +33,18 @@ torn
 def test_a_folder_is_on_the_file_system_of_the_nearest_mount(tmp_path: Path, folder: str, kind: str) -> None:
     file = tmp_path / "mountinfo"
     file.write_text(LINES)
-    assert mounts.network_file_system(Path(folder), file) == kind
-    assert mounts.network_file_system(Path(folder), tmp_path / "none") == ""
+    assert filesystems.network_file_system(Path(folder), file) == kind
+    assert filesystems.network_file_system(Path(folder), tmp_path / "none") == ""
 
 
 def test_install_warns_of_a_state_folder_on_a_network_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [line.level for line in install.disk(tmp_path)] == ["ok"]
+    assert [line.level for line in doctor.disk(tmp_path)] == ["ok"]
     file = tmp_path / "mountinfo"
     file.write_text(f"22 1 0:40 / {tmp_path} rw - nfs4 server:/ rw\n")
-    monkeypatch.setattr(mounts.network_file_system, "__defaults__", (file,))
-    line = install.disk(tmp_path)[0]
+    monkeypatch.setattr(filesystems.network_file_system, "__defaults__", (file,))
+    line = doctor.disk(tmp_path)[0]
     assert (line.level, "network file system (nfs4)" in line.what) == ("warning", True)
 
 
@@ -52,10 +52,10 @@ def test_the_soft_limit_of_open_files_is_raised_and_never_lowered(monkeypatch: p
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
-        processes.raise_open_files()
+        process_table.raise_open_files()
         raised = resource.getrlimit(resource.RLIMIT_NOFILE)
-        assert raised == (min(hard, processes.OPEN_FILES), hard)
-        processes.raise_open_files()
+        assert raised == (min(hard, process_table.OPEN_FILES), hard)
+        process_table.raise_open_files()
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == raised
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

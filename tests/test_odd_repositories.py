@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.git import GitLanding, restore
-from ashep.adapters.git.program import LANDING, Git
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git import GitLanding, rollback
+from ashep.adapters.git.command import LANDING, Git
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
 from ashep.adapters.verifier.checkout import Place as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut
@@ -101,7 +101,7 @@ def cut_off(world: GitLandingWorld, made: Integrated) -> None:
 async def test_a_large_file_that_was_cut_off_is_taken_back(
     world: GitLandingWorld, monkeypatch: pytest.MonkeyPatch, theirs: bool
 ) -> None:
-    monkeypatch.setattr(restore, "MOST_READ", 1000)
+    monkeypatch.setattr(rollback, "MOST_READ", 1000)
     world.work(ONE, {"large": "0123456789" * 1000})
     made = await ready(world)
     cut_off(world, made)

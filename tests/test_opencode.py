@@ -13,21 +13,22 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.adapters.opencode import OpencodeRunner, shapes, turns
-from ashep.adapters.opencode.endpoints import AttachedServer
-from ashep.adapters.opencode.questions import KEPT, Told
-from ashep.adapters.opencode.rules import ruleset
+from ashep.adapters.runners.opencode import OpencodeRunner, turns
+from ashep.adapters.runners.opencode import schema as shapes
+from ashep.adapters.runners.opencode.endpoints import AttachedServer
+from ashep.adapters.runners.opencode.requests import KEPT, Told
+from ashep.adapters.runners.opencode.rulesets import ruleset
 from ashep.core.facts.requests import Request
 from ashep.core.facts.runs import Model
 from ashep.core.policy.permissions import matches
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.settings import OpencodeSettings
-from ashep.demo.model import Call, Reply, verdict_asked
 from ashep.errors import ConfigError, RunnerUnauthorized, RunnerUnavailable
+from ashep.extras.demo.scripted_model import Call, Reply, verdict_asked
+from ashep.extras.testing.activity import followed
+from ashep.extras.testing.worlds import ASKS_TO_FETCH, Act, settled
 from ashep.ports.runner import Prompt, SessionRequest
 from ashep.redaction import Redaction
-from ashep.testing.signs import followed
-from ashep.testing.worlds import ASKS_TO_FETCH, Act, settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]
@@ -309,7 +310,7 @@ async def test_a_message_with_a_format_does_not_hide_the_session(real_world: Rea
 
 @pytest.mark.real
 async def test_a_long_session_is_read_page_by_page(real_world: RealWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.adapters.opencode.runner._PAGE", 2)
+    monkeypatch.setattr("ashep.adapters.runners.opencode.runner._PAGE", 2)
     prompt = await sent(real_world, "write", *[bash("true")] * 5)
     turn = await settled(real_world, prompt.session, prompt.message_id)
     assert (turn.text, turn.people, turn.state) == ("END", (), "finished")

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters.opencode.narrowing import narrowed
-from ashep.adapters.opencode.rules import ruleset
-from ashep.adapters.opencode.shapes import ListedAgent
+from ashep.adapters.runners.opencode.rule_intersection import narrowed
+from ashep.adapters.runners.opencode.rulesets import ruleset
+from ashep.adapters.runners.opencode.schema import ListedAgent
 from ashep.core.policy.permissions import matches
 from ashep.core.policy.policies import PermissionRule
-from ashep.demo.model import Call, opencode_config
+from ashep.extras.demo.scripted_model import Call, opencode_config
+from ashep.extras.testing.worlds import settled
 from ashep.ports.runner import Prompt, SessionRequest
-from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 
 __all__ = ["real_place", "real_world"]

@@ -6,10 +6,10 @@ import pytest
 
 from ashep.core.facts.commands import StopOrphan
 from ashep.core.facts.runs import OrphanStopped
-from ashep.core.runs.prompting import prompt_ids
+from ashep.core.runs.prompt_commands import prompt_ids
 from ashep.daemon.effects.sessions import stop_orphan
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
 from ashep.ports.runner import Prompt, SessionRequest
-from ashep.simulation.memory.runner import MemoryRunner, Play
 from tests.conformance.runners import SystemClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

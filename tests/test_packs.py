@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.git.trees import inside, packs
+from ashep.adapters.git.workspaces import isolated_git, packs
 from ashep.core.state.branches import branch_of
 from ashep.errors import TreeRefused
 from tests.conformance.workspaces import PlacesWorld
@@ -115,8 +115,8 @@ def own_packs(git: Path) -> list[str]:
     ("world", "make", "bound", "words"),
     [
         ("bwrap", as_deltas, (packs, "MOST_UNPACKED", 4 * MIB), ", 4 MiB unpacked"),
-        ("bwrap", as_a_file, (inside, "MEMORY", 12 * MIB), "with 12 MiB of memory .*: fatal: Out of memory"),
-        ("none", as_a_file, (inside, "MEMORY", 12 * MIB), "with 12 MiB of memory .*: fatal: Out of memory"),
+        ("bwrap", as_a_file, (isolated_git, "MEMORY", 12 * MIB), "with 12 MiB of memory .*: fatal: Out of memory"),
+        ("none", as_a_file, (isolated_git, "MEMORY", 12 * MIB), "with 12 MiB of memory .*: fatal: Out of memory"),
     ],
     indirect=["world"],
 )
@@ -169,6 +169,6 @@ async def test_git_that_was_taken_over_by_a_pack_reaches_nothing(
     said = re.search(r"(net:\S+) (\d+) (\d+)(.*)", str(refused.value))
     assert said, refused.value
     assert said[1] != os.readlink("/proc/self/ns/net"), "no network"
-    assert (int(said[2]), int(said[3])) == (inside.MEMORY // 1024, inside.PROCESSOR)
+    assert (int(said[2]), int(said[3])) == (isolated_git.MEMORY // 1024, isolated_git.PROCESSOR)
     assert str(canary) not in said[4].split("\n")[0], "nothing of the user's but objects of git"
     assert [*(world.top / ".git").rglob("x"), *world.place.rglob("x")] == []

@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.actions import patience
-from ashep.adapters import programs
-from ashep.adapters.opencode import client, server
-from ashep.adapters.opencode.endpoints import AttachedServer
-from ashep.adapters.opencode.runner import OpencodeRunner
+from ashep.actions import runner_wait
+from ashep.adapters.runners.opencode import client, server
+from ashep.adapters.runners.opencode.endpoints import AttachedServer
+from ashep.adapters.runners.opencode.runner import OpencodeRunner
+from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import write_starter
 from ashep.errors import ProgramTimedOut, ServerSlow
@@ -74,7 +74,7 @@ def test_a_command_waits_for_a_server_that_starts_slowly_and_answers_late(
 
 @pytest.mark.promise("X10")
 async def test_a_command_asks_no_longer_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "LONGEST", 0.2)
+    monkeypatch.setattr(runner_wait, "LONGEST", 0.2)
     said = list[str]()
 
     async def start() -> None:
@@ -84,7 +84,7 @@ async def test_a_command_asks_no_longer_than_its_bound(monkeypatch: pytest.Monke
         raise ServerSlow("GET /agent: no answer in 15 s")
 
     with anyio.fail_after(5), pytest.raises(ServerSlow, match=r"no answer in 15 s, for .* minutes. See its log"):
-        await patience.call_runner(start, ask, said.append)
+        await runner_wait.call_runner(start, ask, said.append)
     assert 1 <= len(said) <= 5
 
 
@@ -99,7 +99,7 @@ async def test_an_attached_server_that_is_slow_gets_longer_each_time(tmp_path: P
         endpoint = AttachedServer(url=f"http://127.0.0.1:{port}", password="x", state=tmp_path, environ=environ)
         runner = OpencodeRunner(endpoint, directory=tmp_path)
         with anyio.fail_after(10):
-            while not any(port == used for used, _ in server.processes.services() or [(port, "")]):
+            while not any(port == used for used, _ in server.process_table.services() or [(port, "")]):
                 await anyio.sleep(0.05)
         try:
             with pytest.raises(ServerSlow, match="within 1 s"):

@@ -13,14 +13,14 @@ import pytest
 
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
-from ashep.adapters.git.trees import inside, saving
-from ashep.adapters.git.trees.places import Places, place_at
-from ashep.adapters.git.trees.workspaces import GitWorkspaces
-from ashep.cli.place import find_project
+from ashep.adapters.git.workspaces import isolated_git, salvage
+from ashep.adapters.git.workspaces.clones import Places, place_at
+from ashep.adapters.git.workspaces.router import GitWorkspaces
+from ashep.cli.context import find_project
 from ashep.core.state.branches import branch_of, shared_branch
 from ashep.errors import AshepError, ProgramTimedOut, TreeRefused
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
-from ashep.ports.trees import Landed
+from ashep.ports.workspaces import Landed
 from tests.conformance.test_workspaces import NOW
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
 from tests.places import has_bubblewrap
@@ -117,7 +117,7 @@ async def test_a_pipe_for_a_file_that_git_reads_holds_nothing_up_for_long(
     world: PlacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each call of git waited there for a quarter of an hour."""
-    monkeypatch.setattr(inside, "_IDLE", 0.5)
+    monkeypatch.setattr(isolated_git, "_IDLE", 0.5)
     await world.begun(ONE, {"mine.txt": "m\n"})
     os.mkfifo(world.place / ONE / ".gitignore")
     with anyio.fail_after(30), pytest.raises(ProgramTimedOut):
@@ -137,7 +137,7 @@ async def test_a_path_that_no_work_tree_can_hold_goes_back_to_who_wrote_it(world
 @pytest.mark.skipif(not has_bubblewrap(), reason="git is bounded in a sandbox alone")
 async def test_a_git_that_reads_a_file_whole_has_a_bound(world: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """It took as much memory as the file is large, which need not take any room on the disk."""
-    monkeypatch.setattr(inside, "_MEMORY", 128 * 1024**2, raising=False)
+    monkeypatch.setattr(isolated_git, "_MEMORY", 128 * 1024**2, raising=False)
     await world.begun(ONE, {"mine.txt": "m\n"})
     os.truncate(world.place / ONE / ".git" / "HEAD", 512 * 1024**2)
     with pytest.raises(AshepError, match="Out of memory"):
@@ -511,7 +511,7 @@ async def test_a_seal_leaves_few_refs_however_many_look_saved(world: PlacesWorld
     blob = world.git("hash-object", "-w", "--stdin", at=ONE, stdin=b"x")
     world.git("update-ref", f"refs/ashep/saved/{ONE}/7/zzz", blob, at=ONE)
     sealed = await world.spaces.seal(ONE, RUN, "C")
-    assert len(sealed.saved) == saving.MOST_REFS
+    assert len(sealed.saved) == salvage.MOST_REFS
     kept = world.git("rev-list", "--no-walk", *(ref if "rest" not in ref else f"{ref}^@" for ref in sealed.saved))
     assert len(set(kept.split())) == 200
     assert any("137 more" in words and "rest" in words for words in sealed.told), sealed.told
@@ -823,7 +823,7 @@ async def test_contents_come_out_of_the_place_itself_or_not_at_all(
 
 
 async def test_contents_without_end_stay_in_the_place(lfs: PlacesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ashep.adapters.git.trees.lfs.MOST", 8)
+    monkeypatch.setattr("ashep.adapters.git.workspaces.lfs.MOST", 8)
     await lfs.begun(ONE, {"one.bin": "one\n", "two.bin": "three\n"})
     with pytest.raises(TreeRefused, match="of Git LFS is new there; take out"):
         await lfs.spaces.seal(ONE, RUN, "Mine")

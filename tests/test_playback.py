@@ -13,15 +13,15 @@ import pytest
 from ashep.core.facts.delivery import TreeRemoved, TreeRests
 from ashep.core.policy.policies import Phase
 from ashep.journal.archive import archive
-from ashep.journal.files import Batch, batches, journal_files
-from ashep.journal.log import Journal, Sizes
 from ashep.journal.prune import prune
+from ashep.journal.reader import Batch, batches, journal_files
+from ashep.journal.writer import Journal, Sizes
 from ashep.store import checkpoints, playback
 from ashep.store.checkpoints import NAME, Keeper, opened, places
-from ashep.store.database import Store
 from ashep.store.journal_reader import Reading
-from ashep.store.reader import open_read_only
-from ashep.views import Data, graph, listing, policies, standing, then
+from ashep.store.sqlite_reader import open_read_only
+from ashep.store.writer import Store
+from ashep.views import Data, lists, point_in_time, policies, policy_graph, status
 from tests.core import given
 from tests.core.chances import WILD
 from tests.core.test_playbook_workspaces import TREE, own
@@ -67,7 +67,7 @@ def kept(state: Path) -> Keeper:
 
 def back(state: Path, moment: datetime, issue: str | None = None, **more: Any) -> Data:
     with playback.then(state, moment, issue, **more) as found:
-        return then.told(found, moment, RECALLED, issue)
+        return point_in_time.told(found, moment, RECALLED, issue)
 
 
 def picture(state: Path, end: Batch, scratch: Path) -> Iterator[tuple[str, Any]]:
@@ -80,12 +80,12 @@ def picture(state: Path, end: Batch, scratch: Path) -> Iterator[tuple[str, Any]]
             (scratch / "state" / "journal" / path.name).write_bytes(data)
     Store.open(scratch / "state", Reading(scratch / "state" / "journal")).close()
     with closing(open_read_only(scratch / "state")) as database:
-        yield "seq", listing.seq(database)
-        yield from standing.first(database).items()
+        yield "seq", lists.seq(database)
+        yield from status.first(database).items()
         for name in ("standard", "quick"):
-            yield name, graph.counts(database, name)
-        for row in standing.issue_rows(database):
-            yield row["issue"], standing.entry(row)
+            yield name, policy_graph.counts(database, name)
+        for row in status.issue_rows(database):
+            yield row["issue"], status.entry(row)
 
 
 def counted(told: Data, name: str) -> dict[str, int]:

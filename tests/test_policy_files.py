@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ashep.config import ConfigErrors, check_files, load, nodes, read, write_starter
+from ashep.config import ConfigErrors, check_files, load, read, write_starter, yaml_tree
 from ashep.config.presets import PRESETS
 from ashep.core.policy.policies import Phase, Policies, Policy
 from tools import schemas
@@ -222,7 +222,7 @@ def test_each_preset_can_be_extended(tmp_path: Path, name: str) -> None:
     text = f"version: 1\npolicies: {{mine: {{extends: 'preset:{name}', description: mine}}}}\n"
     mine = policies(text)["mine"]
     assert mine == shipped.model_copy(update={"description": "mine"})
-    jsonschema.validate(nodes.read(text)[0].plain(), schemas.schema("policies"))
+    jsonschema.validate(yaml_tree.read(text)[0].plain(), schemas.schema("policies"))
 
 
 @pytest.mark.parametrize(("more", "expected"), [

@@ -11,7 +11,7 @@ import pytest
 
 from ashep.cli import main
 from ashep.config import load, write_starter
-from ashep.interchange.table import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
+from ashep.extras.interchange.transition_table import CODING, PRESET, STATE_SCHEMA, TRANSITIONS, files_of_preset
 from tests.recorded import life
 
 IMPORTS = Path(__file__).parent / "imports"

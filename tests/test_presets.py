@@ -7,13 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ashep.config import check_files, load, nodes, write_starter
+from ashep.config import check_files, load, write_starter, yaml_tree
 from ashep.config.presets import PRESETS, preset
 from ashep.core.facts.issues import IssueParked, PersonAsked
 from ashep.core.facts.runs import Model, RunPlanned
 from ashep.errors import UsageError
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from tests.loop_world import World, simulate
 from tests.loop_world import said as words
 from tools import schemas
@@ -32,7 +32,7 @@ def test_each_preset_loads_with_the_agents_that_are_written_beside_it(tmp_path: 
     policy = loaded.policies[name]
     assert policy.match is not None
     assert policy.description
-    jsonschema.validate(nodes.read(preset(name))[0].plain(), schemas.schema("policies"))
+    jsonschema.validate(yaml_tree.read(preset(name))[0].plain(), schemas.schema("policies"))
 
 
 def test_an_unknown_preset_is_refused_with_the_list_and_nothing_is_written(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.actions.preview import DryRun, preview
+from ashep.actions.dry_run import DryRun, preview
 from ashep.config import write_starter
 from ashep.daemon.daemon import WorkOptions
 from tests.conformance.trackers import Beads, BeadsWorld

@@ -9,7 +9,7 @@ import anyio
 import psutil
 import pytest
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from ashep.errors import AshepError, ProgramMissing, ProgramTimedOut
 
 # A child that ignores SIGTERM and starts a grandchild that does too; both write their pid, then sleep.
@@ -28,7 +28,7 @@ time.sleep(60)
 
 THREADS = """
 import contextlib, sys, threading, anyio
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 
 async def main():
     ended = []
@@ -264,7 +264,7 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 LATER = """
 import threading, anyio
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 
 async def main():
     done = await programs.run(["sh", "-c", "exit 7"], cwd=None, env=None, timeout=20)

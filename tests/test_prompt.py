@@ -22,11 +22,11 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
-from ashep.ports.trees import Changes, Commit
-from ashep.prompt.brief import ROLES, Brief, Found, Kind, evidence_of, view
+from ashep.ports.workspaces import Changes, Commit
 from ashep.prompt.fences import Fences, Foreign, tidy
+from ashep.prompt.template_context import ROLES, Brief, Found, Kind, evidence_of, view
+from ashep.prompt.template_trials import check_overrides
 from ashep.prompt.templates import render
-from ashep.prompt.trials import check_overrides
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose", "continue")
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

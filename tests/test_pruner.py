@@ -29,12 +29,12 @@ from ashep.errors import AshepError, DiskFailed
 from ashep.journal import prune, snapshots
 from ashep.journal.archive import aged, archive_aged, archived, look
 from ashep.journal.blobs import GRACE, Blobs
-from ashep.journal.files import BASE, base, batches, journal_files
-from ashep.journal.log import Sizes
 from ashep.journal.prune import finish, named, stand_in, unfinished
-from ashep.store.database import Store
+from ashep.journal.reader import BASE, base, batches, journal_files
+from ashep.journal.writer import Sizes
 from ashep.store.journal_reader import Reading
-from ashep.store.reader import NAME
+from ashep.store.sqlite_reader import NAME
+from ashep.store.writer import Store
 from tests.core.given import issue as an_issue
 from tests.core.mutants import Mutant, planted
 from tests.golden.story import T0

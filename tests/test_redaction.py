@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.opencode.client import Address, Client
+from ashep.adapters.runners.opencode.client import Address, Client
 from ashep.app import secrets_of
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.settings import (

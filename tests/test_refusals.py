@@ -7,13 +7,13 @@ import anyio
 import httpx
 import pytest
 
-from ashep.adapters.opencode.client import check
-from ashep.adapters.opencode.refusals import Failure, of_error, of_status
+from ashep.adapters.runners.opencode.client import check
+from ashep.adapters.runners.opencode.provider_errors import Failure, of_error, of_status
 from ashep.core.facts.runs import Refusal
-from ashep.demo.model import Reply
 from ashep.errors import RunnerMisconfigured, RunnerRefused
+from ashep.extras.demo.scripted_model import Reply
+from ashep.extras.testing.worlds import opened, prompt
 from ashep.ports.runner import Turn
-from ashep.testing.worlds import opened, prompt
 from tests.conformance.runners import RealWorld, real_place, real_world
 from tests.test_life import scripted
 

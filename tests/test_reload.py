@@ -20,8 +20,8 @@ from ashep.daemon import reload as reload_module
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import Reload
 from ashep.journal.blobs import Blobs
-from ashep.prompt import files
-from ashep.store.tables import edit_json
+from ashep.prompt import user_files
+from ashep.store.schema import edit_json
 from tests.loop_world import World, minutes, policy
 from tests.waiting import meanwhile, wait_until
 
@@ -203,18 +203,18 @@ async def test_templates_are_adopted_at_a_start_and_what_is_broken_then_does_not
     assert "prompts" not in [fact.kind for fact in world.bodies(Adopted)]
     (folder / "prompts").mkdir()
     (folder / "prompts" / "look.md.j2").write_text("First words.")
-    world.templates = files.read(folder).templates
+    world.templates = user_files.read(folder).templates
     async with world.living():
         await anyio.sleep(1)
     assert world.bodies(Adopted)[-1].kind == "prompts"
     (folder / "prompts" / "look.md.j2").unlink()
-    world.templates = files.read(folder).templates
+    world.templates = user_files.read(folder).templates
     async with world.living():
         await anyio.sleep(1)
         assert world.world.files.prompts == ""
     (folder / "prompts" / "lok.md.j2").write_text("First words.")
     with pytest.raises(ConfigErrors, match=r"lok\.md\.j2: is never used: no policy has a phase lok"):
-        files.read(folder)
+        user_files.read(folder)
 
 
 def test_policy_check_tries_the_templates_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

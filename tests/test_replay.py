@@ -22,16 +22,16 @@ from ashep.core.facts import issues, resources
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.commands import Command
 from ashep.core.facts.records import Entry
-from ashep.core.issues import people, routing
+from ashep.core.issues import human_overrides, routing
 from ashep.core.policy.policies import Policies
 from ashep.core.reconcile import dispatch
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.errors import AshepError
 from ashep.journal.archive import archive
-from ashep.journal.files import batches
-from ashep.journal.log import Journal, Sizes
 from ashep.journal.prune import prune
+from ashep.journal.reader import batches
+from ashep.journal.writer import Journal, Sizes
 from tests.core.chances import WILD
 from tests.core.given import T0
 from tests.core.lives import live
@@ -188,7 +188,8 @@ def test_after_a_difference_it_goes_on_from_what_was_recorded() -> None:
 RULES_CHANGED = [
     Mutant("always the first phase", routing.enter, "(issue, target,", "(issue, policy.phases[0].name,"),
     Mutant("no reason for waiting", private(dispatch, "_held"), "[] if told", "[] if True"),
-    Mutant("excluding is not obeyed", people.obey, "if world.settings.labels.excluded in view.labels", "if False"),
+    Mutant("excluding is not obeyed", human_overrides.obey, "if world.settings.labels.excluded in view.labels",
+     "if False"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),
     Mutant("another wait", routing.backoff, "0.8 + 0.4", "0.7 + 0.4"),
     Mutant("another sentence", private(dispatch, "_take"), "and the policy", "the policy"),

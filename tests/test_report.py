@@ -12,13 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from ashep.cli.reading import readers
-from ashep.core.analysis.account import account
+from ashep.cli.reading import read_commands
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts.records import Entry
 from ashep.errors import UsageError
-from ashep.simulation.memory.runner import Play, Prompted
-from ashep.store.reader import open_read_only
+from ashep.extras.simulation.memory.runner import Play, Prompted
+from ashep.store.sqlite_reader import open_read_only
 from ashep.views import Data
 from ashep.views import report as views
 from ashep.views.times import stamp
@@ -239,21 +239,21 @@ def test_a_later_beginning_leaves_out_what_was_before(night: Night) -> None:
 
 def test_the_command_prints_text_markdown_or_json(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
     project = night.state.parent.parent
-    assert readers.report(project, since="2000-01-01", as_json=True) == 0
+    assert read_commands.report(project, since="2000-01-01", as_json=True) == 0
     sections = json.loads(capsys.readouterr().out)["sections"]
     assert {key for lines in sections.values() for line in lines for key in line} == {
         "text", "issue", "at", "seqs", "provider", "runs", "tokens", "cost",
     }  # fmt: skip
-    assert readers.report(project, since="2000-01-01") == 0
+    assert read_commands.report(project, since="2000-01-01") == 0
     text = capsys.readouterr().out
     assert "Closed (2)\n" in text
     assert all(line["text"] in text for lines in sections.values() for line in lines)
-    assert readers.report(project, since="2000-01-01", as_markdown=True) == 0
+    assert read_commands.report(project, since="2000-01-01", as_markdown=True) == 0
     marked = capsys.readouterr().out
     assert "\n## Waits for you (" in marked
     assert marked.count("\n- ") == sum(len(lines) for lines in sections.values())
     with pytest.raises(UsageError):
-        readers.report(project, as_json=True, as_markdown=True)
+        read_commands.report(project, as_json=True, as_markdown=True)
 
 
 def test_foreign_text_cannot_act_in_markdown_and_nothing_is_told_of_nothing(night: Night) -> None:

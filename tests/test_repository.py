@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -218,18 +218,18 @@ def test_nothing_is_wrong_with_a_copy(copied: Path) -> None:
 
 TYPING = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from {} import {}\n"
 PLANTED = {
-    "a circle of two files": ("core/state/frozen.py", "from ashep.core.state.world import World", {"acyclic"}),
-    "one of types": ("core/state/frozen.py", TYPING.format("ashep.core.state.world", "World"), {"acyclic"}),
+    "a circle of two files": ("core/state/immutable.py", "from ashep.core.state.world import World", {"acyclic"}),
+    "one of types": ("core/state/immutable.py", TYPING.format("ashep.core.state.world", "World"), {"acyclic"}),
     "a fold asks a rule": ("core/state/holds.py", "from ashep.core.issues import routing", {"rooms", "acyclic"}),
     "one that is asked for types": (
         "core/facts/outcome.py", TYPING.format("ashep.core.state.flow", "Flow"), {"rooms", "acyclic"},
     ),
-    "two rooms beside each other": ("core/impact/paths.py", "from ashep.core.state import holds", {"rooms"}),
+    "two rooms beside each other": ("core/impact/path_classes.py", "from ashep.core.state import holds", {"rooms"}),
     "the journal knows the daemon": (
-        "journal/paths.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic"},
+        "journal/durable_io.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic"},
     ),
     "the daemon needs an extra": (
-        "daemon/hours.py", "from ashep.simulation import chances", {"layers", "extras", "acyclic"},
+        "daemon/schedules.py", "from ashep.extras.simulation import chances", {"layers", "extras", "acyclic"},
     ),
     "a room that nobody placed": ("core/attic/__init__.py", "", {"rooms"}),
     "a module that nobody placed": ("attic.py", "", {"layers"}),
@@ -257,18 +257,18 @@ def test_a_planted_import_is_refused(copied: Path, what: str) -> None:
 # --- clients and listeners ---------------------------------------------------------------------------------------
 
 CLIENTS = {
-    "ashep/adapters/http_client.py": "it is the one that makes bounded clients",
-    "ashep/foreman/fetch.py": "asks an address under another name, and has bounds of its own",
-    "ashep/adapters/verifier/children/ask.py": "a child that knows nothing but Python, bounded by its supervisor",
+    "ashep/adapters/system/http_client.py": "it is the one that makes bounded clients",
+    "ashep/extras/foreman/web_fetch.py": "asks an address under another name, and has bounds of its own",
+    "ashep/adapters/verifier/children/http_probe.py": "a child that knows Python alone, bounded by its supervisor",
 }
 LISTENERS = {
-    "ashep/adapters/claude/gate.py": "a connection has bounds until it shows a secret",
-    "ashep/adapters/control_socket.py": "a socket of this user's alone, who is asked of the kernel",
-    "ashep/foreman/sitting.py": "ashep.adapters.connections",
-    "ashep/http/serving.py": "ashep.adapters.connections",
-    "ashep/demo/model.py": "the demonstration's model, which ends with it",
-    "ashep/demo/kept.py": "looks for a free port",
-    "ashep/adapters/opencode/server.py": "looks for a free port",
+    "ashep/adapters/runners/claude/prompt_gate.py": "a connection has bounds until it shows a secret",
+    "ashep/adapters/system/control_socket.py": "a socket of this user's alone, who is asked of the kernel",
+    "ashep/extras/foreman/session.py": "ashep.adapters.system.http_server",
+    "ashep/api/server.py": "ashep.adapters.system.http_server",
+    "ashep/extras/demo/scripted_model.py": "the demonstration's model, which ends with it",
+    "ashep/extras/demo/state_dir.py": "looks for a free port",
+    "ashep/adapters/runners/opencode/server.py": "looks for a free port",
 }
 _CLIENTS = re.compile(r"httpx\.((Async)?(Client|HTTPTransport)|get|post|put|request|stream)|HTTPS?Connection|.*urlopen")
 _LISTENERS = re.compile(r".*(HTTPServer|create_server|start_server|start_unix_server|_listener|uvicorn\.Config)")

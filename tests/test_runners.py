@@ -3,7 +3,7 @@
 import pytest
 
 from ashep.errors import RunnerRefused, RunnerUnavailable
-from ashep.ports.runners import Runners
+from ashep.ports.runner_router import Runners
 from tests.conformance.runners import MemoryWorld
 
 

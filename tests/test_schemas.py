@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ashep.config import ConfigErrors, nodes, put_schemas, read, write_starter
+from ashep.api.static import built
+from ashep.config import ConfigErrors, put_schemas, read, write_starter, yaml_tree
 from ashep.config.presets import PRESETS
 from ashep.config.starter import FILES
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
-from ashep.http.static import built
 from tools import configuration_page, schemas
 
 ROOT = Path(__file__).parent.parent
@@ -139,7 +139,7 @@ def test_the_schemas_for_editors_go_nowhere_else_and_stop_nothing(tmp_path: Path
 
 
 def plain(text: str) -> Any:
-    return nodes.read(text)[0].plain()
+    return yaml_tree.read(text)[0].plain()
 
 
 NAMES = st.sampled_from(["implement", "review", "a b", "off", "close", ""])

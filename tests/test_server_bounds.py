@@ -20,11 +20,11 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.git import durable
-from ashep.adapters.opencode import server as module
-from ashep.adapters.opencode.client import Address
-from ashep.adapters.opencode.server import LOG_KEPT, LOG_LIMIT, ManagedServer
+from ashep.adapters.git import fsync
+from ashep.adapters.runners.opencode import server as module
+from ashep.adapters.runners.opencode.client import Address
+from ashep.adapters.runners.opencode.server import LOG_KEPT, LOG_LIMIT, ManagedServer
+from ashep.adapters.system import process_table
 from ashep.errors import ServerNotStarted, ServerStarting
 
 pytestmark = [pytest.mark.may_block, pytest.mark.slow]
@@ -90,14 +90,14 @@ async def test_an_agents_git_is_told_to_flush(server: ManagedServer) -> None:
     lines = (line.partition("=") for line in Path(f"/proc/{pid}/environ").read_text().split("\0"))
     assert settings_of_git({name: value for name, _, value in lines if name})[-2:] == told
     said = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "pat"}
-    assert settings_of_git(said | durable.environment(said))[-3:] == ["user.name=pat", *told], "a person's stay"
+    assert settings_of_git(said | fsync.environment(said))[-3:] == ["user.name=pat", *told], "a person's stay"
 
 
 @pytest.mark.promise("X13")
 async def test_it_has_limits_and_gives_way(server: ManagedServer) -> None:
     pid = pid_of(await server.reach())
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    assert soft == hard == min(processes.OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    assert soft == hard == min(process_table.OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
 
@@ -120,7 +120,7 @@ async def test_the_memory_of_its_group_is_measured_and_of_nobody_else(server: Ma
             again = await server.memory()
             assert again is not None
             assert abs(again - after) < 20 * 1024**2
-            assert processes.memory_of(tool.pid) > 64 * 1024**2
+            assert process_table.memory_of(tool.pid) > 64 * 1024**2
         finally:
             tool.kill()
     assert await server.stop()
@@ -267,7 +267,7 @@ async def test_a_stopped_server_of_somebody_else_is_left_alone(server: ManagedSe
     try:
         second = await server.reach()
         assert second.instance != first.instance
-        assert processes.stat(pid_of(first))[0] == "T"
+        assert process_table.stat(pid_of(first))[0] == "T"
     finally:
         os.kill(pid_of(first), signal.SIGKILL)
 
@@ -281,7 +281,7 @@ async def test_nothing_of_it_is_left_after_a_stop_and_nobody_else_is_ended(serve
         assert await server.stop()
         assert await anyio.to_thread.run_sync(tool.wait, 20) != 0
         assert stranger.poll() is None
-    assert not processes.holders_of(record.mark)
+    assert not process_table.holders_of(record.mark)
 
 
 @contextmanager
@@ -317,8 +317,8 @@ async def test_one_that_several_look_at_while_it_ends_is_reaped_once() -> None:
 
     one = Ending(("true",))
     one.wait()
-    processes.children[one.pid] = one
+    process_table.children[one.pid] = one
     async with anyio.create_task_group() as group:
         for _ in range(2):
-            group.start_soon(anyio.to_thread.run_sync, processes.lives, one.pid, 1)
-    assert one.pid not in processes.children
+            group.start_soon(anyio.to_thread.run_sync, process_table.lives, one.pid, 1)
+    assert one.pid not in process_table.children

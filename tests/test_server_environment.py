@@ -13,16 +13,16 @@ import anyio
 import pytest
 
 from ashep.actions import doctor_git
-from ashep.actions.install import checks
-from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.environment import PROVIDERS, passed, past_proxies
-from ashep.adapters.opencode.server import ManagedServer
-from ashep.connect import secret_variables
+from ashep.actions.doctor import checks
+from ashep.adapters.runners.opencode import OpencodeRunner
+from ashep.adapters.runners.opencode.environment import PROVIDERS, passed, past_proxies
+from ashep.adapters.runners.opencode.server import ManagedServer
 from ashep.core.policy.settings import Settings
-from ashep.demo.model import Call, opencode_config
 from ashep.errors import ServerNotStarted
+from ashep.extras.demo.scripted_model import Call, opencode_config
+from ashep.extras.testing.worlds import settled
+from ashep.factories import secret_variables
 from ashep.ports.runner import Prompt, SessionRequest
-from ashep.testing.worlds import settled
 from tests.conformance.runners import RealWorld, real_place
 
 pytestmark = pytest.mark.promise("X13")

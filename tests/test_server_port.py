@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.runners.opencode.server import ManagedServer
+from ashep.adapters.system import process_table
 from ashep.errors import RunnerUnavailable, ServerNotStarted
 
 pytestmark = pytest.mark.may_block
@@ -119,7 +119,7 @@ async def test_a_port_that_is_taken_between_two_looks_is_taken_too(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A loaded machine: nobody listens yet, and at the next look the server has ended already."""
-    lives = processes.lives
+    lives = process_table.lives
 
     def look_late(pid: int | None, started: int | None) -> bool:
         until = time.monotonic() + 20
@@ -127,7 +127,7 @@ async def test_a_port_that_is_taken_between_two_looks_is_taken_too(
             time.sleep(0.01)
         return lives(pid, started)
 
-    monkeypatch.setattr(processes, "lives", look_late)
+    monkeypatch.setattr(process_table, "lives", look_late)
     with place.thief(lambda number: ["127.0.0.1"] if number == 0 else []):
         reached = await place.server.reach()
     assert reached.url == f"http://127.0.0.1:{place.ports[1]}"
@@ -170,7 +170,7 @@ async def test_a_server_that_runs_is_not_believed_once_somebody_else_has_its_por
 async def test_without_proc_only_what_the_server_itself_prints_counts(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "NETWORK", tmp_path / "nothing")
+    monkeypatch.setattr(process_table, "NETWORK", tmp_path / "nothing")
     with place.thief(lambda number: ["127.0.0.1"] if number == 0 else []):
         with pytest.raises(ServerNotStarted, match="Address already in use"):
             await place.server.reach()
@@ -182,10 +182,10 @@ def test_listeners_are_told_from_each_other() -> None:
     with socket.create_server(("0.0.0.0", 0)) as everywhere:
         port = everywhere.getsockname()[1]
         links = {os.readlink(f"/proc/self/fd/{everywhere.fileno()}")}
-        assert processes.listeners(port) == links
-        assert processes.have([os.getpid()], links)
-        assert not processes.have([os.getppid(), 0], links)
+        assert process_table.listeners(port) == links
+        assert process_table.have([os.getpid()], links)
+        assert not process_table.have([os.getppid(), 0], links)
         with subprocess.Popen(["sleep", "60"], pass_fds=[everywhere.fileno()]) as child:
-            assert processes.have([child.pid], links), "a child may have it"
+            assert process_table.have([child.pid], links), "a child may have it"
             child.kill()
-    assert processes.listeners(port) == set()
+    assert process_table.listeners(port) == set()

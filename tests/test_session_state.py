@@ -12,12 +12,12 @@ import pytest
 from ashep.config import write_starter
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.policies import Phase
-from ashep.interchange.state import OTHERS, session_state
-from ashep.interchange.table import CODING, PRESET, Table, schema_of
-from ashep.interchange.transitions import table_of
-from ashep.store.database import Store
+from ashep.extras.interchange.policy_tables import table_of
+from ashep.extras.interchange.session_state import OTHERS, session_state
+from ashep.extras.interchange.transition_table import CODING, PRESET, Table, schema_of
 from ashep.store.journal_reader import Reading
-from ashep.store.reader import NAME, open_read_only
+from ashep.store.sqlite_reader import NAME, open_read_only
+from ashep.store.writer import Store
 from tests.core import given
 from tests.core.chances import WILD
 from tests.loop_world import World, simulate

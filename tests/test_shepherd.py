@@ -8,14 +8,14 @@ from anyio import to_thread
 
 from ashep.core.facts.resources import DaemonStarted, JournalBegun
 from ashep.core.facts.tracker import TrackerSeen
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.executor import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import Leases
 from ashep.daemon.shepherd import Shepherd
-from ashep.journal.log import Journal
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.journal.writer import Journal
 from tests.memory import ManualClock
 
 

@@ -13,16 +13,16 @@ import yaml
 
 from ashep.actions.answers import NotAsked, answer, refuse_unsigned
 from ashep.actions.audit import Account, examine, verify_signature
-from ashep.adapters.clock import RealClock
-from ashep.adapters.git.integrate import is_integration
-from ashep.adapters.signatures import is_signed, sign
-from ashep.cli.running.answering import sign_approval
-from ashep.connect import read_signatures
+from ashep.adapters.git.integration import is_integration
+from ashep.adapters.system.clock import RealClock
+from ashep.adapters.system.signatures import is_signed, sign
+from ashep.cli.running.answers import sign_approval
 from ashep.core.facts import issues
 from ashep.core.facts.approvals import Signature
 from ashep.core.policy.settings import Labels, People, Settings
 from ashep.core.state.flow import with_work
 from ashep.errors import ProgramMissing, UsageError
+from ashep.factories import read_signatures
 from ashep.ports.landing import Candidate, Integrated
 from tests.conformance.landings import GitLandingWorld
 from tests.core.test_playbook_signing import approval, asks

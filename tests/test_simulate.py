@@ -21,15 +21,17 @@ from ashep.config import read
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.records import Entry
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Retry, Stall
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import decide
 from ashep.core.runs import turns
 from ashep.core.state.world import World
 from ashep.errors import ConfigError, UsageError
-from ashep.simulation.chances import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice
-from ashep.simulation.lives import (
+from ashep.extras.simulation.actor_moves import IN_TIME, Point, moves
+from ashep.extras.simulation.probabilities import ANSWER, DIAGNOSED, FIRST, MOST, TROUBLE, Chances, Dice
+from ashep.extras.simulation.script import read_script, written
+from ashep.extras.simulation.simulator import (
     PERSON_TAKES,
     RUN_TAKES,
     Cast,
@@ -40,8 +42,6 @@ from ashep.simulation.lives import (
     live,
     starter_agents,
 )
-from ashep.simulation.moves import IN_TIME, Point, moves
-from ashep.simulation.script import read_script, written
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guides" / "policies.md"

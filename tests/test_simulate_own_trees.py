@@ -8,10 +8,10 @@ from ashep.config import write_starter
 from ashep.core.policy.policies import Human, Phase, Policies, Policy, Verify
 from ashep.core.policy.settings import Settings, WorkerSettings
 from ashep.errors import UsageError
-from ashep.simulation.chances import LANDED, SHORT, TOUCHED, Chances, Dice
-from ashep.simulation.lives import Cast, Life, cast_of, live, of_preset, starter_agents
-from ashep.simulation.moves import Point, moves
-from ashep.simulation.script import read_script
+from ashep.extras.simulation.actor_moves import Point, moves
+from ashep.extras.simulation.probabilities import LANDED, SHORT, TOUCHED, Chances, Dice
+from ashep.extras.simulation.script import read_script
+from ashep.extras.simulation.simulator import Cast, Life, cast_of, live, of_preset, starter_agents
 from tests.test_simulate import share
 
 PAGE = Path("docs/guides/policies.md")

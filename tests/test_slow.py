@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from tests import slow
 from tests.e2e.site import until
 from tests.slow import BLAMED, FATES, FIRST, LATER, judge, late, starts

@@ -13,17 +13,17 @@ import pytest
 from anyio import to_thread
 
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.facts.delivery import WorkLanded
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.state.branches import branch_of
 from ashep.daemon.effects.work import Means
 from ashep.errors import RepositoryLocked
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
-from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
 from tests.conformance.landings import GitLandingWorld, put, refusal
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said
@@ -226,7 +226,7 @@ class OnGit(World):
 async def test_a_lock_that_one_agent_left_parks_nobody(
     folder: Path, world: GitLandingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.simulation.virtual.THREAD", 120.0)  # of a machine with other things to do
+    monkeypatch.setattr("ashep.extras.simulation.virtual_time.THREAD", 120.0)  # of a machine with other things to do
     night = OnGit(folder, world)
     issues = [night.tracker.add(f"issue {number}") for number in range(4)]
     await night.live(lambda: all(one in night.world.flows and night.stands(one) in ENDS for one in issues))

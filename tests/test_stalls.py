@@ -9,7 +9,7 @@ import yaml
 from ashep.config import load
 from ashep.core.facts.resources import TimerDue
 from ashep.core.facts.runs import RunEnded, RunPlanned
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.extras.simulation.memory.runner import Play, Prompted
 from tests.full import amount
 from tests.loop_world import World, minutes, policy, said
 

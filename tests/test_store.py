@@ -24,7 +24,7 @@ from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts.issues import IssueHeld, RetryScheduled
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import ClockJumped, RunnerSeen
@@ -38,12 +38,12 @@ from ashep.core.facts.runs import (
     TurnStopped,
 )
 from ashep.core.reconcile.evolve import evolve
-from ashep.core.runs.record import RunRecord, tell
+from ashep.core.runs.run_record import RunRecord, tell
 from ashep.core.state.world import World
-from ashep.journal.log import Journal
-from ashep.store.database import Store
-from ashep.store.follow import Follower
-from ashep.store.reader import open_read_only, stale
+from ashep.journal.writer import Journal
+from ashep.store.projector import Follower
+from ashep.store.sqlite_reader import open_read_only, stale
+from ashep.store.writer import Store
 from ashep.views.report import report
 from ashep.views.times import stamp
 from tests.core.laws import folded
@@ -486,7 +486,7 @@ def test_stale_says_whether_the_picture_is_complete(state: Path, journal: Journa
 
 def test_reading_imports_nothing_heavy() -> None:
     heavy = "('sqlmodel', 'sqlalchemy', 'pydantic', 'anyio')"
-    code = f"import sys, ashep.store.reader; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, ashep.store.sqlite_reader; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
@@ -576,8 +576,8 @@ async def test_files_that_are_deleted_under_a_running_daemon_are_drawn_again(
 async def test_the_end_does_not_wait_for_a_drawing_from_the_beginning(
     state: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.store.drawing.CHUNK", 10)
-    monkeypatch.setattr("ashep.store.follow.TELL_EVERY", 0.05)
+    monkeypatch.setattr("ashep.store.projection.CHUNK", 10)
+    monkeypatch.setattr("ashep.store.projector.TELL_EVERY", 0.05)
     slow = _Slowly(journal)
     async with following(state, slow) as (follower, reports):
         follower.offer(journal.position, fold(story()))

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from ashep import connect
-from ashep.adapters.clock import RealClock
-from ashep.adapters.git.work_tree import GitTree
+from ashep import factories
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.system.clock import RealClock
 from ashep.config import load, write_starter
 from ashep.core.state.branches import branch_of
 from ashep.daemon.daemon import Parts, WorkOptions, daemon
-from ashep.demo.kept import journal as records
-from ashep.demo.model import outcome_text
-from ashep.demo.stories import story
-from ashep.journal.log import Journal
-from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
-from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.extras.demo.scripted_model import outcome_text
+from ashep.extras.demo.state_dir import journal as records
+from ashep.extras.demo.story_scenario import story
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.journal.writer import Journal
 
 pytestmark = [pytest.mark.usefixtures("git_alone"), pytest.mark.slow, pytest.mark.may_block]
 
@@ -63,7 +63,7 @@ async def test_ten_stories_at_once_all_land_and_none_conflicts_over_the_sprint_s
     tracker = MemoryTracker(clock.now, "ashep-test", "t")
     for key in KEYS:
         tracker.add(key, id=f"t-{key}", labels=(f"story:docs/stories/{key}.md", "policy:bmad-story"))
-    trees = connect.worktrees_of(project, settings)
+    trees = factories.worktrees_of(project, settings)
 
     def agent(asked: Prompted) -> Play:
         """Whoever develops makes a file, and says of the sprint status what it likes."""
@@ -79,7 +79,8 @@ async def test_ten_stories_at_once_all_land_and_none_conflicts_over_the_sprint_s
     runner = MemoryRunner(clock, agent)
     parts = Parts(
         tracker, runner, GitTree(project), clock, workspaces=lambda _: trees,
-        means=lambda given, keep: replace(connect.means_of(project, given, keep, actor="ashep-test"), annotations=None),
+        means=lambda given, keep: replace(factories.means_of(project, given, keep, actor="ashep-test"),
+         annotations=None),
     )  # fmt: skip
     options = WorkOptions(until_idle=True, idle_grace=timedelta(0))
     try:

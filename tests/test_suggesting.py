@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ashep.actions.suggest import NothingProposed, Proposal, adviser, suggest
+from ashep.actions.suggest_checks import NothingProposed, Proposal, adviser, suggest
 from ashep.cli.project.criteria import confirmed, refuse_agents
-from ashep.config.checks.block import read_criteria
+from ashep.config.checks.parser import read_criteria
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.errors import RunnerUnavailable, UsageError
+from ashep.extras.simulation.memory.runner import MemoryRunner
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import IssueText
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.runner import MemoryRunner
-from ashep.simulation.memory.tracker import MemoryTracker
 from tests.conformance.runners import SystemClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ashep.config import ConfigErrors, read
 from ashep.config.starter import starter
-from ashep.config.sync import GUESSED, ServerAgent, SyncResult, Vanished, sync
+from ashep.config.sync_agents import GUESSED, ServerAgent, SyncResult, Vanished, sync
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
 from ashep.errors import ConfigError

@@ -17,7 +17,7 @@ import pytest
 
 from ashep import cli
 from ashep.actions.systemd_unit import NO_RESTART, unit_of
-from ashep.adapters.systemd import Systemd
+from ashep.adapters.system.sd_notify import Systemd
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Observation
 from ashep.daemon.watchdog import LONGEST, STALE, Watchdog
@@ -104,7 +104,7 @@ class Shepherd:
 
 def ticks(change: Callable[[Shepherd, list[int]], None]) -> tuple[int, int]:
     """How often a watchdog is fed in an hour, and in the one after that, in which something is wrong."""
-    from ashep.simulation.virtual import VIRTUAL, LoopClock
+    from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock
 
     async def main() -> tuple[int, int]:
         fed, looks, shepherd, first = list[str](), [1], Shepherd(folded([])), 0

@@ -9,10 +9,11 @@ import pytest
 
 from ashep.core.model import Change, Life
 from ashep.errors import ClaimLost, GuardTripped, TrackerRefused
+from ashep.extras.simulation.memory.runner import MemoryRunner
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.testing import ACTOR, runners, trackers
+from ashep.extras.testing import activity as signs
 from ashep.ports import Catalog, ClaimRequest, Creation, Look, Prompt, Seen, Sign, Turn, Update
-from ashep.simulation.memory.runner import MemoryRunner
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.testing import ACTOR, runners, signs, trackers
 from tests.conformance.runners import MemoryWorld as Agents
 from tests.conformance.runners import SystemClock
 from tests.conformance.trackers import MemoryWorld as Issues

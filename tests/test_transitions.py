@@ -17,8 +17,9 @@ from ashep.core.facts import issues, runs
 from ashep.core.facts.outcome import read_outcome
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
-from ashep.interchange.naming import Place, States
-from ashep.interchange.table import (
+from ashep.extras.interchange.policy_tables import imported, table_of
+from ashep.extras.interchange.state_names import Place, States
+from ashep.extras.interchange.transition_table import (
     CODING,
     PRESET,
     STATE_SCHEMA,
@@ -29,7 +30,6 @@ from ashep.interchange.table import (
     read_table,
     schema_of,
 )
-from ashep.interchange.transitions import imported, table_of
 from tests.core.playbook import Playbook
 from tests.full import amount
 

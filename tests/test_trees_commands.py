@@ -12,8 +12,8 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from ashep.adapters import control_socket
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.linked import Worktrees
+from ashep.adapters.system import control_socket
 from ashep.cli import main
 from ashep.config.starter import write_starter
 from ashep.core.facts.delivery import WorkLanded
@@ -21,9 +21,9 @@ from ashep.core.facts.issues import CycleBegan, IssueTaken
 from ashep.core.facts.records import Entry
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.journal.files import journal_files
 from ashep.journal.lock import Lock
-from ashep.journal.log import Journal, Sizes
+from ashep.journal.reader import journal_files
+from ashep.journal.writer import Journal, Sizes
 from tests.conformance.workspaces import GitWorkspacesWorld
 from tests.core.given import issue as an_issue
 from tests.golden.story import T0
@@ -115,7 +115,7 @@ def test_remove_says_what_it_would_do_and_what_it_saved(world: GitWorkspacesWorl
 def test_ignored_files_beyond_the_limit_are_a_persons_decision(
     world: GitWorkspacesWorld, ashep: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.git.trees.saving.MOST_IGNORED", 1000)
+    monkeypatch.setattr("ashep.adapters.git.workspaces.salvage.MOST_IGNORED", 1000)
     prepare(world, "t-1")
     world.edit("ashep/t-1", ".gitignore", "built/\n")
     world.edit("ashep/t-1", "built/a", "x" * 2000)

@@ -196,7 +196,7 @@ async def test_a_repository_without_a_commit_within_the_tree_keeps_nothing_from_
 async def test_more_than_may_be_copied_stays_where_it_is(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ashep.adapters.git.trees.saving.MOST_IGNORED", 1000)
+    monkeypatch.setattr("ashep.adapters.git.workspaces.salvage.MOST_IGNORED", 1000)
     await world.begun(ONE, {"sub/.GIT/large": "x" * 1001})
     await lacks(world, "sub/.GIT/large", None)
     assert (world.place / ONE / "sub/.GIT/large").exists()

@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters import mounts, processes
-from ashep.adapters.git.trees import removing
+from ashep.adapters.git.workspaces import remove
+from ashep.adapters.system import filesystems, process_table
 from ashep.core.state.branches import BASES
 from ashep.errors import AshepError
-from ashep.ports.trees import Landed, Removed
+from ashep.ports.workspaces import Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld
 
 pytestmark = [pytest.mark.promise("Z5"), pytest.mark.slow]
@@ -52,7 +52,7 @@ async def test_what_landed_leaves_nothing(world: GitWorkspacesWorld) -> None:
     assert gone.saved == ()
     assert gone.freed > 0
     assert refs(world) == {"refs/heads/main"}
-    assert [one.name for one in world.place.rglob("*")] == [removing.TRASH]
+    assert [one.name for one in world.place.rglob("*")] == [remove.TRASH]
     assert len(world.git("worktree", "list").splitlines()) == 1
 
 
@@ -133,7 +133,7 @@ async def test_a_tree_that_a_process_works_in_stays(world: GitWorkspacesWorld, s
     await kept(world, of, f"process {pid}")
     os.kill(pid, signal.SIGKILL)
     with anyio.fail_after(10):
-        while processes.stat(pid)[0] not in "ZX":
+        while process_table.stat(pid)[0] not in "ZX":
             await anyio.sleep(0.01)
     await world.spaces.retire(of, NOW)
 
@@ -145,7 +145,7 @@ async def test_a_tree_in_which_something_is_mounted_stays(
     table = tmp_path / "mountinfo"
     place = str((world.place / ONE / "built").resolve()).replace(" ", "\\040")
     table.write_text(f"1 0 0:1 / / rw - ext4 /dev/a rw\n36 1 0:2 / {place} rw - tmpfs none rw\n")
-    monkeypatch.setattr(mounts.within, "__defaults__", (table,))
+    monkeypatch.setattr(filesystems.within, "__defaults__", (table,))
     await kept(world, of, "mounted in it")
 
 
@@ -169,7 +169,7 @@ async def test_a_kill_in_the_midst_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(removing if moment == "take_away" else removing.Repository, moment, dies)
+        patch.setattr(remove if moment == "take_away" else remove.Repository, moment, dies)
         with pytest.raises(KeyboardInterrupt):
             await world.spaces.retire(of, NOW)
     assert f"refs/heads/{ONE}" in refs(world)
@@ -182,14 +182,14 @@ async def test_a_kill_in_the_midst_changes_nothing(
 async def test_a_commit_in_the_last_moment_keeps_the_branch(
     world: GitWorkspacesWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of, really = await landed(world), removing.take_away
+    of, really = await landed(world), remove.take_away
 
-    async def meanwhile(repository: removing.Repository, root: Path, place: removing.Place) -> None:
+    async def meanwhile(repository: remove.Repository, root: Path, place: remove.Place) -> None:
         await really(repository, root, place)
         mine = world.git("commit-tree", f"{of.head}^{{tree}}", "-p", of.head, "-m", "mine")
         world.git("update-ref", f"refs/heads/{ONE}", mine)
 
-    monkeypatch.setattr(removing, "take_away", meanwhile)
+    monkeypatch.setattr(remove, "take_away", meanwhile)
     with pytest.raises(AshepError):
         await world.spaces.retire(of, NOW)
     assert world.git("log", "-1", "--format=%s", ONE) == "mine"

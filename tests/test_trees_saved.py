@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from ashep.adapters.git.trees import saving
+from ashep.adapters.git.workspaces import salvage
 from ashep.errors import AshepError
 from tests.tree_states import ACTS, BRANCH, NAMES, Place, place
 
@@ -103,5 +103,5 @@ def test_a_save_that_leaves_something_out_is_found(
     async def nothing(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(saving, part, nothing)
+    monkeypatch.setattr(salvage, part, nothing)
     assert left_out(deeds, ["remove"]) != []

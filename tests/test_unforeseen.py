@@ -16,14 +16,14 @@ from ashep.core.facts.delivery import TreeKept
 from ashep.core.facts.resources import NoticeFailed
 from ashep.core.facts.tracker import Stamp
 from ashep.core.state.world import World
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.executor import Effects
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.leases import Leases
 from ashep.errors import DiskFailed, JournalDamaged
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.journal.blobs import Blobs
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
 from tests.core.given import ME
 from tests.memory import ManualClock
 

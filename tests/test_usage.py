@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ashep.cli.reading import readers
+from ashep.cli.reading import read_commands
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.state.run import used
 from ashep.errors import UsageError
-from ashep.simulation.memory.runner import Play, Prompted
-from ashep.store.reader import open_read_only
+from ashep.extras.simulation.memory.runner import Play, Prompted
+from ashep.store.sqlite_reader import open_read_only
 from ashep.views import Data
 from ashep.views import usage as views
 from ashep.views.times import moment, stamp
@@ -107,7 +107,7 @@ def test_what_a_turn_used_stays_used_and_is_counted_once() -> None:
 
 
 def test_the_command_prints_a_table_with_a_total_or_json(lived: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert readers.usage(lived.folder.parent, by="issue") == 0
+    assert read_commands.usage(lived.folder.parent, by="issue") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["ISSUE", "RUNS", "TOKENS", "COST"],
@@ -115,13 +115,13 @@ def test_the_command_prints_a_table_with_a_total_or_json(lived: World, capsys: p
         ["t-1", "2", "200", "0.0020"],
         ["total", "5", "500", "0.0050"],
     ]
-    assert readers.usage(lived.folder.parent, by="agent", since="2999-01-01", as_json=True) == 0
+    assert read_commands.usage(lived.folder.parent, by="agent", since="2999-01-01", as_json=True) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["by"], printed["rows"], printed["total"]["runs"]) == ("agent", [], 0)
     assert printed["since"].startswith(("2998-12-31T", "2999-01-01T"))
     for by, since in (("colour", None), ("day", "soon"), ("day", "25:00")):
         with pytest.raises(UsageError):
-            readers.usage(lived.folder.parent, by=by, since=since)
+            read_commands.usage(lived.folder.parent, by=by, since=since)
 
 
 @pytest.mark.parametrize(("text", "then"), [

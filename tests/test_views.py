@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from ashep.core.analysis.account import account
-from ashep.core.delivery.trees import Mode
+from ashep.core.analysis.issue_status import account
+from ashep.core.delivery.workspaces import Mode
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.records import TYPES, Entry
 from ashep.core.facts.resources import EditMended, EditRefused, RecycleWanted, RunnerSeen, ServerRestartPlanned
@@ -23,11 +23,12 @@ from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import narrator
-from ashep.journal.log import Journal
-from ashep.store.reader import open_read_only
-from ashep.store.tables import edit_json, repository_json, runners_json
-from ashep.views import Data, attempts, standing, story
-from ashep.views.names import ANOTHER, Names
+from ashep.journal.writer import Journal
+from ashep.store.schema import edit_json, repository_json, runners_json
+from ashep.store.sqlite_reader import open_read_only
+from ashep.views import Data, issue_story, runs
+from ashep.views import status as standing
+from ashep.views.id_masking import ANOTHER, Names
 from ashep.views.times import distance, duration, local
 from tests.core import given
 from tests.core.chances import WILD
@@ -53,22 +54,25 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.promise("G7")
 def test_every_record_has_a_sentence_or_is_deliberately_silent() -> None:
-    assert set(story.SENTENCES) | story.SILENT == set(TYPES)
-    assert not set(story.SENTENCES) & story.SILENT
+    assert set(issue_story.SENTENCES) | issue_story.SILENT == set(TYPES)
+    assert not set(issue_story.SENTENCES) & issue_story.SILENT
 
 
 def test_every_command_is_said_while_it_has_no_answer() -> None:
-    assert set(story.WORDS) <= story.SILENT
+    assert set(issue_story.WORDS) <= issue_story.SILENT
 
 
 def test_untracked_files_are_warned_about_before_a_write_run() -> None:
     files = [f"new-{number}.txt" for number in range(7)]
     body = {"moment": "before", "tree": {"present": True, "untracked": files}}
-    assert story.SENTENCES["TreeSeen"](story.Telling(), body) == (
+    assert issue_story.SENTENCES["TreeSeen"](issue_story.Telling(), body) == (
         "warning: 7 untracked paths stand in the work tree, and the run may take them into its commits",
         "new-0.txt, new-1.txt, new-2.txt, new-3.txt, new-4.txt, …",
     )
-    assert story.SENTENCES["TreeSeen"](story.Telling(), {"moment": "before", "tree": {"present": True}}) is None
+    assert (
+        issue_story.SENTENCES["TreeSeen"](issue_story.Telling(), {"moment": "before", "tree": {"present": True}})
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,18 +80,21 @@ def test_untracked_files_are_warned_about_before_a_write_run() -> None:
 )
 def test_what_was_stopped_says_what_it_waits_for(code: str, awaited: str) -> None:
     body = {"phase": "implement", "code": code, "why": "stopped"}
-    assert story.SENTENCES["RetryScheduled"](story.Telling(), body) == (f"implement goes on when {awaited}", "stopped")
+    assert issue_story.SENTENCES["RetryScheduled"](issue_story.Telling(), body) == (
+        f"implement goes on when {awaited}",
+        "stopped",
+    )
 
 
 def test_every_sentence_can_be_said(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
         issues = [row["issue"] for row in standing.issue_rows(database)]
-        tales = [story.why(database, issue, lambda _: None) for issue in issues]
+        tales = [issue_story.why(database, issue, lambda _: None) for issue in issues]
     lines = [line for tale in tales if tale for line in tale["story"]]
-    assert {line["type"] for line in lines} == set(story.SENTENCES)
+    assert {line["type"] for line in lines} == set(issue_story.SENTENCES)
     assert not [line for line in lines if re.search(r"[{}]|None|\[\]", line["fact"] + line["reason"])]
     assert all(
-        closing.startswith(("now: ", "depends on ")) for tale in tales if tale for closing in story.closing(tale)
+        closing.startswith(("now: ", "depends on ")) for tale in tales if tale for closing in issue_story.closing(tale)
     )
 
 
@@ -96,14 +103,14 @@ def test_a_story_goes_from_the_first_look_to_what_it_waits_for(tmp_path: Path) -
     state = tmp_path / "state"
     life(state, issues=1, until="person")
     with contextlib.closing(open_read_only(state)) as database:
-        tale = story.why(database, "t-1", lambda _: None)
+        tale = issue_story.why(database, "t-1", lambda _: None)
     assert tale is not None
     said = [line["fact"] for line in tale["story"]]
     order = ["first seen: task", "taken under the policy", "run t-1/implement.1.1 goes to builder", "claimed", "asks a"]
     places = [next(place for place, fact in enumerate(said) if fact.startswith(word)) for word in order]
     assert places == sorted(places)
     assert [line["seq"] for line in tale["story"]] == sorted(line["seq"] for line in tale["story"])
-    assert story.closing(tale)[-1].startswith("now: waits for a person, until ")
+    assert issue_story.closing(tale)[-1].startswith("now: waits for a person, until ")
     chosen = next(line for line in tale["story"] if line["type"] == "RunPlanned")
     assert "not critic: lacks the capability implement" in chosen["reason"]
     assert {line["trace"] for line in tale["story"] if "implement.1.1 succeeded" in line["fact"]} == {chosen["seq"]}
@@ -117,10 +124,10 @@ def test_a_command_without_an_answer_is_under_way(tmp_path: Path) -> None:
     draw(tmp_path / "state", made.journal)
     made.journal.close()
     with contextlib.closing(open_read_only(tmp_path / "state")) as database:
-        tale = story.why(database, "t-1", lambda _: None)
+        tale = issue_story.why(database, "t-1", lambda _: None)
     assert tale is not None
     assert "claim it" in tale["now"]["under_way"]
-    assert "(under way: claim it" in story.closing(tale)[-1]
+    assert "(under way: claim it" in issue_story.closing(tale)[-1]
 
 
 def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
@@ -129,7 +136,7 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
     words = json.dumps({"dependencies": [{"on": "t-2", "type": "discovered-from"}, {"on": "x-9", "type": "related"}]})
     with contextlib.closing(open_read_only(state)) as database:
         body = {"blocked_by": ["t-2"]}
-        found = story._dependencies(database, body, words)
+        found = issue_story._dependencies(database, body, words)
     assert [(edge["issue"], edge["type"]) for edge in found] == [
         ("t-2", "blocks"), ("t-2", "discovered-from"), ("x-9", "related"),
     ]  # fmt: skip
@@ -138,15 +145,15 @@ def test_dependencies_of_every_kind_are_told(tmp_path: Path) -> None:
 
 def test_a_run_in_a_tree_of_its_own_is_found_there(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
-        assert attempts.folder_of(database, RUN) == "/trees/demo-1"
+        assert runs.folder_of(database, RUN) == "/trees/demo-1"
 
 
 def test_nothing_is_told_of_what_is_not_known(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
-        assert story.why(database, "nope-1", lambda _: None) is None
-        assert attempts.show(database, "nope-1/implement.1.1", str) is None
-        assert attempts.folder_of(database, "nope-1/implement.1.1") is None
-    assert story.why(None, "t-1", lambda _: None) is None
+        assert issue_story.why(database, "nope-1", lambda _: None) is None
+        assert runs.show(database, "nope-1/implement.1.1", str) is None
+        assert runs.folder_of(database, "nope-1/implement.1.1") is None
+    assert issue_story.why(None, "t-1", lambda _: None) is None
     assert standing.status(None, STOPPED) == {
         "daemon": STOPPED
         | {"findings": 0, "pauses": [], "budgets": [], "providers": [], "notices": [], "runners": [], "edit": None}
@@ -358,14 +365,14 @@ def test_no_id_of_another_is_left_in_any_text(parts: list[str]) -> None:
 
 def test_a_run_is_told_with_its_agent_the_others_and_its_prompts(told: Path) -> None:
     with contextlib.closing(open_read_only(told)) as database:
-        run = attempts.runs(database, None, 0)["runs"][-1]["run"]
-        seen = attempts.show(database, run, lambda name: f"/blobs/{name}", lambda name: f"text of {name}")
-        assert len(attempts.runs(database, None, 2)["runs"]) == 2
-        assert {one["issue"] for one in attempts.runs(database, "demo-1", 0)["runs"]} == {"demo-1"}
+        run = runs.runs(database, None, 0)["runs"][-1]["run"]
+        seen = runs.show(database, run, lambda name: f"/blobs/{name}", lambda name: f"text of {name}")
+        assert len(runs.runs(database, None, 2)["runs"]) == 2
+        assert {one["issue"] for one in runs.runs(database, "demo-1", 0)["runs"]} == {"demo-1"}
     assert seen is not None
     assert seen["choice"]["agent"] == seen["run"]["agent"]
     assert seen["prompts"][0]["text"] == f"text of {seen['prompts'][0]['blob']}"
-    names = [name for name, _ in attempts.lines(seen)]
+    names = [name for name, _ in runs.lines(seen)]
     assert {"run", "state", "agent", "chosen", "not chosen", "prompt 1", "session", "planned", "trace"} <= set(names)
     assert {"agent wrote", "person wrote"} <= set(names)
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from ashep.cli.reading import readers
-from ashep.core.delivery.notes import notes_of
+from ashep.cli.reading import read_commands
+from ashep.core.delivery.closing_metadata import notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts.delivery import CheckResult, FileMap, WorkLanded, WorkVerified, shortened
 from ashep.core.facts.tracker import Issue
 from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Evidence, Landing, OwnTree
 from ashep.core.state.flow import Flow
+from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
+from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.ports.landing import Refused
-from ashep.simulation.memory.play import Play, Prompted
-from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.store.reader import open_read_only
-from ashep.store.rows import landing, verification
-from ashep.views import attempts, proof, standing
+from ashep.store.issue_row import landing, verification
+from ashep.store.sqlite_reader import open_read_only
+from ashep.views import evidence, runs, status
 from ashep.views import report as reported
 from tests.loop_world import Points, World, policy, said, simulate
 
@@ -82,9 +82,9 @@ def over(world: World, name: str) -> bool:
 
 def why(state: Path, issue: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], dict[str, Any]]:
     project = state.parent.parent
-    assert readers.why(project, issue=issue) == 0
+    assert read_commands.why(project, issue=issue) == 0
     text = capsys.readouterr().out
-    assert readers.why(project, issue=issue, as_json=True) == 0
+    assert read_commands.why(project, issue=issue, as_json=True) == 0
     return text.splitlines(), json.loads(capsys.readouterr().out)
 
 
@@ -122,8 +122,8 @@ def test_why_and_status_show_what_landing_waits_for(lived: Path, capsys: pytest.
     assert (told["landing"]["state"], told["now"]["code"]) == ("waits", "landing_dirty")
     assert any(line.startswith("its work waits for main, tried again at ") for line in lines)
     with closing(open_read_only(lived)) as database:
-        entries = {entry["issue"]: entry for entry in standing.status(database, dict(STOPPED))["issues"]}
-        rows = {row[1]: row[-1] for row in standing.table({"issues": list(entries.values())}, AT, everything=True)}
+        entries = {entry["issue"]: entry for entry in status.status(database, dict(STOPPED))["issues"]}
+        rows = {row[1]: row[-1] for row in status.table({"issues": list(entries.values())}, AT, everything=True)}
     assert entries["t-3"]["landing"]["state"] == "waits"
     assert "calc.py was changed there (due in" in rows["t-3"]
     assert entries["t-2"]["verification"]["summary"] == {"total": 2, "passed": 2, "failed": 0, "skipped": 0}
@@ -133,10 +133,10 @@ def test_why_and_status_show_what_landing_waits_for(lived: Path, capsys: pytest.
 
 def test_a_run_is_shown_with_what_checks_found_in_what_it_left(lived: Path) -> None:
     with closing(open_read_only(lived)) as database:
-        told = attempts.show(database, "t-2/implement.1.1", str)
+        told = runs.show(database, "t-2/implement.1.1", str)
     assert told is not None
     (found,) = told["verified"]
-    pairs = attempts.lines(told)
+    pairs = runs.lines(told)
     assert ("evidence", f"git tree {found['tree']}") in pairs
     assert ("", "better: passed: as expected") in pairs
 
@@ -160,19 +160,19 @@ def test_what_was_closed_without_anything_checked_is_unverified() -> None:
     shown = verification(closed)
     assert shown is not None
     assert (shown["status"], shown["tree"]) == ("unverified", None)
-    assert proof.kind_of(shown) == "unverified"
-    assert proof.in_short(proof.counted(shown)) == "unverified"
+    assert evidence.kind_of(shown) == "unverified"
+    assert evidence.in_short(evidence.counted(shown)) == "unverified"
     assert verification(replace(closed, code="somebody")) is None, "whoever closed it knows why"
     assert verification(FLOW) is None
     empty = verification(replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=()))))
-    assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}"
+    assert evidence.in_short(evidence.counted(empty)) == f"unverified in tree {'7' * 12}"
     red = verification(
         replace(
             closed,
             work=replace(closed.work, evidence=replace(EVIDENCE, results=(CheckResult("made", "error", "", 1),))),
         )
     )
-    assert proof.kind_of(red) == "unverified"
+    assert evidence.kind_of(red) == "unverified"
 
 
 @pytest.mark.promise("W5")
@@ -180,16 +180,16 @@ def test_a_success_that_changed_nothing_is_not_told_as_verified() -> None:
     before = CheckResult("made", "passed", "as expected", 3, proves_nothing=True)
     idle = replace(EVIDENCE, results=(before,), changed=False, must_change=False)
     shown = verification(replace(FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, evidence=idle)))
-    assert proof.kind_of(shown) == "unverified"
-    assert proof.in_short(proof.counted(shown)) == (
+    assert evidence.kind_of(shown) == "unverified"
+    assert evidence.in_short(evidence.counted(shown)) == (
         f"passing: 1 of 1 checks passed in tree {'7' * 12}, 1 of them before any work, too; the work changes nothing"
     )
     let_pass = verification(
         replace(FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, evidence=idle, waived=("unchanged",)))
     )
-    assert proof.kind_of(let_pass) == "waived"
+    assert evidence.kind_of(let_pass) == "waived"
     empty = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(idle, results=()))))
-    assert proof.in_short(proof.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
+    assert evidence.in_short(evidence.counted(empty)) == f"unverified in tree {'7' * 12}; the work changes nothing"
 
 
 @pytest.mark.promise("Z7")
@@ -197,10 +197,10 @@ def test_what_fails_on_the_base_too_is_told_with_the_likely_cause() -> None:
     here = CheckResult("made", "failed", "exit code 1", 3, cause="memory", on_base=True)
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, results=(here,)))))
     said = "fails on the base, too (likely cause: out of memory)"
-    assert proof.in_short(proof.counted(shown)).endswith(f"; made {said}")
+    assert evidence.in_short(evidence.counted(shown)).endswith(f"; made {said}")
     told = {"verification": shown, "verification_log": [], "files": None, "flags": [], "landing": None}
-    assert f"  made: failed (it {said}: no work is to blame): exit code 1" in proof.lines(told)
-    assert proof.kind_of(shown) == "unverified", "also where the policy ignores it"
+    assert f"  made: failed (it {said}: no work is to blame): exit code 1" in evidence.lines(told)
+    assert evidence.kind_of(shown) == "unverified", "also where the policy ignores it"
 
 
 @pytest.mark.promise("L8")
@@ -210,12 +210,12 @@ def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> Non
     nothing = verification(
         replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, before))))
     )
-    assert proof.kind_of(nothing) == "unverified"
+    assert evidence.kind_of(nothing) == "unverified"
     said = f"passing: 2 of 2 checks passed in tree {'7' * 12}, 2 of them before any work, too"
-    assert proof.in_short(proof.counted(nothing)) == said
+    assert evidence.in_short(evidence.counted(nothing)) == said
     skipped = CheckResult("new", "skipped", "", 3)
     assert (
-        proof.kind_of(
+        evidence.kind_of(
             verification(
                 replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, skipped))))
             )
@@ -223,7 +223,7 @@ def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> Non
         != "verified"
     )
     assert (
-        proof.kind_of(
+        evidence.kind_of(
             verification(
                 replace(closed, work=replace(closed.work, evidence=replace(EVIDENCE, results=(before, after))))
             )
@@ -237,7 +237,7 @@ def test_checks_that_all_passed_before_the_work_do_not_make_it_verified() -> Non
 def test_a_sandbox_is_told_of_where_a_program_ran_in_it(isolated: bool | None, told: str) -> None:
     shown = verification(replace(FLOW, work=replace(FLOW.work, evidence=replace(EVIDENCE, isolated=isolated))))
     body = {"verification": shown, "landing": None}
-    assert f"  of the git tree {'7' * 40}, commit {'c' * 40}{told}" in proof.lines(proof.evidence(body, str))
+    assert f"  of the git tree {'7' * 40}, commit {'c' * 40}{told}" in evidence.lines(evidence.evidence(body, str))
 
 
 def test_each_step_of_landing_has_its_word() -> None:
@@ -245,7 +245,7 @@ def test_each_step_of_landing_has_its_word() -> None:
     step = ("k", "t-1", "b", "h", "main", "old", "new")
 
     def said(flow: Flow) -> str:
-        return proof.landing(json.loads(json.dumps(landing(flow))))
+        return evidence.landing(json.loads(json.dumps(landing(flow))))
 
     assert said(at) == "waits for its turn to land on main"
     assert said(replace(at, open=(c.IntegrateWork("k", "t-1", "b", "h", "main", "merge", ""),))).startswith(
@@ -262,7 +262,7 @@ def test_each_step_of_landing_has_its_word() -> None:
     ), "it lands once more"
     assert landing(FLOW) is None
     told = {"verification": None, "flags": ["rules", "ci"], "landing": None}
-    assert proof.lines(told) == ["its work touches: rules, ci"]
+    assert evidence.lines(told) == ["its work touches: rules, ci"]
     kept = replace(
         FLOW, stage="closed", code="shepherd", work=replace(FLOW.work, own=OwnTree("ashep/t-1", 0, head="a" * 40))
     )

@@ -28,8 +28,8 @@ from ashep.core.facts import resources
 from ashep.core.policy.policies import Human, Phase
 from ashep.daemon.control import Control, LiveSigns
 from ashep.errors import RunnerUnavailable
-from ashep.simulation.memory.runner import Play
-from ashep.views import standing
+from ashep.extras.simulation.memory.runner import Play
+from ashep.views import status
 from tests.core import given
 from tests.core.laws import of_batches
 from tests.loop_world import World, minutes, policy
@@ -201,23 +201,23 @@ def test_a_run_says_for_how_long_and_when_it_last_showed_a_sign() -> None:
     told = {"issues": [entry("t-2", "running", run="t-2/review.1.1"), entry("t-3", "closed")]}
 
     def row(known: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-        ((section),) = standing.sections(told, RUNS, known, NOW)
+        ((section),) = status.sections(told, RUNS, known, NOW)
         return section.rows[0]
 
     assert row(signs()) == ("t-2", "review.1.1 critic", "30m", "sign 3s ago", "title of t-2")
     assert row(signs(tool="bash", tool_for=200.0))[3] == "sign 3s ago, bash for 3m"
     assert row(signs(retry_in=90.0))[3] == "its provider is asked again in 1m"
     assert row({})[3] == ""
-    (found,) = standing.sections({"issues": [entry("t-2", "running", run="gone")]}, RUNS, {}, NOW)
+    (found,) = status.sections({"issues": [entry("t-2", "running", run="gone")]}, RUNS, {}, NOW)
     assert found.rows[0][-1] == "title of t-2: why"
 
 
 def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() -> None:
     states = ["closed", "parked", "time", "running", "person", "not_eligible"]
     told = {"issues": [entry(f"t-{n}", state) for n, state in enumerate(states)]}
-    assert [one.state for one in standing.sections(told, {}, {}, NOW)] == ["person", "running", "time", "parked"]
+    assert [one.state for one in status.sections(told, {}, {}, NOW)] == ["person", "running", "time", "parked"]
     due = entry("t-1", "time", due="2026-01-02T01:00:00.000000Z")
-    (section,) = standing.sections({"issues": [due]}, {}, {}, NOW)
+    (section,) = status.sections({"issues": [due]}, {}, {}, NOW)
     assert section.rows[0][3] == "due in 1h"
 
 
@@ -236,7 +236,7 @@ def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
     if 8 <= height < 14:
         assert any(re.search(r"Waits for you \(\d+ more\)", line) for line in text)
     assert "42 issues: 9 waits for a person" in "\n".join(text)
-    assert standing.counts(seen.told).startswith("42 issues")
+    assert status.counts(seen.told).startswith("42 issues")
 
 
 def test_a_page_says_that_an_edit_is_not_in_force() -> None:

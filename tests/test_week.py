@@ -11,7 +11,7 @@ import pytest
 from ashep.core.facts.delivery import TreeKept, TreeRemoved
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from tests.core.mutants import Mutant, planted
 from tests.full import amount
 from tests.loop_hands import Hands, landing_world

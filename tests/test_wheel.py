@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ashep.api.static import built
 from ashep.config import write_starter
-from ashep.http.static import built
 
 ROOT = Path(__file__).parent.parent
 

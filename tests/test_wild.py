@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ashep.actions.preview import preview
+from ashep.actions.dry_run import preview
 from ashep.adapters.beads import BeadsTracker
-from ashep.adapters.opencode import profiles
+from ashep.adapters.runners.opencode import sandbox_profiles
+from ashep.bmad.status_words import Status
 from ashep.bmad.story import read, with_status
-from ashep.bmad.words import Status
 from ashep.config import write_starter
-from ashep.core.reconcile.intake import LEASE_GRACE
+from ashep.core.reconcile.eligibility import LEASE_GRACE
 from ashep.core.reconcile.observe import expired_leases
 from ashep.errors import ServerNotStarted
 from tests.core.playbook import Playbook
@@ -130,10 +130,10 @@ def test_opencodes_settings_of_any_form_name_the_files_that_are_there(form: str,
     config.mkdir()
     (config / "told.md").write_text("Be kind.")
     (config / "opencode.json").write_text(text)
-    files = profiles._settings(config, tmp_path, tmp_path, {"OPENCODE_CONFIG_CONTENT": text})  # pyright: ignore[reportPrivateUsage] - it takes any text
+    files = sandbox_profiles._settings(config, tmp_path, tmp_path, {"OPENCODE_CONFIG_CONTENT": text})  # pyright: ignore[reportPrivateUsage] - it takes any text
     assert {*files} >= {config / "opencode.json", config / "told.md"}
     assert all(path.is_file() for path in files)
-    paths = profiles._in_repository({"opencode.json": text.encode(), "sub/opencode.jsonc": text.encode()})  # pyright: ignore[reportPrivateUsage] - the same
+    paths = sandbox_profiles._in_repository({"opencode.json": text.encode(), "sub/opencode.jsonc": text.encode()})  # pyright: ignore[reportPrivateUsage] - the same
     assert not [path for path in paths if path.startswith(("/", "~", "..")) or "\0" in path]
     if form in ("comments", "a mark of the encoding"):
         assert paths == ["sub/told.md", "told.md"]
@@ -142,7 +142,7 @@ def test_opencodes_settings_of_any_form_name_the_files_that_are_there(form: str,
 @pytest.mark.parametrize("content", ["[]", "null", '"x"', "3", "{", "[" * 100_000])
 def test_what_the_environment_says_to_opencode_is_an_object_or_refused(content: str) -> None:
     with pytest.raises(ServerNotStarted, match="OPENCODE_CONFIG_CONTENT is not JSON"):
-        profiles._merged(content, {})  # pyright: ignore[reportPrivateUsage] - the same
+        sandbox_profiles._merged(content, {})  # pyright: ignore[reportPrivateUsage] - the same
 
 
 # --- stories ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from ashep.demo.model import Call, ModelServer, Reply
+from ashep.extras.demo.scripted_model import Call, ModelServer, Reply
 
 ROUTES = ("/v1/chat/completions", "/v1/messages?beta=true")
 TOOLS = {

@@ -15,6 +15,7 @@ from anyio import to_thread
 from pydantic import JsonValue
 
 from ashep.adapters.verifier import LocalVerifier, wrong_patterns
+from ashep.api.schemas.verification import Entry
 from ashep.core.facts import delivery
 from ashep.core.facts.commands import IntegrateWork, MoveBase, VerifyWork
 from ashep.core.facts.tracker import EffectFailed, Issue
@@ -28,14 +29,13 @@ from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.world import World, put
 from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
-from ashep.http.models import Entry
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.journal.blobs import Blobs
 from ashep.ports.landing import Refused
 from ashep.ports.tracker import Annotated, IssueText, Seen
 from ashep.ports.verifier import VerifyRequest
-from ashep.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
 from tests.verifier.place import criteria_of, repository

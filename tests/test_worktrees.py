@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from ashep.adapters.git.repository import Repository
-from ashep.adapters.git.trees import saving
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces import salvage
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.policy.settings import SetupStep
 from ashep.errors import AshepError
 from tests.conformance.workspaces import GitWorkspacesWorld
@@ -468,13 +468,13 @@ async def test_writing_while_it_is_saved_stops_the_removal(
 ) -> None:
     await world.spaces.prepare(ONE, None, 0)
     count = iter(range(100))
-    kept = saving._save_commits
+    kept = salvage._save_commits
 
     async def meanwhile(*words: Any) -> None:
         world.edit(ONE, "busy.txt", str(next(count)))
         await kept(*words)
 
-    monkeypatch.setattr(saving, "_save_commits", meanwhile)
+    monkeypatch.setattr(salvage, "_save_commits", meanwhile)
     with pytest.raises(AshepError, match="all the time"):
         await world.spaces.remove(ONE)
     assert world.read(ONE)["busy.txt"] == "2"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.linked import Worktrees
 
 BRANCH = "ashep/t-1"
 NAMES = ("a.txt", "dir/b", "dir", "c.ignored", "ignored/deep/d", "-dash", "sp ace", 'quo"te\\', "new\nline", "ü\r",

@@ -12,15 +12,15 @@ from typing import Any
 from pydantic import AfterValidator, BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
-from ashep.config.explain import NOT_YET, extras_of
+from ashep.config.error_messages import NOT_YET, extras_of
 from ashep.config.starter import FILES as STARTERS
 from ashep.config.starter import starter
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.language import Bytes, file_keys, format_duration, parse_dotted, parse_tracker
+from ashep.core.policy.base_types import Bytes, file_keys, format_duration, parse_dotted, parse_tracker
+from ashep.core.policy.page_settings import parse_origin
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
-from ashep.core.policy.ui import parse_origin
-from ashep.foreman.settings import ForemanSettings
+from ashep.extras.foreman.settings import ForemanSettings
 
 HEAD = """\
 # Configuration

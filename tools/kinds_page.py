@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ashep.adapters.acp import cannot
-from ashep.adapters.claude import CANNOT
+from ashep.adapters.runners.acp import unsupported
+from ashep.adapters.runners.claude import CANNOT
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "guides" / "agents.md"
 BEGIN, END = "<!-- kinds: begin (made by `python -m tools.kinds_page`) -->", "<!-- kinds: end -->"
@@ -18,8 +18,8 @@ BEGIN, END = "<!-- kinds: begin (made by `python -m tools.kinds_page`) -->", "<!
 KINDS: Mapping[str, Mapping[str, str]] = {
     "OpenCode": {},
     "Claude Code": CANNOT,
-    "`opencode acp`": cannot.OPENCODE,
-    "Claude Code over ACP": cannot.CLAUDE,
+    "`opencode acp`": unsupported.OPENCODE,
+    "Claude Code over ACP": unsupported.CLAUDE,
 }
 """What each lacks, and why."""
 

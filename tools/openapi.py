@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from ashep.http.endpoints import OPERATIONS
-from ashep.http.operations import document
+from ashep.api.openapi import document
+from ashep.api.routes import OPERATIONS
 
 if __name__ == "__main__":
     Path(sys.argv[1]).write_text(json.dumps(document(OPERATIONS)), encoding="utf-8")

@@ -15,7 +15,7 @@ from ashep.config.starter import starter
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
-from ashep.views.graph import mermaid
+from ashep.views.policy_graph import mermaid
 
 PAGES = ("docs/guides/policies.md", "docs/guides/presets.md")
 

@@ -1,6 +1,6 @@
 """Which tests prove which promise: read from the marks of the tests, written to docs/promises.md.
 
-A test says `@pytest.mark.promise("G1")`; a whole file says it in `pytestmark`. A suite of `ashep.testing` is for
+A test says `@pytest.mark.promise("G1")`; a whole file says it in `pytestmark`. A suite of `ashep.extras.testing` is for
 users and says nothing: the file of tests that collects it has a table `PROVES`. Nothing is imported, nothing collected.
 
     .venv/bin/python -m tools.promises_page

@@ -16,19 +16,21 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from ashep.core.policy.language import Bytes, format_duration
+from ashep.core.policy.base_types import Bytes, format_duration
 
 Schema = dict[str, Any]
 
 FOLDERS = (Path("schemas"), Path("ashep/config/schemas"))
-"""The repository's, and what the package carries: `ashep.config.editors` puts that next to the files that name them."""
+"""The repository's, and what the package carries: `ashep.config.editor_schemas` puts that next to the files that name
+them.
+"""
 
 TABLE: dict[str, str] = {
     "config": "ashep.core.policy.settings:Settings",
     "policies": "ashep.core.policy.policies:Policies",
     "agents": "ashep.core.policy.agents:Agents",
-    "run": "ashep.core.runs.record:RunRecord",
-    "foreman": "ashep.foreman.settings:ForemanSettings",
+    "run": "ashep.core.runs.run_record:RunRecord",
+    "foreman": "ashep.extras.foreman.settings:ForemanSettings",
     "outcome": "ashep.core.facts.outcome:Outcome",
 }
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from ashep.adapters.git.program import Git
-from ashep.core.issues.people import AGENT_ACTORS, is_of_ashep
+from ashep.adapters.git.command import Git
+from ashep.core.issues.human_overrides import AGENT_ACTORS, is_of_ashep
 from ashep.core.policy.settings import Labels, Settings
 from ashep.core.runs.requests import ADDRESSED
 from ashep.core.text import clean

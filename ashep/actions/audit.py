@@ -16,13 +16,12 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
-from ashep.actions.patience import Say, call_runner, silent
-from ashep.adapters.clock import RealClock
-from ashep.adapters.git.integrate import is_integration
-from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.isolated import IsolatedRunner
-from ashep.adapters.signatures import is_signed
-from ashep.connect import people_of, runners_of, tracker_of
+from ashep.actions.runner_wait import Say, call_runner, silent
+from ashep.adapters.git.integration import is_integration
+from ashep.adapters.runners.opencode import OpencodeRunner
+from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner
+from ashep.adapters.system.clock import RealClock
+from ashep.adapters.system.signatures import is_signed
 from ashep.core.analysis.audit import (
     Ledger,
     in_sessions,
@@ -41,13 +40,14 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
 from ashep.errors import AshepError, RunnerError, RunnerUnavailable, TrackerUnavailable
-from ashep.journal import files, lock, snapshots
-from ashep.journal.files import Told, nobody
+from ashep.factories import people_of, runners_of, tracker_of
+from ashep.journal import lock, reader, snapshots
+from ashep.journal.reader import Told, nobody
 from ashep.ports.clock import Clock
-from ashep.ports.runners import Runners
+from ashep.ports.runner_router import Runners
 from ashep.ports.tracker import Tracker
-from ashep.store.reader import NAME, open_read_only
-from ashep.store.rows import issue_row
+from ashep.store.issue_row import issue_row
+from ashep.store.sqlite_reader import NAME, open_read_only
 
 MOST_ANSWERED = 200
 """Issues whose answers are compared with the tracker's history, those that were answered last: each is a call."""
@@ -111,11 +111,11 @@ class Books:
         self.started: datetime | None = None
         self.picture: list[Finding] = []
         self._state, self._told, self._drawn = state, told, drawn(state)
-        self._position: files.Position = files.START
+        self._position: reader.Position = reader.START
 
     def go_on(self) -> World:
         """Fold what has come; raises `JournalDamaged`."""
-        for batch in files.batches(self._state / "journal", self._position):
+        for batch in reader.batches(self._state / "journal", self._position):
             for entry in batch.entries:
                 self.world = evolve(self.world, entry)
                 self.ledger.note(entry, self.world.settings.labels)

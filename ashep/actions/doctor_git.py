@@ -10,24 +10,24 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.actions.security import Line
+from ashep.actions.doctor_security import Line
 from ashep.actions.verify import Outputs
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.checkup import FILE, ONTO, TRIAL
+from ashep.adapters.git.command import Git, commit_of
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.program import Git, commit_of
 from ashep.adapters.git.submodules import find_submodules, flat
-from ashep.adapters.git.trees.filling import is_filled_by
-from ashep.adapters.git.trees.hooks import hook_files
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.work_tree import GitTree
-from ashep.adapters.opencode.environment import past_proxies
-from ashep.adapters.sandboxes.inside import Inside
-from ashep.connect import FOLDER, check_path, checkup_of, inside_of, places_of, sandboxed, verifier_of
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.hooks import hook_files
+from ashep.adapters.git.workspaces.submodules import is_filled_by
+from ashep.adapters.runners.opencode.environment import past_proxies
+from ashep.adapters.sandboxes.exec import Inside
 from ashep.core.policy.checks import Criteria, TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramTimedOut
+from ashep.factories import FOLDER, check_path, checkup_of, inside_of, places_of, sandboxed, verifier_of
 from ashep.ports.landing import Advanced, Candidate, Integrated
 from ashep.ports.verifier import VerifyRequest
 

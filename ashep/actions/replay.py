@@ -10,7 +10,7 @@ from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
-from ashep.journal.files import Told, batches, nobody
+from ashep.journal.reader import Told, batches, nobody
 from ashep.journal.snapshots import beginning, newest
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from ashep.adapters import programs
-from ashep.adapters.processes import OWN_OOM
+from ashep.adapters.system import programs
+from ashep.adapters.system.process_table import OWN_OOM
 from ashep.errors import AshepError
 
 WATCHDOG = "5min"

@@ -1,5 +1,5 @@
-"""Verify an issue for whoever asks: the command, the service, and agents in places (`ashep.actions.asked`). The daemon
-has `ashep.daemon.effects.work` for it.
+"""Verify an issue for whoever asks: the command, the service, and agents in places (`ashep.actions.verify_requests`).
+The daemon has `ashep.daemon.effects.work` for it.
 
 Nothing is decided here, and nothing is written: what came of it is given back.
 """
@@ -13,19 +13,19 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ashep.actions.security import Line
+from ashep.actions.doctor_security import Line
 from ashep.adapters.git.remotes import Candidate, differ, resolve
 from ashep.config import ConfigErrors, load
-from ashep.config.checks.block import Wrong, read_criteria, wrong_pattern
-from ashep.config.checks.put import Given, put
-from ashep.connect import FOLDER, verifier_of
-from ashep.core.delivery.bases import checks_of
+from ashep.config.checks.parser import Wrong, read_criteria, wrong_pattern
+from ashep.config.checks.writer import Given, put
+from ashep.core.delivery.base_checks import checks_of
 from ashep.core.facts.delivery import CAUSES, CheckResult, Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
 from ashep.core.policy.settings import Settings
 from ashep.core.text import aligned
 from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
+from ashep.factories import FOLDER, verifier_of
 from ashep.ports.tracker import Annotations, Rewritten, Seen, Tracker
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ashep.bmad.pieces import bare
+from ashep.bmad.markdown import bare
 from ashep.bmad.story import Story, outline
 from ashep.bmad.text import NotWritable, Text
 from ashep.core.text import clean

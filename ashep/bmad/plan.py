@@ -11,11 +11,11 @@ from itertools import pairwise
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from ashep.bmad.nodes import NoYaml, Places, composed, pairs
-from ashep.bmad.pieces import bare, pieces
+from ashep.bmad.markdown import bare, pieces
 from ashep.bmad.sprint import planned_in, read_epics, read_sprint
 from ashep.bmad.story import Problem
 from ashep.bmad.text import NotWritable, Text
+from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs
 
 _DEPENDS = re.compile(r"(?:depends? on|prerequisites?|blocked by)\W*(?::\W*(?P<rest>.*)|$)", re.IGNORECASE)
 """Not `requires` and `dependencies`: versions of libraries stand there, which look as ids do."""

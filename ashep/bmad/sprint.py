@@ -6,11 +6,11 @@ from typing import Literal
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from ashep.bmad.nodes import NoYaml, Places, composed, pairs, scalar
-from ashep.bmad.pieces import bare, id_in, pieces
+from ashep.bmad.markdown import bare, id_in, pieces
+from ashep.bmad.status_words import Status, further, restated
 from ashep.bmad.story import Problem, Said, put_status, said_in
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.words import Status, further, restated
+from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs, scalar
 
 EntryKind = Literal["epic", "story", "retrospective", "other"]
 

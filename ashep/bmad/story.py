@@ -8,10 +8,10 @@ from typing import Literal
 
 from yaml.nodes import Node, ScalarNode
 
-from ashep.bmad.nodes import NoYaml, Places, composed, pairs, scalar, texts
-from ashep.bmad.pieces import Piece, bare, id_and_title, id_in, pieces
+from ashep.bmad.markdown import Piece, bare, id_and_title, id_in, pieces
+from ashep.bmad.status_words import State, Status, halt_in, restated, state_of, status_of
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.words import State, Status, halt_in, restated, state_of, status_of
+from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs, scalar, texts
 
 Kind = Literal["story", "specification", "archive", "other"]
 Outcome = Literal["approve", "changes requested", "blocked"]

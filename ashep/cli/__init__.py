@@ -7,15 +7,15 @@ answers at once. typer reads every command line with pydantic's help, so `fast_p
 reading commands before it; the module of every other command is imported once it is called.
 
 Rooms: `reading`, `running`, `project`, `policy`. Modules: `fast_path` (plain forms), `commands` (the table of all, the
-groups that typer knows, and what several commands take), `place` (the project, and the picture of its
-journal), `journal_reader` (the journal, from which a picture is drawn), `screen` (what is printed).
+groups that typer knows, and what several commands take), `context` (the project, and the picture of its
+journal), `journal_reader` (the journal, from which a picture is drawn), `output` (what is printed).
 `tools/commands_page.py` makes docs/cli.md and help.txt.
 """
 
 import sys
 
 from ashep.cli import fast_path
-from ashep.cli.screen import broken_pipe, flush, note
+from ashep.cli.output import broken_pipe, flush, note
 from ashep.errors import AshepError
 
 INTERRUPTED = 130

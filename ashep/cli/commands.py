@@ -9,46 +9,46 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from ashep import __version__
-from ashep.cli import screen
+from ashep.cli import output
 
 COMMANDS = {
     "ashep": {
-        "init": ("project.setting_up", "Write the files of a new project."),
-        "install": ("project.setting_up", "Check that everything needed is there."),
-        "sync-agents": ("project.setting_up", "Add the server's agents to agents.yaml."),
-        "work": ("running.working", "Work on ready issues."),
-        "stop": ("running.working", "Stop the daemon."),
-        "demo": ("running.working", "Watch it work, offline."),
-        "pause": ("running.controlling", "Let no run start for a while."),
-        "resume": ("running.controlling", "Go on after a pause."),
-        "drain": ("running.controlling", "Pause, and wait for the last run."),
-        "cancel": ("running.controlling", "Stop a run and park its issue."),
+        "init": ("project.init", "Write the files of a new project."),
+        "install": ("project.init", "Check that everything needed is there."),
+        "sync-agents": ("project.init", "Add the server's agents to agents.yaml."),
+        "work": ("running.work", "Work on ready issues."),
+        "stop": ("running.work", "Stop the daemon."),
+        "demo": ("running.work", "Watch it work, offline."),
+        "pause": ("running.daemon_control", "Let no run start for a while."),
+        "resume": ("running.daemon_control", "Go on after a pause."),
+        "drain": ("running.daemon_control", "Pause, and wait for the last run."),
+        "cancel": ("running.daemon_control", "Stop a run and park its issue."),
         "sandbox": ("project.sandbox", "Run a command as an agent would have it."),
-        "status": ("reading.with_typer", "Say where every issue stands, and why."),
-        "runs": ("reading.with_typer", "List runs."),
-        "show": ("reading.with_typer", "Show everything about a run."),
-        "why": ("reading.with_typer", "Tell the story of an issue."),
-        "usage": ("reading.with_typer", "Say what runs used: tokens, cost, runs."),
-        "report": ("reading.with_typer", "The morning report: what became of the night."),
-        "approve": ("running.answering", "Answer an issue's question with yes."),
-        "reject": ("running.answering", "Ask for changes."),
-        "answer": ("running.answering", "Answer what a run asks."),
-        "retry": ("running.answering", "Start a parked issue afresh."),
-        "take": ("running.answering", "Take an issue over."),
-        "release": ("running.answering", "Let a taken issue go on."),
+        "status": ("reading.typer_commands", "Say where every issue stands, and why."),
+        "runs": ("reading.typer_commands", "List runs."),
+        "show": ("reading.typer_commands", "Show everything about a run."),
+        "why": ("reading.typer_commands", "Tell the story of an issue."),
+        "usage": ("reading.typer_commands", "Say what runs used: tokens, cost, runs."),
+        "report": ("reading.typer_commands", "The morning report: what became of the night."),
+        "approve": ("running.answers", "Answer an issue's question with yes."),
+        "reject": ("running.answers", "Ask for changes."),
+        "answer": ("running.answers", "Answer what a run asks."),
+        "retry": ("running.answers", "Start a parked issue afresh."),
+        "take": ("running.answers", "Take an issue over."),
+        "release": ("running.answers", "Let a taken issue go on."),
         "replay": ("reading.replay", "Derive every decision again, and compare."),
         "audit": ("reading.audit", "Check that every issue is accounted for."),
         "criteria": ("project.criteria", "Show, check or set what is checked of an issue."),
-        "verify": ("running.verifying", "Carry out the checks of an issue."),
-        "serve": ("running.serving", "Serve the page, programs and verification, over HTTP."),
-        "ui": ("running.serving", "Print a link to the page."),
+        "verify": ("running.verify", "Carry out the checks of an issue."),
+        "serve": ("running.serve", "Serve the page, programs and verification, over HTTP."),
+        "ui": ("running.serve", "Print a link to the page."),
         "impact": ("reading.impact", "Show which files a change touches, and what is delicate in it."),
         "journal": ("reading.journal", "Check, export and prune the journal."),
         "service": ("project.service", "Run ashep by systemd."),
         "policy": ("", "Look at policies."),
-        "agents": ("project.registry", "Look at the agent registry."),
+        "agents": ("project.agents", "Look at the agent registry."),
         "trees": ("project.trees", "Look at the work trees of issues."),
-        "notify": ("running.controlling", "Tell people what is worth it."),
+        "notify": ("running.daemon_control", "Tell people what is worth it."),
         "foreman": ("project.foreman", "Claude Code by day, with a memory."),
         "story": ("reading.stories", "Look at stories of the BMAD method."),
     },
@@ -56,9 +56,9 @@ COMMANDS = {
         "check": ("policy.check", "Check the policies."),
         "graph": ("policy.graph", "Draw a policy."),
         "simulate": ("policy.simulate", "Try a policy out on made-up issues."),
-        "import": ("policy.tables", "Make a policy of another set-up's."),
-        "export": ("policy.tables", "Write a policy in another form."),
-        "state": ("policy.state", "Tell where an issue is, as state.json."),
+        "import": ("policy.import_export", "Make a policy of another set-up's."),
+        "export": ("policy.import_export", "Write a policy in another form."),
+        "state": ("policy.session_state", "Tell where an issue is, as state.json."),
     },
     "journal": {
         "verify": ("", "Check every line, batch and file."),
@@ -86,14 +86,14 @@ COMMANDS = {
         "show": ("", "Show what a story's file says."),
         "status": ("", "Say how many stories are in which state."),
         "check": ("", "Tell what is wrong with stories."),
-        "sync": ("running.stories", "Keep an issue of each story."),
-        "run": ("running.stories", "Work on stories until they end."),
-        "import": ("project.stories", "Take the configuration of the plugin foreman over."),
-        "install-commands": ("project.stories", "Write /foreman for OpenCode and Claude Code."),
-        "shard": ("project.story_files", "Move what is resolved into an archive, and back."),
-        "compare": ("project.story_files", "Tell what a story lost in another form."),
-        "plan": ("project.story_files", "Plan the stories of the epics."),
-        "learnings": ("project.story_files", "List what completed stories taught."),
+        "sync": ("running.story_run", "Keep an issue of each story."),
+        "run": ("running.story_run", "Work on stories until they end."),
+        "import": ("project.story_import", "Take the configuration of the plugin foreman over."),
+        "install-commands": ("project.story_import", "Write /foreman for OpenCode and Claude Code."),
+        "shard": ("project.story_edits", "Move what is resolved into an archive, and back."),
+        "compare": ("project.story_edits", "Tell what a story lost in another form."),
+        "plan": ("project.story_edits", "Plan the stories of the epics."),
+        "learnings": ("project.story_edits", "List what completed stories taught."),
     },
     "notify": {"test": ("", "Send a test message to every target.")},
 }
@@ -173,7 +173,7 @@ def everywhere(
 ) -> None:
     """What holds for every command."""
     if version:
-        screen.say(f"ashep {__version__}")
+        output.say(f"ashep {__version__}")
         raise typer.Exit
     context.obj = project
 
@@ -197,6 +197,6 @@ Issue = Annotated[str, typer.Argument(help="The issue's id.", metavar="ISSUE")]
 
 def project_of(context: typer.Context) -> Path:
     """Give the project's folder."""
-    from ashep.cli.place import find_project  # the help needs none of it
+    from ashep.cli.context import find_project  # the help needs none of it
 
     return find_project(context.obj)

@@ -14,7 +14,7 @@ HELP = Path(__file__).with_name("help.txt")
 """What `ashep --help` prints, made by `tools.commands_page`."""
 
 READERS = ("status", "runs", "show", "why", "usage", "report")
-"""The commands: functions of `ashep.cli.reading.readers`, which declare what each takes."""
+"""The commands: functions of `ashep.cli.reading.read_commands`, which declare what each takes."""
 
 
 def run(arguments: list[str]) -> int | None:
@@ -27,15 +27,15 @@ def run(arguments: list[str]) -> int | None:
     project, rest = (Path(arguments[1]), arguments[2:]) if has_project else (None, arguments)
     if not rest or rest[0] not in READERS:
         return None
-    from ashep.cli.reading import readers
+    from ashep.cli.reading import read_commands
 
-    command: Callable[..., int] = getattr(readers, rest[0])
+    command: Callable[..., int] = getattr(read_commands, rest[0])
     values = values_of(command, rest[1:])
     return None if values is None else command(project, **values)
 
 
 def _print(text: str) -> int:
-    from ashep.cli.screen import say
+    from ashep.cli.output import say
 
     say(text.rstrip("\n"))
     return 0
@@ -43,7 +43,7 @@ def _print(text: str) -> int:
 
 def values_of(command: Callable[..., int], words: list[str]) -> dict[str, Any] | None:
     """Read the words behind a reader's name, as its parameters declare them; None: this is no plain form."""
-    from ashep.cli.reading.declaring import declared
+    from ashep.cli.reading.options import declared
 
     places = declared(command)
     options = {name: place for place in places for name in place.option.names}

@@ -2,11 +2,11 @@
 
 Never: what a key brings about; its model stands in `ashep.core.policy`, and the rules read that.
 
-`nodes` reads YAML with its surprises taken out, `explain` says what pydantic found, `consistency` looks at what types
-cannot say (crons by `cron`), `rules` asks the core what policies lead to, `checks` reads those of issues, `files` puts
-these together. `starter` holds the files that `ashep init` writes, `presets` the policies among them, `sync` keeps
-agents.yaml in step with the server, and changes YAML whose comments stay (the only user of ruamel.yaml), `editors`
-puts the schemas, which `tools/schemas.py` makes, beside the files that name them.
+`yaml_tree` reads YAML with its surprises taken out, `error_messages` says what pydantic found, `consistency` looks at
+what types cannot say (crons by `cron`), `policy_checks` asks the core what policies lead to, `checks` reads those of
+issues, `files` puts these together. `starter` holds the files that `ashep init` writes, `presets` the policies among
+them, `sync_agents` keeps agents.yaml in step with the server, and changes YAML whose comments stay (the only user of
+ruamel.yaml), `editor_schemas` puts the schemas, which `tools/schemas.py` makes, beside the files that name them.
 """
 
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ashep.config.consistency import check
-    from ashep.config.editors import put_schemas
+    from ashep.config.editor_schemas import put_schemas
     from ashep.config.files import (
         Configuration,
         Examined,
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "check": "consistency", "put_schemas": "editors", "write_starter": "starter",
+    "check": "consistency", "put_schemas": "editor_schemas", "write_starter": "starter",
     **dict.fromkeys(("ConfigErrors", "FileName", "Finding", "Source", "errors_of"), "findings"),
 }  # fmt: skip
 """The modules that names are from; the others are from `files`."""

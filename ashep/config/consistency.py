@@ -1,6 +1,7 @@
 """What a configuration must keep beyond its types: names that exist, edges that lead somewhere, agents that fit.
 
-Everything here is about the files alone. Where they are in order, the policies are searched (`ashep.config.rules`).
+Everything here is about the files alone. Where they are in order, the policies are searched
+(`ashep.config.policy_checks`).
 """
 
 import re
@@ -8,21 +9,21 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, combinations, product
 from typing import Literal
 
-from ashep.config import rules
+from ashep.config import policy_checks
 from ashep.config.cron import never
-from ashep.config.explain import nearest
+from ashep.config.error_messages import nearest
 from ashep.config.findings import FileName, Finding, KeyPath, Places
-from ashep.config.rules import Problem, unsound
-from ashep.core.issues.people import AGENT_ACTORS
+from ashep.config.policy_checks import Problem, unsound
+from ashep.core.issues.human_overrides import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
+from ashep.core.policy.base_types import same_name
 from ashep.core.policy.budgets import Budgets
-from ashep.core.policy.language import same_name
 from ashep.core.policy.policies import CLOSE, Match, Phase, Policies, Policy, ReuseFrom
 from ashep.core.policy.settings import Notify, People, QuietHours, Settings
 from ashep.core.resources.notices import names
-from ashep.core.runs.choice import unfit
+from ashep.core.runs.agent_selection import unfit
 from ashep.core.runs.takeover import reviewed_by
-from ashep.core.state.server import NOT_SEEN
+from ashep.core.state.runner_state import NOT_SEEN
 
 PARK = "park"
 RESULTS = ("success", "failed", "partial")
@@ -46,26 +47,26 @@ def check(
             # a key that stands in the file without anything behind it would let everybody in
             message = "names nobody; add `tracker: [<name>]`, or remove the key"
             found.append(places.finding("no-people", "config", ("people",), message))
-        found += _findings(places, "config", rules.tool_rules_of_settings(settings))
+        found += _findings(places, "config", policy_checks.tool_rules_of_settings(settings))
         found += _findings(places, "config", _useless_limits(settings.budgets), "warning")
     if agents is not None:
         found += _findings(places, "agents", _registry(agents, settings))
         found += _findings(places, "agents", _pointless(agents), "warning")
     if policies is not None:
         found += _findings(places, "policies", _policies(policies))
-        found += _findings(places, "policies", rules.tool_rules_of_policies(policies, settings))
+        found += _findings(places, "policies", policy_checks.tool_rules_of_policies(policies, settings))
         found += _findings(places, "policies", chain(_matches_nothing(policies), _never_first(policies)), "warning")
-        found += _findings(places, "policies", rules.in_vain(policies), "warning")
+        found += _findings(places, "policies", policy_checks.in_vain(policies), "warning")
     if settings is not None:
         for name, problem in _needless_caps(policies, agents, settings):
             found += _findings(places, name, [problem], "warning")
     if policies is not None and settings is not None:
-        found += _findings(places, "policies", rules.checks_of_types(policies, settings))
+        found += _findings(places, "policies", policy_checks.checks_of_types(policies, settings))
     if policies is not None and agents is not None:
         found += _findings(places, "policies", _coverage(policies, agents))
         found += _findings(places, "policies", _undiagnosed(policies, agents), "warning")
     if policies and agents and settings:
-        found += _findings(places, "agents", rules.judging(policies, agents, settings))
+        found += _findings(places, "agents", policy_checks.judging(policies, agents, settings))
     if policies and agents and settings and all(finding.severity == "warning" for finding in found):
         found += unsound(policies, agents, settings, places)
     return found
@@ -99,8 +100,8 @@ def _policies(policies: Policies) -> Iterator[Problem]:
             yield from _human(policy, index, path) if phase.human is not None else ()
             yield from _sessions(policy, phase, path)
             yield from _takeover(policy, phase, path)
-            yield from rules.requirements_of_phase(policy, phase, path)
-            yield from rules.proof_of_phase(policy, phase, path)
+            yield from policy_checks.requirements_of_phase(policy, phase, path)
+            yield from policy_checks.proof_of_phase(policy, phase, path)
             if phase.retry.initial_delay > phase.retry.max_delay:
                 message = "longer than max_delay; lower it, or raise max_delay"
                 yield "retry-delays", (*path, "retry", "initial_delay"), message
@@ -267,7 +268,7 @@ def _pointless(agents: Agents) -> Iterator[Problem]:
 
 def _coverage(policies: Policies, agents: Agents) -> Iterator[Problem]:
     ids = [agent.id for agent in agents.agents]
-    for phase, path in rules.each_phase(policies):
+    for phase, path in policy_checks.each_phase(policies):
         for position, agent in enumerate(phase.not_agents):
             if agent not in ids:
                 message = f"there is no agent {agent}{nearest(agent, ids)}"
@@ -280,7 +281,7 @@ def _undiagnosed(policies: Policies, agents: Agents) -> Iterator[Problem]:
     """Where a stall is to be looked into by an agent, and there is none for that."""
     if any("debug" in agent.capabilities and not agent.is_human for agent in agents.agents):
         return
-    for phase, path in rules.each_phase(policies):
+    for phase, path in policy_checks.each_phase(policies):
         if phase.stall.action == "diagnose":
             message = "no agent in agents.yaml has the capability debug; until one has, this is as `retry`"
             yield "no-agent", (*path, "stall", "action"), message
@@ -307,7 +308,7 @@ def _fits_nobody(phase: Phase, agents: tuple[Agent, ...], path: KeyPath) -> Iter
 def _settings(settings: Settings) -> Iterator[Problem]:
     yield from _labels(settings)
     yield from _server(settings)
-    yield from rules.own_classes(settings)
+    yield from policy_checks.own_classes(settings)
     yield from _quiet_hours(settings.worker.quiet_hours, "worker")
     yield from _quiet_hours(settings.notify.quiet_hours, "notify")
     yield from _targets_of_notify(settings.notify)
@@ -403,7 +404,7 @@ def _caps(
         yield "config", ("budgets", "providers", provider), budget.max_runs
     for index, agent in enumerate(agents.agents if agents else ()):
         yield "agents", ("agents", index), agent.max_runs
-    for phase, path in rules.each_phase(policies) if policies else ():
+    for phase, path in policy_checks.each_phase(policies) if policies else ():
         yield "policies", path, phase.max_runs
 
 

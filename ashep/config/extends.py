@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from ashep.config import nodes
-from ashep.config.explain import describe, nearest
-from ashep.config.nodes import Node, Problem
+from ashep.config import yaml_tree
+from ashep.config.error_messages import describe, nearest
 from ashep.config.presets import PRESETS, preset
+from ashep.config.yaml_tree import Node, Problem
 
 SHIPPED = "preset:"
 """Before the name of a policy that ships."""
@@ -89,7 +89,7 @@ class _Writer:
 
 @cache
 def _shipped(name: str) -> Node:
-    root, _ = nodes.read(preset(name), f"{SHIPPED}{name}")
+    root, _ = yaml_tree.read(preset(name), f"{SHIPPED}{name}")
     policies = root.child("policies")
     assert policies is not None and isinstance(policies.value, dict)
     return in_full(policies.value, {})[0][name]  # one that ships may extend another of its own file

@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ashep.config import nodes, policy_files, rules
+from ashep.config import policy_checks, policy_files, yaml_tree
 from ashep.config.consistency import check
-from ashep.config.explain import describe, problems
+from ashep.config.error_messages import describe, problems
 from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source, errors_of
-from ashep.config.nodes import Node, Problem, Unreadable
+from ashep.config.yaml_tree import Node, Problem, Unreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
@@ -167,7 +167,7 @@ class _Files:
                 return missing
             if raw is None:
                 raise Unreadable(Problem("missing-file", "there is no such file; `ashep init` writes one", None, None))
-            return _tree(nodes.decode(raw), file)
+            return _tree(yaml_tree.decode(raw), file)
         except Unreadable as error:
             self.findings.append(_finding(error.problem, file))
             return None
@@ -206,7 +206,7 @@ class _Tree:
 
 
 def _tree(text: str, file: Path) -> _Tree:
-    root, problems = nodes.read(text, str(file))
+    root, problems = yaml_tree.read(text, str(file))
     if root.value is None:
         raise Unreadable(Problem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
     return _Tree(file, text, root, problems + _version(root))
@@ -231,7 +231,7 @@ def _parse(
     root, found = tree.root, [problem for one in (tree, *others) for problem in one.problems]
     if model is Policies:
         root, more = policy_files.in_one(root, [other.root for other in others], beside)
-        found += more + rules.read_checks(root)
+        found += more + policy_checks.read_checks(root)
     validated: _M | None = None
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
@@ -253,7 +253,7 @@ def _bytes(file: Path) -> bytes | None:
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise Unreadable(Problem("unreadable", "not a file", None, None))
-            return stream.read(nodes.MAX_BYTES + 1)
+            return stream.read(yaml_tree.MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ashep.config.nodes import Node
+from ashep.config.yaml_tree import Node
 from ashep.errors import ConfigError
 
 FileName = Literal["config", "policies", "agents"]

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from ashep.config.explain import nearest
+from ashep.config.error_messages import nearest
 from ashep.config.extends import in_full
-from ashep.config.nodes import Node, Problem
-from ashep.core.policy.language import is_name
+from ashep.config.yaml_tree import Node, Problem
+from ashep.core.policy.base_types import is_name
 
 FOLDER = "policies"
 """Where the files lie that hold one policy each, or several."""

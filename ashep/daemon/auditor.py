@@ -18,7 +18,7 @@ from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.clock import Clock
-from ashep.ports.runners import Runners
+from ashep.ports.runner_router import Runners
 
 EVERY = 3600.0
 """Seconds between audits."""

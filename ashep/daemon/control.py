@@ -13,8 +13,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 from ashep.core.analysis.audit import in_sessions
 from ashep.core.facts.resources import WorkPaused, WorkResumed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.people import cancellation, is_person, unnamed
-from ashep.core.runs.choice import model_of
+from ashep.core.issues.human_overrides import cancellation, is_person, unnamed
+from ashep.core.runs.agent_selection import model_of
 from ashep.core.state.pauses import hold
 from ashep.core.state.run import runner_of
 from ashep.core.state.world import World
@@ -23,7 +23,7 @@ from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, RunnerError
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
-from ashep.ports.runners import Runners, runners_of
+from ashep.ports.runner_router import Runners, runners_of
 
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""

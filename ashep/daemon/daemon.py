@@ -20,45 +20,45 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.config import Configuration
-from ashep.core.analysis.account import account, has_patience, is_held_up, is_idle, needs_person, obstacle
+from ashep.core.analysis.issue_status import account, has_patience, is_held_up, is_idle, needs_person, obstacle
 from ashep.core.facts import commands, delivery, issues, records, resources, runs
 from ashep.core.facts.tracker import EffectFailed, TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import ChangeJudged, Fact
-from ashep.core.policy.kinds import spoken
 from ashep.core.policy.landing import ForgeSettings
+from ashep.core.policy.runner_kinds import spoken
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.auditor import Auditor, Looked
-from ashep.daemon.base_watch import BaseWatch
-from ashep.daemon.effects.execute import Effects, ReadSignatures
-from ashep.daemon.effects.made import Made
+from ashep.daemon.base_checker import BaseWatch
+from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.executor import Effects, ReadSignatures
 from ashep.daemon.effects.pulls import Pulls
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import Means
-from ashep.daemon.heartbeat import Heartbeat
-from ashep.daemon.hours import Hours
+from ashep.daemon.journal_pruner import Pruner
+from ashep.daemon.lease_heartbeat import Heartbeat
 from ashep.daemon.leases import Leases
-from ashep.daemon.machine import MachineLoad
-from ashep.daemon.monitor import Monitor
-from ashep.daemon.pruner import Pruner
-from ashep.daemon.pull_watch import PullWatch
-from ashep.daemon.repository_watch import RepositoryWatch
+from ashep.daemon.load_monitor import MachineLoad
+from ashep.daemon.pull_request_poller import PullWatch
+from ashep.daemon.repository_monitor import RepositoryWatch
+from ashep.daemon.runner_monitor import Monitor
+from ashep.daemon.schedules import Hours
 from ashep.daemon.shepherd import Picture, Shepherd
-from ashep.daemon.worker import Worker
+from ashep.daemon.tracker_poller import Worker
 from ashep.errors import AshepError
-from ashep.journal.keeper import Keeper
-from ashep.journal.log import Journal
+from ashep.journal.snapshot_writer import Keeper
+from ashep.journal.writer import Journal
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
 from ashep.ports.repository import Checkup
 from ashep.ports.runner import Runner
-from ashep.ports.runners import Runners, runners_of
+from ashep.ports.runner_router import Runners, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
-from ashep.ports.trees import Workspaces, WorkTree
+from ashep.ports.workspaces import Workspaces, WorkTree
 from ashep.prompt.templates import Templates
 
 Keep = Callable[[str], Awaitable[str]]

@@ -21,7 +21,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.world import World
 from ashep.daemon.daemon import adopted, adopted_templates
 from ashep.daemon.shepherd import Shepherd
-from ashep.prompt import files as prompt_files
+from ashep.prompt import user_files as prompt_files
 
 FILES = ("config.yaml", "policies.yaml", "agents.yaml")
 

@@ -13,14 +13,14 @@ from anyio.abc import TaskGroup
 
 from ashep.core.facts import commands, records, resources
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
-from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.due_times import due_timers, next_due
 from ashep.core.resources.notices import open_messages
 from ashep.core.state.world import World
-from ashep.daemon.effects.execute import Effects
+from ashep.daemon.effects.executor import Effects
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Journal
 

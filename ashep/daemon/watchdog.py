@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import anyio
 
-from ashep.core.policy.kinds import OPENCODE, spoken
+from ashep.core.policy.runner_kinds import OPENCODE, spoken
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.ports.clock import Clock

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ashep.core.facts.records import parse_time
 from ashep.core.resources.retention import Sealed, issue_of
-from ashep.journal import chain, files, paths
+from ashep.journal import durable_io, hash_chain, reader
 
 
 def archive(folder: Path, keep: int) -> list[str]:
@@ -23,7 +23,7 @@ def archive(folder: Path, keep: int) -> list[str]:
 
     Blocks; raises OSError, and nothing is lost by that.
     """
-    names = chain.sealed(folder)[-2::-1]  # from the newest sealed one to the oldest
+    names = hash_chain.sealed(folder)[-2::-1]  # from the newest sealed one to the oldest
     sizes = accumulate((folder / name).stat().st_size for name in names)
     old = [name for name, together in zip(names, sizes, strict=True) if together > keep]
     return _to_archive(folder, old[::-1])
@@ -36,8 +36,8 @@ def archive_aged(folder: Path, before: datetime) -> list[str]:
 
 def _to_archive(folder: Path, names: list[str]) -> list[str]:
     for name in names:
-        paths.make_folder(folder / files.ARCHIVE)
-        _move(folder / name, folder / files.ARCHIVE / name)
+        durable_io.make_folder(folder / reader.ARCHIVE)
+        _move(folder / name, folder / reader.ARCHIVE / name)
     return names
 
 
@@ -49,8 +49,8 @@ def _move(path: Path, target: Path) -> None:
             raise
         _copy(path, target)  # the archive is a link to another disk
         path.unlink()
-    paths.sync_folder(target.parent)
-    paths.sync_folder(path.parent)
+    durable_io.sync_folder(target.parent)
+    durable_io.sync_folder(path.parent)
 
 
 def _copy(path: Path, target: Path) -> None:
@@ -61,12 +61,12 @@ def _copy(path: Path, target: Path) -> None:
         copy.flush()
         os.fsync(copy.fileno())
     draft.rename(target)
-    paths.sync_folder(target.parent)
+    durable_io.sync_folder(target.parent)
 
 
 def archived(folder: Path) -> list[Path]:
     """The archived files, the oldest first."""
-    return sorted(path for path in (folder / files.ARCHIVE).glob("*.jsonl") if path.stem.isdecimal())
+    return sorted(path for path in (folder / reader.ARCHIVE).glob("*.jsonl") if path.stem.isdecimal())
 
 
 # --- what may go ------------------------------------------------------------------------------------------------------
@@ -76,9 +76,9 @@ def aged(folder: Path, before: datetime) -> list[str]:
     """Name the files with which the journal begins, in order, in which nothing is younger: each one ends with the
     record whose time stands in the next one's header. Blocks.
     """
-    begin, old = files.base(folder).file, list[str]()
-    for name, following in pairwise(path.name for path in files.journal_files(folder)):
-        found = files.head_of(folder, following)
+    begin, old = reader.base(folder).file, list[str]()
+    for name, following in pairwise(path.name for path in reader.journal_files(folder)):
+        found = reader.head_of(folder, following)
         if found is None or parse_time(found[0]["at"]) > before:
             break
         if name >= begin:
@@ -88,12 +88,12 @@ def aged(folder: Path, before: datetime) -> list[str]:
 
 def look(folder: Path, name: str) -> Sealed:
     """Read which issues have a record in a file that is followed by another. Blocks; raises `JournalDamaged`."""
-    following = next(path.name for path in files.journal_files(folder) if path.name > name)
-    found, after = files.head_of(folder, name), files.head_of(folder, following)
+    following = next(path.name for path in reader.journal_files(folder) if path.name > name)
+    found, after = reader.head_of(folder, name), reader.head_of(folder, following)
     if found is None or after is None:
-        raise files.damaged(folder, files.path_of(folder, name), 1, "the file does not begin with a good header")
+        raise reader.damaged(folder, reader.path_of(folder, name), 1, "the file does not begin with a good header")
     issues = set[str | None]()
-    for end, entries in files.Scan(folder, found[1]).batches():
+    for end, entries in reader.Scan(folder, found[1]).batches():
         if end.file != name:
             break
         issues.update(issue_of(entry.body) for entry in entries)

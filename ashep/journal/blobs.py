@@ -13,7 +13,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from ashep.errors import DiskFailed, JournalDamaged
-from ashep.journal.paths import make_folder, replace
+from ashep.journal.durable_io import make_folder, replace
 
 Aside = Callable[[Callable[[], None], CapacityLimiter | None], Awaitable[None]]
 """Carries out what blocks, beside the event loop."""

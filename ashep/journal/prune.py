@@ -12,12 +12,12 @@ from ashep.core.resources.retention import lasting
 from ashep.core.state.snapshot import dump
 from ashep.core.state.world import World
 from ashep.errors import DiskFailed
-from ashep.journal import archive, paths, snapshots
+from ashep.journal import archive, durable_io, snapshots
 from ashep.journal.blobs import Blobs
-from ashep.journal.files import ARCHIVE, BASE, Position, base, batches, damaged, head_of, journal_files, open_file
+from ashep.journal.reader import ARCHIVE, BASE, Position, base, batches, damaged, head_of, journal_files, open_file
 
 if TYPE_CHECKING:
-    from ashep.journal.log import Journal
+    from ashep.journal.writer import Journal
 
 _NAMES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """What may be a text's name, wherever a record or the World has it: what is kept for nothing costs some room only."""
@@ -78,7 +78,7 @@ def finish(folder: Path, blobs: Blobs, now: float = 0.0, told: Callable[[], None
                 twin.unlink()
             path.unlink()
         if gone:
-            paths.sync_folder(folder / ARCHIVE)
+            durable_io.sync_folder(folder / ARCHIVE)
     except OSError as error:
         raise _failed(folder, error) from error
     return Deleted(gone, texts)

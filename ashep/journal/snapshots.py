@@ -24,9 +24,9 @@ import ashep
 from ashep.core.facts.records import VERSION, format_time
 from ashep.core.state.snapshot import Part, dump, load, of_now
 from ashep.core.state.world import World
-from ashep.journal.files import BASE, START, Position, damaged, holds
-from ashep.journal.lines import BadLine, checksum, encode, parse
-from ashep.journal.paths import make_folder, replace
+from ashep.journal.durable_io import make_folder, replace
+from ashep.journal.framing import BadLine, checksum, encode, parse
+from ashep.journal.reader import BASE, START, Position, damaged, holds
 
 FOLDER = "snapshots"
 """The folder in the state folder."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from ashep.errors import JournalDamaged, UsageError
-from ashep.journal import lines, paths, snapshots
-from ashep.journal.files import BASE, START, Position, Scan, Told, journal_files, nobody, open_file, path_of
+from ashep.journal import durable_io, framing, snapshots
 from ashep.journal.heads import HASHED, head_at
+from ashep.journal.reader import BASE, START, Position, Scan, Told, journal_files, nobody, open_file, path_of
 
 REST = "rest.jsonl"
 """The file of a salvage that holds what stands behind the damage."""
@@ -100,7 +100,7 @@ def salvage(state: Path, target: Path, told: Told = nobody) -> Salvaged:
         raise UsageError(f"{target} lies in the journal that is to be saved")
     folder, done = state / "journal", Salvaged()
     for path in (target, target / "journal"):
-        paths.make_folder(path)
+        durable_io.make_folder(path)
     good = _find_damage(folder, done, told)
     if good is not None:
         done.last = good.seq
@@ -144,7 +144,7 @@ def _copy(path: Path, target: Path, size: int = -1) -> None:
             copy.write(source.read(size))
         copy.flush()
         os.fsync(copy.fileno())
-    paths.sync_folder(target.parent)
+    durable_io.sync_folder(target.parent)
 
 
 def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> None:
@@ -153,26 +153,26 @@ def _write_rest(folder: Path, target: Path, good: Position, done: Salvaged) -> N
         for path in journal_files(folder):
             if path.name >= good.file:
                 for record in _good_lines(folder, path.name, good.offset if path.name == good.file else 0, done):
-                    paths.write_all(file, as_line(record))
+                    durable_io.write_all(file, as_line(record))
                     done.rest += 1
         os.fsync(file)
     finally:
         os.close(file)
 
 
-def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[lines.Record]:
+def _good_lines(folder: Path, name: str, skip: int, done: Salvaged) -> Iterator[framing.Record]:
     """Give the entries of a file behind an offset whose own checksum is right."""
     with open_file(folder, name) as file:
         skipped = file.read(skip).count(b"\n")
         for number, raw in enumerate(file, skipped + 1):
             try:
-                record = lines.parse(raw)
-            except lines.BadLine:
+                record = framing.parse(raw)
+            except framing.BadLine:
                 done.bad += 1
                 if len(done.places) < NAMED:
                     done.places.append(f"{path_of(folder, name)}:{number}")
                 continue
-            if record["type"] not in (lines.HEADER, lines.COMMIT):
+            if record["type"] not in (framing.HEADER, framing.COMMIT):
                 yield record
 
 
@@ -188,7 +188,7 @@ def _copy_blobs(folder: Path, target: Path, done: Salvaged) -> None:
             done.blobs += 1
 
 
-def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator[lines.Record]:
+def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator[framing.Record]:
     """Give every entry as plain JSON data, as it stands in the journal, without its secret; raises `JournalDamaged`.
 
     `issue`: only what is about this issue; `since`: only from this sequence number on.
@@ -202,6 +202,6 @@ def exported(folder: Path, issue: str | None = None, since: int = 0) -> Iterator
                 yield record
 
 
-def as_line(record: lines.Record) -> bytes:
+def as_line(record: framing.Record) -> bytes:
     """Write a record as a line of JSON that holds nothing but ASCII, so that no terminal acts on it."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"

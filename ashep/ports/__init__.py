@@ -1,7 +1,7 @@
 """What the shepherd asks of the world, each with its contract: a tracker, a runner, trees, landing, a verifier, people.
 
-Here live protocols and the values that they give and take, and what holds users' classes against them (`guard`). Never:
-a rule, or anything that touches the world. The names below are those that docs/extending.md publishes.
+Here live protocols and the values that they give and take, and what holds users' classes against them (`user_classes`).
+Never: a rule, or anything that touches the world. The names below are those that docs/extending.md publishes.
 """
 
 from ashep.ports.runner import MOST_TEXT, Catalog, Prompt, Runner, SessionRequest, Sign, Turn

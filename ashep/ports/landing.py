@@ -138,12 +138,14 @@ class PullRequest:
     """What a forge is asked to show to people."""
 
     key: str
-    """Stable, of this landing alone: in the body as `ashep.core.delivery.pull_text.marker`, by which it is found."""
+    """Stable, of this landing alone: in the body as `ashep.core.delivery.pull_request_body.marker`, by which it is
+    found.
+    """
     branch: str
     base: str
     title: str
     body: str
-    """With the marker; `ashep.core.delivery.pull_text.body` makes it."""
+    """With the marker; `ashep.core.delivery.pull_request_body.body` makes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Ports of the tracker, the runner, the clock and the work tree: what the shepherd asks of the world, and contracts.
 
-Every adapter keeps these contracts, the memory ones and those of users included; `ashep.testing` has one suite a port
-that all of them pass. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own and
-can be cancelled; a cancelled or timed-out call leaves no process behind.
+Every adapter keeps these contracts, the memory ones and those of users included; `ashep.extras.testing` has one suite a
+port that all of them pass. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own
+and can be cancelled; a cancelled or timed-out call leaves no process behind.
 """
 
 from collections.abc import AsyncIterator, Mapping

@@ -12,9 +12,9 @@ from pathlib import Path
 from jinja2 import BaseLoader, Environment, TemplateNotFound
 
 from ashep.errors import ConfigError
-from ashep.prompt.bounded import ENDING, LONGEST, Language, explained
-from ashep.prompt.brief import Brief, Kind, view
 from ashep.prompt.fences import Fences, on_lines
+from ashep.prompt.template_context import Brief, Kind, view
+from ashep.prompt.template_sandbox import ENDING, LONGEST, Language, explained
 
 KINDS: tuple[Kind, ...] = ("task", "recover", "extract", "resume", "diagnose", "continue")
 """Each has a template of its own; a phase of such a name has none."""

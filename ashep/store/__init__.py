@@ -2,8 +2,8 @@
 
 Never: anything that stands nowhere else.
 
-Readers open the database with `ashep.store.reader`, which imports nothing heavy, and read these tables (times are
-ISO 8601 in UTC, JSON is text):
+Readers open the database with `ashep.store.sqlite_reader`, which imports nothing heavy, and read these tables (times
+are ISO 8601 in UTC, JSON is text):
 
 ``meta(key, value)`` ``version`` of this form and of ashep; ``instance`` of the journal; ``file``, ``offset``, ``seq``
     and ``crc``: the journal's position up to which everything else is drawn; ``begins``: the number from which it is
@@ -12,20 +12,20 @@ ISO 8601 in UTC, JSON is text):
     is about none; ``body`` is the record's own fields, without those that have their default, and without the journal's
     secret. ``runs(run, issue, phase, visit, attempt, agent, runner, provider, model, capability, access, state,
     planned_at, started_at, ended_at, session, result, verdict, summary, error, tokens, cost, restarts, trace, ended,
-    body)`` Every run that was planned, by the last that is known of it (`ashep.core.runs.record`). ``ended`` is the
+    body)`` Every run that was planned, by the last that is known of it (`ashep.core.runs.run_record`). ``ended`` is the
     sequence number of its end; ``body`` the whole `RunRecord`, for a finished run the very line of runs.jsonl.
     ``issues(issue, title, state, code, reason, since, phase, policy, run, due, body)`` Every known issue and its
-    account (`ashep.core.analysis.account`): ``state`` is running, person, time, parked, not_eligible or closed.
+    account (`ashep.core.analysis.issue_status`): ``state`` is running, person, time, parked, not_eligible or closed.
     ``body`` says what else is shown: the tracker's view, and the flow's counters and question.
 
 Rows are a function of what the journal holds alone, and of what stands there for the part that was pruned. The daemon
-writes (`follow`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale` says
-whether the picture is complete.
+writes (`projector`), at most every 0.5 seconds, so a reader may be that much behind; where none runs, `reader.stale`
+says whether the picture is complete.
 
 ``playback.db`` beside it holds Worlds at places of the journal, from which a moment of the past is folded. A server
 makes it, for itself and the commands alone.
 
-Modules: `tables` and `database` (sqlmodel and SQLAlchemy), `rows` (an issue's), `follow`, `reader`; `picture`, the
-database caught up with, also where no daemon runs, by the journal as `journal_reader` has it; `checkpoints` and
-`playback`, which go back to a moment.
+Modules: `schema` and `writer` (sqlmodel and SQLAlchemy), `issue_row` (an issue's), `projector`, `sqlite_reader`;
+`read_model`, the database caught up with, also where no daemon runs, by the journal as `journal_reader` has it;
+`checkpoints` and `playback`, which go back to a moment.
 """

@@ -25,19 +25,19 @@ from rpds import HashTrieMap
 
 from ashep.core.facts.records import parse_time
 from ashep.core.facts.resources import TimerDue
-from ashep.core.policy.disk import is_low
+from ashep.core.policy.disk_limits import is_low
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.indexes import SETS, indexed
 from ashep.core.state.snapshot import Part, dump, load
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import EPOCH, NO_FLOWS, World, put
 from ashep.errors import AshepError
-from ashep.journal.files import START, Batch, Position, base, batches, begun, head_of, holds, journal_files
+from ashep.journal.disk_reserve import free
+from ashep.journal.reader import START, Batch, Position, base, batches, begun, head_of, holds, journal_files
 from ashep.journal.snapshots import beginning, fingerprint
-from ashep.journal.space import free
 
 NAME = "playback.db"
 """The file in the state folder."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ashep.core.state.world import World
-from ashep.journal.files import Batch, Position, Scan, base, batches, begun, holds, last_header
+from ashep.journal.reader import Batch, Position, Scan, base, batches, begun, holds, last_header
 from ashep.journal.snapshots import newest
 
 Place = tuple[str, int, int, str]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ashep.core.state.world import World
-from ashep.journal.files import batches
+from ashep.journal.reader import batches
 from ashep.store import checkpoints
 from ashep.store.checkpoints import Folding, Keeper, Place, number
-from ashep.store.rows import issue_row
+from ashep.store.issue_row import issue_row
 
 FOLDED = 20_000
 """Records that a server folds for one answer: a second's work."""

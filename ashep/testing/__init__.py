@@ -1,18 +1,8 @@
 """The conformance suites of the ports, for a tracker or a runner of your own: `pip install ashep[testing]`.
 
-`ashep.testing.trackers` and `ashep.testing.runners` hold the tests, `ashep.testing.worlds` what they need of you. The
-tests of ashep hold its own adapters to the very same. Only this package imports pytest.
-
-Never: a promise of the specification alone; what a suite asks, a port says.
+These are the names that docs/extending.md publishes; `ashep.extras.testing` holds the suites. Never: a suite itself.
 """
 
-try:
-    import pytest
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("ashep.testing needs pytest: install ashep[testing]", name=error.name) from error
-
-from ashep.testing.worlds import ACTOR, Act, RunnerWorld, TrackerWorld, context
-
-pytest.register_assert_rewrite("ashep.testing.trackers", "ashep.testing.runners", "ashep.testing.signs")
+from ashep.extras.testing import ACTOR, Act, RunnerWorld, TrackerWorld, context
 
 __all__ = ["ACTOR", "Act", "RunnerWorld", "TrackerWorld", "context"]

@@ -5,8 +5,8 @@ Never: a decision, or a write.
 Everything here is a function of the database's rows (`ashep.store` says what they hold) and of what the caller knows
 about the daemon. Nothing heavy is imported: a command that only reads must be quick.
 
-Modules: `standing` (where every issue stands), `attempts` (runs), `story` (why an issue is where it is), `names` (ids
-of other issues taken out of a text), `then` (how it stood at a moment), `times`.
+Modules: `status` (where every issue stands), `runs` (runs), `issue_story` (why an issue is where it is), `id_masking`
+(ids of other issues taken out of a text), `point_in_time` (how it stood at a moment), `times`.
 """
 
 import sqlite3

@@ -12,8 +12,8 @@ from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
 from ashep.errors import UsageError
-from ashep.views import Data, graph, taken
-from ashep.views.graph import Picture
+from ashep.views import Data, edge_counts, policy_graph
+from ashep.views.policy_graph import Picture
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Drawn:
         of = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
         if of != self._of:
             known = configuration(self.folder)
-            self._told = {name: graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
+            self._told = {name: policy_graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
             self._of = of
         return self._told
 
@@ -50,19 +50,24 @@ class Recalled:
             policies, agents, settings = of
             told: dict[str, Data] = {}
             if policies and agents:
-                told = {one: graph.as_json(drawn(policies, agents, settings, one, {})) for one in policies.policies}
+                told = {
+                    one: policy_graph.as_json(drawn(policies, agents, settings, one, {})) for one in policies.policies
+                }
             self._of, self._told = of, told
         return self._told
 
 
-def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[taken.Edge] | None) -> Data:
+def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[edge_counts.Edge] | None) -> Data:
     """Give a policy with how many issues are where, in which state, and how often each edge was taken, where known."""
     phases = [
         one if one["issues"] is None else one | {"issues": sum(there.values()), "states": there}
         for one in told["phases"]
         for there in (stands.get(one["name"], {}),)
     ]
-    return told | {"phases": phases, "edges": told["edges"] if went is None else taken.spread(told["edges"], went)}
+    return told | {
+        "phases": phases,
+        "edges": told["edges"] if went is None else edge_counts.spread(told["edges"], went),
+    }
 
 
 def drawn(
@@ -72,7 +77,7 @@ def drawn(
     name, policy = policy_named(policies, name)
     verdict = analyse(policies.model_copy(update={"policies": {name: policy}}), agents, settings)[name]
     phases = [(phase.name, phase.needs, phase.human is not None) for phase in policy.phases]
-    return graph.picture(name, phases, verdict.edges, verdict.findings, issues)
+    return policy_graph.picture(name, phases, verdict.edges, verdict.findings, issues)
 
 
 def configuration(folder: Path) -> tuple[Policies, Agents, Settings]:

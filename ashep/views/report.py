@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from ashep.core.facts.words import REFUSES
-from ashep.core.policy.kinds import OPENCODE, spoken
-from ashep.views import Data, Database, proof
+from ashep.core.facts.command_descriptions import REFUSES
+from ashep.core.policy.runner_kinds import OPENCODE, spoken
+from ashep.views import Data, Database, evidence
 from ashep.views.times import local, stamp
 from ashep.views.usage import money
 
@@ -59,7 +59,7 @@ def default_since(database: Database | None, now: datetime) -> str:
 def report(database: Database | None, since: str, now: datetime) -> Data:
     """Tell what happened since a time (as the database writes times), and how everything stands."""
     told: Data = {"since": since, "until": stamp(now), "sections": {name: [] for name in SECTIONS}}
-    told["closes"] = dict.fromkeys(proof.KINDS, 0)
+    told["closes"] = dict.fromkeys(evidence.KINDS, 0)
     if database is None:
         return told
     kinds = ", ".join("?" * len(_HAPPENED))
@@ -132,7 +132,10 @@ def _closed(database: Database, rows: list[Data], issues: dict[str, sqlite3.Row]
         if (decided := _newest(database, issue, ("IssueFinished",), row["seq"])) is not None:
             said, seqs = decided["body"]["why"], [*seqs, decided["seq"]]
         shown = json.loads(issues[issue]["body"])
-        found, way = proof.in_short(proof.counted(shown.get("verification"))), proof.landing(shown.get("landing"))
+        found, way = (
+            evidence.in_short(evidence.counted(shown.get("verification"))),
+            evidence.landing(shown.get("landing")),
+        )
         work = [_newest(database, issue, (kind,), row["seq"]) for kind in _WORK]
         seqs += [fact["seq"] for fact in work if fact is not None]
         text = "; ".join(filter(None, (f"{head}: closed: {said}", found, way and f"its work {way}")))
@@ -143,8 +146,8 @@ def _closes(lines: Iterable[Data], issues: Issues) -> Data:
     """Count what ashep closed by the proof that there was of it; what somebody else closed is none of these."""
     told = {line["issue"] for line in lines}
     ours = (body for row, body in issues if row["issue"] in told and row["code"] == "shepherd")
-    kinds = [proof.kind_of(body.get("verification")) for body in ours]
-    return {kind: kinds.count(kind) for kind in proof.KINDS}
+    kinds = [evidence.kind_of(body.get("verification")) for body in ours]
+    return {kind: kinds.count(kind) for kind in evidence.KINDS}
 
 
 def _limits(rows: list[Data]) -> Iterator[Data]:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from ashep.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
 from tests.acp.worlds import ApartWorld
 from tests.places import has_bubblewrap
 

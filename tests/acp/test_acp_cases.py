@@ -14,12 +14,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters.acp import AcpRunner
-from ashep.adapters.acp.folder import MARK, MOST_RECORD, parse_object
-from ashep.adapters.processes import Mark, holders_of
-from ashep.adapters.sandboxes import occupants
-from ashep.adapters.sandboxes.quarters import Quarters
-from ashep.adapters.sandboxes.surroundings import Surroundings
+from ashep.adapters.runners.acp import AcpRunner
+from ashep.adapters.runners.acp.mailbox import MARK, MOST_RECORD, parse_object
+from ashep.adapters.sandboxes import registered_processes
+from ashep.adapters.sandboxes.profiles import Surroundings
+from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.system.process_table import Mark, holders_of
 from ashep.core.facts.runs import Model, Quota, QuotaWindow
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.settings import AgentPaths, AgentsSettings
@@ -155,7 +155,7 @@ async def test_nothing_is_done_outside_for_an_agent_in_a_sandbox_and_its_session
     assert (await place.reached(prompt)).text == "END of default"
     assert "Method not found" in await place.runner.transcript(prompt.session, 1000)
     assert not [*place.work.iterdir()]
-    await occupants.evict(things, RunnerUnavailable)
+    await registered_processes.evict(things, RunnerUnavailable)
     assert (await anyio.to_thread.run_sync(keepers, place.kept), await place.processes(prompt)) == ([], [])
     assert await place.runner.has_session(prompt.session)
     for one in (things, *place.store.glob("s*.jsonl")):

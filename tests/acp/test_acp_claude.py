@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from ashep.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
 from tests.acp.worlds import ClaudeWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from ashep.demo.model import Call
+from ashep.extras.demo.scripted_model import Call
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.worlds import Act, begun, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
-from ashep.testing.runners import *  # noqa: F403 - its tests
-from ashep.testing.worlds import Act, begun, name, opened, prompt, settled
 from tests.acp.worlds import OpencodeWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.real]

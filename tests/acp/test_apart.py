@@ -10,12 +10,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters.sandboxes import occupants
+from ashep.adapters.sandboxes import registered_processes
 from ashep.core.state.branches import branch_of
-from ashep.demo.model import Call, opencode_config, settle
 from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.extras.demo.scripted_model import Call, opencode_config, settle
+from ashep.extras.testing.worlds import Act, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
-from ashep.testing.worlds import Act, name, opened, prompt, settled
 from tests.acp.worlds import QWEN, ApartWorld, JudgeWorld, folder_of, keepers, kill_keepers
 from tests.attacks.planting import SAID, planted, settings
 from tests.conformance.workspaces import PlacesWorld
@@ -105,7 +105,7 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
         case "abort":
             await apart.runner.abort(session)
         case "evict":
-            await occupants.evict(apart.things, RunnerUnavailable)
+            await registered_processes.evict(apart.things, RunnerUnavailable)
             assert not keepers(apart.kept)
         case _:
             await kill_keepers(apart.kept)

@@ -8,17 +8,17 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import processes, programs
-from ashep.adapters.acp import AcpRunner, cannot
-from ashep.adapters.acp.folder import MARK, Folder, lives
-from ashep.adapters.sandboxes.inside import needed
-from ashep.adapters.sandboxes.quarters import Quarters
-from ashep.adapters.sandboxes.surroundings import Surroundings
+from ashep.adapters.runners.acp import AcpRunner, unsupported
+from ashep.adapters.runners.acp.mailbox import MARK, Folder, lives
+from ashep.adapters.sandboxes.exec import needed
+from ashep.adapters.sandboxes.profiles import Surroundings
+from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.system import process_table, programs
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
-from ashep.demo.model import MODELS_FILE, claude_environment, opencode_config, settle
 from ashep.errors import RunnerUnavailable
-from ashep.testing.worlds import Act
+from ashep.extras.demo.scripted_model import MODELS_FILE, claude_environment, opencode_config, settle
+from ashep.extras.testing.worlds import Act
 from tests.conformance.runners import EVERYTHING, OTHER, SCRIPTED, RealWorld, opencode
 
 QWEN = programs.tools_cache() / "qwen-code" / "node_modules" / ".bin" / "qwen"
@@ -30,7 +30,7 @@ IDLE = timedelta(seconds=10)
 class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
-    can, agents, models = EVERYTHING - cannot.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
+    can, agents, models = EVERYTHING - unsupported.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
     quarters: Quarters | None = None
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ class ApartWorld(OpencodeWorld):
 class ClaudeWorld(OpencodeWorld):
     """Claude Code behind its adapter, in a home of its own."""
 
-    can, agents = EVERYTHING - cannot.CLAUDE.keys(), ("default", "plan")
+    can, agents = EVERYTHING - unsupported.CLAUDE.keys(), ("default", "plan")
     models = (Model("claude", "default"), Model("claude", "haiku"))
 
     def another(self) -> AcpRunner:
@@ -188,4 +188,4 @@ async def end_all(kept: Path) -> None:
     """End all keepers, and what they leave."""
     await kill_keepers(kept)
     for session in kept.glob("sessions/*"):
-        await processes.end(processes.Mark(MARK, str(session)), RunnerUnavailable)
+        await process_table.end(process_table.Mark(MARK, str(session)), RunnerUnavailable)

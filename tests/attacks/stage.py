@@ -19,11 +19,11 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from ashep import connect
-from ashep.adapters import control_socket, programs
-from ashep.adapters.opencode.isolated import folder_for, leave
-from ashep.adapters.opencode.runner import OpencodeRunner
-from ashep.adapters.opencode.server import Record, folder_of
+from ashep import factories
+from ashep.adapters.runners.opencode.isolated_runner import folder_for, leave
+from ashep.adapters.runners.opencode.runner import OpencodeRunner
+from ashep.adapters.runners.opencode.server import Record, folder_of
+from ashep.adapters.system import control_socket, programs
 from ashep.core.policy.settings import Settings
 from tests import databases
 from tests.attacks import driver, prelude
@@ -273,9 +273,9 @@ class Stage:
 
     async def begin(self, branch: str) -> Agent:
         """A place is made as for a run, and what the daemon starts for it."""
-        prepared = await connect.worktrees_of(self.project, self.settings).prepare(branch, None, 0)
+        prepared = await factories.worktrees_of(self.project, self.settings).prepare(branch, None, 0)
         place = Path(prepared.path)
-        runner = connect.maker_of(self.project, self.settings, place)
+        runner = factories.maker_of(self.project, self.settings, place)
         await runner.start()
         record = folder_for(self.state, place) / "server.json"
         return Agent(place, runner, Record.model_validate_json(record.read_bytes()))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from ashep import connect
-from ashep.adapters.folders import delete, walk
+from ashep import factories
+from ashep.adapters.system.folders import delete, walk
 from ashep.errors import AshepError
 from tests.attacks.sealing import SEALED, SETTINGS
 from tests.attacks.stage import Stage, changed
@@ -33,7 +33,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 async def tried(stage: Stage, ways: Sequence[Way]) -> tuple[str, list[str], str]:
     """Give the verdict, what was got, and what was said."""
-    branch, spaces = f"ashep/t-{next(_numbers)}", connect.worktrees_of(stage.project, stage.settings)
+    branch, spaces = f"ashep/t-{next(_numbers)}", factories.worktrees_of(stage.project, stage.settings)
     agent = await stage.begin(branch)
     git, said = stage.project / ".git", ""
     ours = (stage.places, stage.servers, stage.home / ".cache", git / "objects", git / "logs", git / "ashep",

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from ashep.adapters.opencode.isolated import folder_for, forget
-from ashep.adapters.opencode.server import LOG_LIMIT
+from ashep.adapters.runners.opencode.isolated_runner import folder_for, forget
+from ashep.adapters.runners.opencode.server import LOG_LIMIT
 from tests.attacks.stage import LATER, OTHER, SHOP, Agent, Stage, changed
 from tests.attacks.ways import LEFT, OUTPUT, SHELL, UNTRIED, Way
 from tests.places import has_bubblewrap

@@ -11,8 +11,8 @@ from zlib import crc32
 
 from ashep.core.facts.records import Entry, format_time
 from ashep.core.facts.resources import DaemonStopped
-from ashep.core.runs.prompting import prompt_ids
-from ashep.journal.lines import encode_batch
+from ashep.core.runs.prompt_commands import prompt_ids
+from ashep.journal.framing import encode_batch
 from tests.bench.history import INSTANCE, RUNS, History, name_of
 
 LIVED = 2

@@ -12,11 +12,11 @@ from statistics import median, quantiles
 import anyio
 import httpx
 
-from ashep.demo.model import Ask, ModelServer, Reply
-from ashep.foreman.history import Entry, Kind
-from ashep.foreman.memory import system_prompt
-from ashep.foreman.reading import place_of
-from ashep.foreman.settings import ForemanSettings, Memory
+from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
+from ashep.extras.foreman.history import Entry, Kind
+from ashep.extras.foreman.memory import system_prompt
+from ashep.extras.foreman.queries import place_of
+from ashep.extras.foreman.settings import ForemanSettings, Memory
 from tests.bench.figures import Figure, short
 from tests.bench.place import say
 from tests.conformance.claudes import claude

@@ -16,11 +16,11 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings, WorkerSettings
-from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.step import RULES, step
 from ashep.core.state.world import World
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 from tests.bench.place import THREE
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ashep.adapters.opencode.rules import ruleset
+from ashep.adapters.runners.opencode.rulesets import ruleset
 from tests.bench.figures import Figure, short, times
 from tests.bench.place import ROOT, THREE, Calls, Project, Tools, model, say, server, template
 from tests.bench.processes import Spent, Watched, watch

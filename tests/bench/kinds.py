@@ -15,10 +15,19 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import programs
-from ashep.adapters.claude import ClaudeRunner
-from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment, opencode_config, outcome_text, settle
-from ashep.journal import paths
+from ashep.adapters.runners.claude import ClaudeRunner
+from ashep.adapters.system import programs
+from ashep.extras.demo.scripted_model import (
+    Ask,
+    Call,
+    ModelServer,
+    Reply,
+    claude_environment,
+    opencode_config,
+    outcome_text,
+    settle,
+)
+from ashep.journal import durable_io
 from ashep.ports.runner import Prompt, SessionRequest
 from tests.bench.figures import Figure, times
 from tests.bench.issues import AT_ONCE, PATIENCE, Side, plan_of, start_bare
@@ -167,7 +176,7 @@ async def _later(tools: Tools, program: str) -> list[tuple[float, float]]:
     await anyio.Path(work).mkdir(parents=True)
 
     async def begin(session: str, message: str, why: str) -> bool:
-        await anyio.to_thread.run_sync(paths.replace, folder / "begun", f"{session} {message} {why}".encode())
+        await anyio.to_thread.run_sync(durable_io.replace, folder / "begun", f"{session} {message} {why}".encode())
         return True
 
     async with ModelServer(script) as served:

@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 
+from ashep.api.routes import V1
+from ashep.api.static import built
 from ashep.config import write_starter
-from ashep.http.endpoints import V1
-from ashep.http.static import built
 from tests.bench import browser, copies, history
 from tests.bench.figures import Figure
 from tests.bench.place import ASHEP, say

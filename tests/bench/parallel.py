@@ -9,7 +9,7 @@ from datetime import datetime
 
 import anyio
 
-from ashep.demo.model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
 from tests.bench.figures import Figure, times
 from tests.bench.issues import PATIENCE
 from tests.bench.place import THREE, Project, Tools, model, say, server, template

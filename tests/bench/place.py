@@ -19,9 +19,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from ashep.config import write_starter
-from ashep.demo.model import opencode_config
+from ashep.extras.demo.scripted_model import opencode_config
 from tests.bench.bare import PASSWORD
 from tests.bench.processes import end, spent_by_tree
 from tests.places import free_port
@@ -114,7 +114,7 @@ def tools() -> Iterator[Tools]:
         for name in ("home", "cache"):
             (folder / name).mkdir()
         made = Tools(folder, bd.absolute(), opencode.absolute())
-        compiled = "ashep.app, ashep.cli.commands, ashep.demo.model, ashep.store.database"
+        compiled = "ashep.app, ashep.cli.commands, ashep.extras.demo.scripted_model, ashep.store.writer"
         made.run(sys.executable, "-c", f"import {compiled}; ashep.cli.commands.whole()", cwd=folder)
         yield made
     finally:
@@ -254,7 +254,8 @@ def template(tools: Tools, issues: int, *, status: str = "open") -> Project:
 def model(tools: Tools, *module: str) -> Iterator[str]:
     """The scripted model, which answers at once, or that of a module; gives its url."""
     process = subprocess.Popen(
-        [sys.executable, "-m", *(module or ("ashep.demo.model", "--script", "outcome"))], cwd=ROOT, env=tools.env,
+        [sys.executable, "-m", *(module or ("ashep.extras.demo.scripted_model", "--script", "outcome"))],
+         cwd=ROOT, env=tools.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:

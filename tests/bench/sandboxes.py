@@ -12,11 +12,12 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters import bubblewrap, programs
-from ashep.adapters.bubblewrap import Bubblewrap, View
-from ashep.adapters.opencode.isolated import living
-from ashep.adapters.opencode.server import folder_of
-from ashep.demo.model import opencode_config, settle
+from ashep.adapters.runners.opencode.isolated_runner import living
+from ashep.adapters.runners.opencode.server import folder_of
+from ashep.adapters.sandboxes import bubblewrap
+from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, View
+from ashep.adapters.system import programs
+from ashep.extras.demo.scripted_model import opencode_config, settle
 from tests.bench.figures import Figure
 from tests.bench.issues import PATIENCE
 from tests.bench.place import THREE, Tools, model, say, template

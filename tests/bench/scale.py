@@ -29,13 +29,13 @@ from ashep.core.facts.records import Entry
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
 from ashep.daemon.daemon import Parts, WorkOptions, daemon
-from ashep.journal.log import Journal
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
-from ashep.simulation.virtual import VIRTUAL, LoopClock, open_now, wait_for_threads
-from ashep.store.database import Store
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, open_now, wait_for_threads
+from ashep.journal.writer import Journal
 from ashep.store.journal_reader import Reading
+from ashep.store.writer import Store
 from tests.bench import copies
 from tests.bench.figures import Figure, short, times
 from tests.bench.history import History

@@ -14,11 +14,11 @@ import anyio
 
 import ashep.app  # everything that the real one imports
 from ashep.config import load
-from ashep.journal.log import Journal
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.journal.writer import Journal
 from ashep.ports.tracker import Look
-from ashep.simulation.memory.runner import MemoryRunner, Play
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.simulation.memory.tree import MemoryTree
 
 
 class _LookedError(Exception):

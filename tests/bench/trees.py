@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio
 
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
 from tests.bench.figures import Figure, times
 from tests.bench.place import say
 from tests.places import has_bubblewrap

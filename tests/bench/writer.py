@@ -6,7 +6,7 @@ from types import TracebackType
 
 from ashep.core.facts.tracker import Issue, IssueSeen
 from ashep.journal.lock import Lock
-from ashep.store.database import Store
+from ashep.store.writer import Store
 from tests.bench.history import History
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.actions.stories import look, write
+from ashep.actions.story_catalog import look, write
 from ashep.bmad.text import LARGEST, NotWritable
 from ashep.cli import main
 from ashep.errors import UsageError

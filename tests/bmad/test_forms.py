@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from ashep.bmad.pieces import id_in
-from ashep.bmad.places import places_of
+from ashep.bmad.markdown import id_in
+from ashep.bmad.paths import places_of
 from ashep.bmad.sprint import read_epics, read_planned, read_sprint
+from ashep.bmad.status_words import HALTS, halt_in
 from ashep.bmad.story import read
-from ashep.bmad.words import HALTS, halt_in
 
 BOTH = "## Acceptance Criteria\n\n1. a\n\n## Tasks\n\n- [x] a\n"
 

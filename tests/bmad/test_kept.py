@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ashep.bmad.kept import nothing_lost, with_criteria
+from ashep.bmad.content_diff import nothing_lost, with_criteria
 from ashep.bmad.story import read
 from ashep.cli import main
 from tests.bmad.forms import CRITERIA, ENDS, STATUSES, TITLES, WORDS, Form

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ashep.bmad.keys import LARGEST, NotMerged, merge
+from ashep.bmad.yaml_merge import LARGEST, NotMerged, merge
 
 KEYS = {
     ("generated",): "2026-01-01", ("project",): '"A: b"', ("notes",): "[one, two]",

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.bmad.sprint import read_sprint, with_key
+from ashep.bmad.status_words import ORDER, Status, further
 from ashep.bmad.story import put_status, read, with_box, with_status
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.words import ORDER, Status, further
 from tests.bmad.forms import CRITERIA, ENDS, READ_OF, STATUSES, TITLES, WORDS, Form
 
 NAME = "docs/stories/1-2-log-in.md"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.bmad.mirror import Filed, Kept, Made, Names, Plan, Words, of_epic, plan
 from ashep.bmad.story import Story, read
+from ashep.bmad.sync_plan import Filed, Kept, Made, Names, Plan, Words, of_epic, plan
 
 NAMES = Names("t")
 A, B, C = "docs/stories/1-1-a.md", "docs/stories/1-2-b.md", "docs/stories/2-1-c.md"

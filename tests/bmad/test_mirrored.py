@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from ashep.actions.mirrored import Keeping, Mirror
-from ashep.adapters.git.work_tree import GitTree
+from ashep.actions.story_sync import Keeping, Mirror
+from ashep.adapters.git.user_work_tree import GitTree
 from ashep.core.policy.settings import Labels
 from ashep.errors import TrackerUnavailable, UsageError
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import Fresh, Rewritten, Seen
-from ashep.simulation.memory.annotations import MemoryAnnotations
-from ashep.simulation.memory.tracker import MemoryTracker
 from tests.core.given import T0
 
 SPEC = "---\ntitle: {title}\nstatus: {said}\n---\n\n## Acceptance Criteria\n\n1. a\n\n## Tasks\n\n- [ ] b\n"

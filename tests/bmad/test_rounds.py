@@ -2,7 +2,7 @@
 
 from time import process_time
 
-from ashep.bmad.rounds import written
+from ashep.bmad.review_round import written
 
 HEAD = "# Story 1.2: Lists\n\nStatus: review\n\n## Acceptance Criteria\n\n1. a\n\n## Tasks\n\n- [x] t\n\n"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import write_starter
 from tests import databases
@@ -31,7 +31,7 @@ OWN = """\
 import json
 from pathlib import Path
 
-from ashep.simulation.memory.runner import MemoryRunner, Play
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play
 
 
 class Agents(MemoryRunner):

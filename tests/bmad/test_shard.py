@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ashep.actions.story_files as files
-from ashep.actions.story_files import moved
+import ashep.actions.story_edits as files
+from ashep.actions.story_edits import moved
 from ashep.bmad.shard import shard, unshard
 from ashep.bmad.story import Story, read
 from ashep.bmad.text import NotWritable

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.actions.stories import look
+from ashep.actions.story_catalog import look
 from ashep.bmad.story import read
 
 BODY = "# Story 1.2: T\n\nStatus: {status}\n\n## Acceptance Criteria\n\n1. a\n\n## Tasks\n\n- [x] a\n{review}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.claude import ClaudeRunner
+from ashep.adapters.runners.claude import ClaudeRunner
 from ashep.ports.runner import Prompt, SessionRequest
 
 

@@ -6,10 +6,10 @@ import anyio
 import pytest
 
 from ashep.core.policy.policies import PermissionRule
-from ashep.demo.model import Call
+from ashep.extras.demo.scripted_model import Call
+from ashep.extras.testing.runners import asked
+from ashep.extras.testing.worlds import Act, begun, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
-from ashep.testing.runners import asked
-from ashep.testing.worlds import Act, begun, name, opened, prompt, settled
 from tests.conformance.claudes import ClaudeWorld
 
 pytestmark = pytest.mark.real

@@ -11,16 +11,16 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.claude import asks, process
-from ashep.adapters.claude.lines import Lines
-from ashep.adapters.claude.store import Attempt
-from ashep.adapters.sandboxes import occupants
-from ashep.adapters.sandboxes.inside import start
-from ashep.demo.model import Call
+from ashep.adapters.runners.claude import permission_requests, process
+from ashep.adapters.runners.claude.jsonl import Lines
+from ashep.adapters.runners.claude.session_store import Attempt
+from ashep.adapters.sandboxes import registered_processes
+from ashep.adapters.sandboxes.exec import start
+from ashep.adapters.system import process_table
 from ashep.errors import RunnerRefused, RunnerUnavailable
+from ashep.extras.demo.scripted_model import Call
+from ashep.extras.testing.worlds import Act, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
-from ashep.testing.worlds import Act, name, opened, prompt, settled
 from tests.conformance.claudes import ApartWorld
 from tests.places import called, has_bubblewrap
 
@@ -131,10 +131,10 @@ async def test_whoever_ends_a_turn_ends_all_that_it_started(apart: ApartWorld, w
         (attempt.folder / "process.json").unlink()
         assert await anyio.to_thread.run_sync(process.found, attempt) == known
     if who == "evict":
-        await occupants.evict(apart.things, RunnerUnavailable)
+        await registered_processes.evict(apart.things, RunnerUnavailable)
     else:
         await apart.runner.abort(session)
-    assert not processes.lives(known.pid, known.started)
+    assert not process_table.lives(known.pid, known.started)
     with anyio.fail_after(5):
         while await anyio.to_thread.run_sync(called, "sleep", "987"):
             await anyio.sleep(0.05)
@@ -203,7 +203,7 @@ def test_what_an_agent_writes_where_it_can_keeps_nobody_busy(tmp_path: Path) -> 
         (attempt.folder / "asks" / f"{n:024x}").touch()
         (config / "sessions" / f"{n}.json").touch()
     mark = time.monotonic()
-    assert len(asks.names(attempt)) == asks.MOST
+    assert len(permission_requests.names(attempt)) == permission_requests.MOST
     assert process.strangers(config, ["x"]) == {}
     assert (mark - begun < 30, time.monotonic() - mark < 2) == (True, True)
 

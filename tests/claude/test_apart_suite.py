@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from ashep.testing.runners import *  # noqa: F403 - its tests
-from ashep.testing.worlds import RunnerWorld
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.worlds import RunnerWorld
 from tests.conformance.claudes import ApartWorld, ClaudeWorld, in_folder, standing
 from tests.places import has_bubblewrap
 

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from ashep.core.state.run import Watch, due_after
-from ashep.demo.model import Ask, Call, Reply
+from ashep.extras.demo.scripted_model import Ask, Call, Reply
+from ashep.extras.testing.worlds import name, opened, prompt, settled
 from ashep.ports.runner import Prompt
-from ashep.testing.worlds import name, opened, prompt, settled
 from tests.conformance.claudes import ClaudeWorld
 from tests.full import repeated
 

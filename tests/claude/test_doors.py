@@ -9,11 +9,11 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from ashep.adapters import programs
-from ashep.demo.model import Call
+from ashep.adapters.system import programs
 from ashep.errors import RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.extras.demo.scripted_model import Call
+from ashep.extras.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, reached, settled
 from ashep.ports.runner import Sign
-from ashep.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, reached, settled
 from tests.attacks.planting import SAID, planted
 from tests.conformance.claudes import ClaudeWorld
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters import connections
-from ashep.adapters.claude.gate import Gate
-from ashep.adapters.claude.store import Session, Store, session_id
-from ashep.guard import MOST_WAITING
+from ashep.adapters.runners.claude.prompt_gate import Gate
+from ashep.adapters.runners.claude.session_store import Session, Store, session_id
+from ashep.adapters.system import http_server
+from ashep.request_guard import MOST_WAITING
 
 pytestmark = pytest.mark.promise("X13")
 
@@ -90,7 +90,7 @@ async def test_strangers_are_few_and_keep_nobody_out(caller: Caller, sent: str) 
 
 
 async def test_a_head_that_drips_is_ended(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD", 0.5)
+    monkeypatch.setattr(http_server, "HEAD", 0.5)
     gate = Gate(caller.store, caller.begin)
     port = int(gate.address.rsplit(":", 1)[1].strip("/"))
 

@@ -9,12 +9,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters import processes, programs
-from ashep.adapters.claude.store import Attempt
-from ashep.demo.model import Call, Reply
+from ashep.adapters.runners.claude.session_store import Attempt
+from ashep.adapters.system import process_table, programs
 from ashep.errors import RunnerUnavailable
+from ashep.extras.demo.scripted_model import Call, Reply
+from ashep.extras.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, settled
 from ashep.ports.runner import Prompt
-from ashep.testing.worlds import Act, asked_of_model, begun, name, opened, prompt, settled
 from tests.conformance.claudes import ClaudeWorld
 from tests.full import repeated
 
@@ -97,16 +97,16 @@ async def test_killed_in_a_tool_the_tool_ends_too_before_anything_begins(world: 
     with anyio.fail_after(30):
         while not await anyio.Path(mark).exists() or not (pid := await anyio.Path(mark).read_text()).strip():
             await anyio.sleep(0.02)
-    _, started = await anyio.to_thread.run_sync(processes.stat, int(pid))
+    _, started = await anyio.to_thread.run_sync(process_table.stat, int(pid))
     await world.kill()
-    assert await anyio.to_thread.run_sync(processes.lives, int(pid), started), (
+    assert await anyio.to_thread.run_sync(process_table.lives, int(pid), started), (
         "the tool has a session of its own (facts/claude-code.md 26)"
     )
     turn = await world.runner.turn(session, sent.message_id)
     assert (turn.state, turn.instance, turn.tokens > 0) == ("incomplete", f"{first} ended", True)
     world.steps[word] = []
     await (world.runner.send(sent) if by == "send" else world.runner.abort(session))
-    assert not await anyio.to_thread.run_sync(processes.lives, int(pid), started)
+    assert not await anyio.to_thread.run_sync(process_table.lives, int(pid), started)
     await world.runner.send(sent)
     assert (await settled(world, session, sent.message_id)).text == "END"
     assert world.seen(word) == 2
@@ -162,7 +162,7 @@ async def test_killed_at_any_moment_it_is_asked_as_often_as_it_began(world: Clau
         while at == "gate" and (session, sent.message_id) not in world.begun:
             await anyio.sleep(0.005)
         await anyio.sleep(delay)
-        await processes.kill(pid, started, RunnerUnavailable)
+        await process_table.kill(pid, started, RunnerUnavailable)
         died = await world.runner.turn(session, sent.message_id)
         began = world.begun.count((session, sent.message_id))
         assert world.seen(word) <= began, "and never without having been written down"

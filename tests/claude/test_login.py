@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.demo.model import Call
+from ashep.extras.demo.scripted_model import Call
+from ashep.extras.testing.worlds import Act, name, opened, prompt, settled
 from ashep.ports.runner import SessionRequest
-from ashep.testing.worlds import Act, name, opened, prompt, settled
 from tests.claude.issuer import Issuer
 from tests.conformance.claudes import ApartWorld, ClaudeWorld
 from tests.places import has_bubblewrap

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import anyio
 import pytest
 
-from ashep.adapters.clock import RealClock
+from ashep.adapters.system.clock import RealClock
 from ashep.core.facts.runs import Allowance, Quota, QuotaWindow, Refusal
 from ashep.daemon.reset_times import find_reset
-from ashep.demo.model import Reply
-from ashep.testing.worlds import Act, begun, settled
+from ashep.extras.demo.scripted_model import Reply
+from ashep.extras.testing.worlds import Act, begun, settled
 from tests.conformance.claudes import ClaudeWorld
 
 pytestmark = pytest.mark.real

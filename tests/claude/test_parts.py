@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import processes
-from ashep.adapters.claude import agents, asks, hook, process, settings, transcript, turns
-from ashep.adapters.claude.lines import LONGEST, Lines, event_of
-from ashep.adapters.claude.output import Output
-from ashep.adapters.claude.store import Before, Process, Session, Store, session_id
-from ashep.adapters.quotas import read_quota, read_time
+from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
+from ashep.adapters.runners.claude.jsonl import LONGEST, Lines, event_of
+from ashep.adapters.runners.claude.session_store import Before, Process, Session, Store, session_id
+from ashep.adapters.runners.claude.stream_json import Output
+from ashep.adapters.runners.quotas import read_quota, read_time
+from ashep.adapters.system import process_table
 from ashep.core.facts.requests import Asked
 from ashep.core.facts.runs import Quota, QuotaWindow, Refusal
 from ashep.core.policy.permissions import expression, matches
@@ -272,7 +272,7 @@ def test_how_an_attempt_stands_once_its_process_is_dead(
     told(attempt.folder, *events)
     (attempt.folder / "stderr").write_text(stderr)
     process.record(attempt, DEAD)
-    found = turns.standing(attempt, Output(attempt.folder / "stdout"), process.found(attempt))
+    found = turn_state.standing(attempt, Output(attempt.folder / "stdout"), process.found(attempt))
     assert (found.state, found.not_started or found.error) == (state, error)
     assert found.instance == DEAD.instance + ("" if state == "finished" else " ended")
 
@@ -288,11 +288,11 @@ def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_toget
     (second.folder / "before.json").write_text(Before(cost=0.2, tokens=60).model_dump_json())
     ended = told(second.folder, INIT, says("END"), ends())
     attempts = [(first, died), (second, ended)]
-    turn = turns.read(attempts, DEAD, lambda _: None)
+    turn = turn_state.read(attempts, DEAD, lambda _: None)
     assert (turn.tokens, round(turn.cost, 3)) == (40 + (100 - 60), 0.3), "who was killed outright told no cost"
-    turn = turns.read(attempts, DEAD, {first: transcript.Spent(0.2, 60), second: transcript.Spent(9, 999)}.get)
+    turn = turn_state.read(attempts, DEAD, {first: transcript.Spent(0.2, 60), second: transcript.Spent(9, 999)}.get)
     assert (turn.tokens, round(turn.cost, 3)) == (60 + (100 - 60), 0.2 + 0.3), "and who came to write it did"
-    turn = turns.read(attempts[:1], None, lambda _: transcript.Spent(0.0, 20))
+    turn = turn_state.read(attempts[:1], None, lambda _: transcript.Spent(0.0, 20))
     assert (turn.tokens, turn.cost) == (40, 0.0), "what was seen of it stays"
 
 
@@ -476,14 +476,14 @@ def test_questions_and_their_answers_are_files(tmp_path: Path) -> None:
     (attempt.folder / "asks" / ("c" * 24)).write_text("{")
     os.mkfifo(attempt.folder / "asks" / ("0" * 24))  # nobody writes into it: who opened it as a file would hang
     (attempt.folder / "asks" / ("1" * 24)).symlink_to(attempt.folder / "asks" / ("a" * 24))
-    (request,) = asks.open_in(attempt, Redaction())
+    (request,) = permission_requests.open_in(attempt, Redaction())
     assert request.asks == (Asked("Which?", ("first", "second"), several=True), Asked("Why?"))
-    assert not asks.answer(attempt, "../x", "question", "answer", (), "")
-    assert asks.answer(attempt, request.id, "question", "answer", (("first", "second"), ("so",)), "")
-    assert not asks.answer(attempt, request.id, "question", "answer", (), "")
+    assert not permission_requests.answer(attempt, "../x", "question", "answer", (), "")
+    assert permission_requests.answer(attempt, request.id, "question", "answer", (("first", "second"), ("so",)), "")
+    assert not permission_requests.answer(attempt, request.id, "question", "answer", (), "")
     answered = json.loads((attempt.folder / "answers" / request.id).read_text())
     assert answered["answers"] == {"Which?": "first, second", "Why?": "so"}
-    assert list(asks.open_in(attempt, Redaction())) == []
+    assert list(permission_requests.open_in(attempt, Redaction())) == []
 
 
 def test_what_cannot_be_judged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,7 +504,7 @@ def test_a_process_that_nobody_has_reaped_has_no_session_open(tmp_path: Path) ->
     """Found by a test that failed once: it was taken for a person's."""
     ended = subprocess.Popen(["true"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    state, began = processes.stat(ended.pid)
+    state, began = process_table.stat(ended.pid)
     entry = {"sessionId": "x", "pid": ended.pid, "procStart": str(began), "status": "busy"}
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "1.json").write_text(json.dumps(entry))

@@ -13,17 +13,17 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from ashep.adapters import processes, programs
-from ashep.adapters.claude import CANNOT, Apart, ClaudeRunner, transcript
-from ashep.adapters.claude.lines import event_of
-from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.runners.claude import CANNOT, Apart, ClaudeRunner, transcript
+from ashep.adapters.runners.claude.jsonl import event_of
+from ashep.adapters.sandboxes.exec import needed
 from ashep.adapters.sandboxes.logins import CLAUDE, Logins
-from ashep.adapters.sandboxes.quarters import Quarters
-from ashep.adapters.sandboxes.surroundings import Surroundings
+from ashep.adapters.sandboxes.profiles import Surroundings
+from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.system import process_table, programs
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
-from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
-from ashep.testing.worlds import FETCHED, Act
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.testing.worlds import FETCHED, Act
 from tests.conformance.runners import EVERYTHING, act_for
 
 AGENT = "---\nname: {0}\ndescription: made for a test\n---\nDo as you are told.\n"
@@ -138,7 +138,7 @@ class ClaudeWorld:
     def running(self) -> list[tuple[int, int]]:
         """Processes of turns that live, by pid and start."""
         found = [json.loads(one.read_text()) for one in self.kept.glob("sessions/*/turns/*/*/process.json")]
-        return [(one["pid"], one["started"]) for one in found if processes.lives(one["pid"], one["started"])]
+        return [(one["pid"], one["started"]) for one in found if process_table.lives(one["pid"], one["started"])]
 
     async def kill(self, by: int = signal.SIGKILL) -> None:
         for pid, _ in await anyio.to_thread.run_sync(self.running):

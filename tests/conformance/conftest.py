@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.testing.worlds import TrackerWorld
+from ashep.extras.testing.worlds import TrackerWorld
 from tests.conformance.trackers import Beads, BeadsWorld, MemoryWorld
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 from ashep.adapters.git import GitLanding
 from ashep.core.policy.landing import LandingSettings
+from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.ports.landing import Advanced, Landing, Refused
-from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 
 Files = dict[str, str]
 T = TypeVar("T")

@@ -13,14 +13,14 @@ import anyio
 import httpx
 import pytest
 
-from ashep.adapters import programs
-from ashep.adapters.opencode import OpencodeRunner
-from ashep.adapters.opencode.server import ManagedServer
+from ashep.adapters.runners.opencode import OpencodeRunner
+from ashep.adapters.runners.opencode.server import ManagedServer
+from ashep.adapters.system import programs
 from ashep.core.facts.runs import Model, Refusal
-from ashep.demo.model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
-from ashep.ports.runners import Named
-from ashep.simulation.memory.runner import MemoryRunner, Play, Prompted
-from ashep.testing.worlds import FETCHED, Act
+from ashep.extras.demo.scripted_model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
+from ashep.extras.testing.worlds import FETCHED, Act
+from ashep.ports.runner_router import Named
 
 
 class SystemClock:

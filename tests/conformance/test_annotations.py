@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from ashep.adapters.beads import BeadsAnnotations
 from ashep.errors import TrackerRefused
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations
+from ashep.extras.testing.worlds import STAMP, later, shown
 from ashep.ports.tracker import Annotations, ClaimRequest, Dependency, Fresh, IssueText, Rewritten, Update
-from ashep.simulation.memory.annotations import MemoryAnnotations
-from ashep.testing.worlds import STAMP, later, shown
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
 
 TEXT = "  It works.\r\n\n```yaml\nchecks: []\t# é\u2028\u202e\x07\n```\n\n"

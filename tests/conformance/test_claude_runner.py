@@ -2,8 +2,8 @@
 
 import pytest
 
-from ashep.testing.runners import *  # noqa: F403 - its tests
-from ashep.testing.worlds import RunnerWorld
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.worlds import RunnerWorld
 from tests.conformance.claudes import ClaudeWorld, claude_place, claude_world
 
 __all__ = ["claude_place", "claude_world"]

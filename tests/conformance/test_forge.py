@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ashep.adapters.forges import forge_of
-from ashep.core.delivery.pull_text import marker
+from ashep.core.delivery.pull_request_body import marker
 from ashep.core.policy.landing import ForgeSettings, ForgeType
 from ashep.errors import AshepError, ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import Forge, PullRequest

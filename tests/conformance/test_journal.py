@@ -8,10 +8,10 @@ import pytest
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.tracker import ChangeHinted
-from ashep.core.policy.disk import LOW_DISK
-from ashep.journal.log import Journal as Written
+from ashep.core.policy.disk_limits import LOW_DISK
+from ashep.extras.simulation.virtual_time import MemoryJournal, open_now
+from ashep.journal.writer import Journal as Written
 from ashep.ports.journal import START, Journal
-from ashep.simulation.virtual import MemoryJournal, open_now
 from tests.golden.story import T0
 
 KINDS: dict[str, Callable[[Path], Journal]] = {

@@ -1,4 +1,4 @@
-"""The contracts of who looks into commits, `ashep.ports.trees.Diffs` and `ashep.ports.verifier.Verifier`,
+"""The contracts of who looks into commits, `ashep.ports.workspaces.Diffs` and `ashep.ports.verifier.Verifier`,
 over memory and the real git. What only the real ones can do has suites of its own: `tests/test_diffs.py` and
 `tests/verifier`.
 """
@@ -18,10 +18,10 @@ from ashep.core.impact.changes import ChangedFile
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings
 from ashep.errors import AshepError
-from ashep.ports.trees import Diffs
+from ashep.extras.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from ashep.ports.verifier import Verifier, VerifyRequest
+from ashep.ports.workspaces import Diffs
 from ashep.redaction import Redaction
-from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from tests.conformance.landings import GitLandingWorld, LandingWorld, MemoryLandingWorld
 from tests.verifier.place import criteria_of
 

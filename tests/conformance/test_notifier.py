@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ashep.adapters.messenger import Messenger
+from ashep.adapters.notifier import Messenger
 from ashep.core.facts.resources import Notice
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import NotSent

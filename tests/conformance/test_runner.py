@@ -5,9 +5,9 @@ import pytest
 
 from ashep.core.facts.runs import Model
 from ashep.errors import RunnerRefused
+from ashep.extras.testing.runners import *  # noqa: F403 - its tests
+from ashep.extras.testing.worlds import RunnerWorld, name, opened, prompt, reached, settled
 from ashep.ports.runner import Prompt
-from ashep.testing.runners import *  # noqa: F403 - its tests
-from ashep.testing.worlds import RunnerWorld, name, opened, prompt, reached, settled
 from tests.conformance.runners import MemoryWorld, NamedWorld, real_place, real_world
 
 # The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).

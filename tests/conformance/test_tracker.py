@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from ashep.errors import ClaimLost
+from ashep.extras.testing.trackers import *  # noqa: F403 - its tests
+from ashep.extras.testing.worlds import STAMP, TrackerWorld, shown
 from ashep.ports.tracker import ClaimRequest, IssueText
-from ashep.testing.trackers import *  # noqa: F403 - its tests
-from ashep.testing.worlds import STAMP, TrackerWorld, shown
 from tests.conformance.trackers import MemoryWorld
 
 # The promises of docs/SPEC.md that tests of the suite prove (tests/conformance/conftest.py marks them).

@@ -1,4 +1,4 @@
-"""What every work tree keeps: the contract of `ashep.ports.trees.WorkTree`, over memory and the real git."""
+"""What every work tree keeps: the contract of `ashep.ports.workspaces.WorkTree`, over memory and the real git."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from ashep.core.facts.delivery import Tree
 from ashep.errors import AshepError
-from ashep.ports.trees import Changes, Commit
+from ashep.ports.workspaces import Changes, Commit
 from tests.conformance.trees import GitTreeWorld, MemoryTreeWorld, TreeWorld
 
 pytestmark = pytest.mark.usefixtures("git_alone")

@@ -1,4 +1,4 @@
-"""What work trees of issues keep: the contract of `ashep.ports.trees.Workspaces`, in memory and over the real git."""
+"""What work trees of issues keep: the contract of `ashep.ports.workspaces.Workspaces`, in memory and in real git."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from ashep.core.facts.delivery import Amendment, StoryLeft
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
-from ashep.ports.trees import Amended, Landed, Removed
+from ashep.ports.workspaces import Amended, Landed, Removed
 from tests.conformance.workspaces import GitWorkspacesWorld, MemoryWorkspacesWorld, PlacesWorld, WorkspacesWorld
 from tests.places import has_bubblewrap
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from ashep.adapters import programs
 from ashep.adapters.beads import BeadsTracker
+from ashep.adapters.system import programs
+from ashep.extras.simulation.memory.tracker import MemoryTracker
+from ashep.extras.testing.worlds import ACTOR
 from ashep.ports.tracker import IssueText, Tracker
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.testing.worlds import ACTOR
 from tests import databases, places
 
 """A bd that lives for a moment need not collect its memory: a third less time on the processor."""

@@ -4,9 +4,9 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git.work_tree import GitTree
-from ashep.ports.trees import WorkTree
-from ashep.simulation.memory.tree import MemoryTree
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.extras.simulation.memory.work_tree import MemoryTree
+from ashep.ports.workspaces import WorkTree
 
 
 class TreeWorld(Protocol):

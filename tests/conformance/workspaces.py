@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.ports.trees import Prepared, Workspaces
-from ashep.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
+from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
+from ashep.ports.workspaces import Prepared, Workspaces
 
 
 class WorkspacesWorld(Protocol):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ashep.core.delivery.pulls import pull_read
+from ashep.core.delivery.pull_requests import pull_read
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery
 from ashep.core.facts.delivery import CheckResult, Remark

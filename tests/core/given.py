@@ -12,7 +12,7 @@ from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Limits, Phase, Policies, Policy, Prefer, Retry
 from ashep.core.policy.settings import OpencodeSettings, Runners, Settings, WorkerSettings
 from ashep.core.reconcile.step import RULES
-from ashep.core.state.server import NOT_SEEN, Seen
+from ashep.core.state.runner_state import NOT_SEEN, Seen
 from ashep.core.state.world import World
 
 T0 = datetime(2026, 1, 1, 22, 0, tzinfo=UTC)

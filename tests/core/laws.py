@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import get_args
 
-from ashep.core.analysis.account import State, account
+from ashep.core.analysis.issue_status import State, account
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources
 from ashep.core.facts import runs as facts_runs
@@ -16,23 +16,23 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.runs import Model
 from ashep.core.issues.routing import following
 from ashep.core.policy.flags import must_ask
-from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import CLOSE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.reconcile.dispatch import capacity_of
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources import notices as telling
 from ashep.core.resources.budgets import of_all, of_flow, used_up
-from ashep.core.state import providers, server
+from ashep.core.state import providers, runner_state
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import NO_BUDGET, PAUSED
 from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import dues, hold
 from ashep.core.state.run import Run, provider_of, runner_of
-from ashep.core.state.server import NOT_SEEN
+from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
-from ashep.journal.files import Batch
+from ashep.journal.reader import Batch
 from tests.core import given
 from tests.core.world_of import MadeUp
 
@@ -170,7 +170,7 @@ class Laws:
                 pass
 
     def _drained(self, world: World, run: str, runner: str) -> None:
-        recycling, seen = server.of(world.servers, runner).recycling, world.seen.get(runner)
+        recycling, seen = runner_state.of(world.servers, runner).recycling, world.seen.get(runner)
         here = recycling is not None and seen is not None and recycling.instance == seen.instance
         assert not here, f"{run} begins on a server that is to be begun anew"
 
@@ -228,7 +228,7 @@ def the_wait_is_over(world: World, fact: resources.TimerDue) -> None:
     assert (fact.key, fact.due) not in telling.dues(world), f"{fact} is due for ever"
     assert (fact.key, fact.due) not in providers.dues(world.outages), f"{fact} is due for ever"
     assert name != TIMER or next_budget(world.spending) != fact.due, f"{fact} is due for ever"
-    assert (fact.key, fact.due) not in [*server.dues(world.servers)], f"{fact} is due for ever"
+    assert (fact.key, fact.due) not in [*runner_state.dues(world.servers)], f"{fact} is due for ever"
     flow = world.flows.get(issue)
     assert flow is None or (name, fact.due) not in flow_dues(flow), f"{fact} is due for ever"
 
@@ -326,7 +326,7 @@ def somebody_is_at_work(world: World, flow: Flow) -> None:
         assert flow.wanted, f"no run, none wanted: {flow}"
         assert flow.code or flow.not_before, f"wanted, not started, and no reason: {flow}"
         assert flow.code not in PAUSED or world.pauses or flow.not_before, f"held by a pause that is over: {flow}"
-        assert flow.code != "recycling" or server.of(world.servers, OPENCODE).recycling, (
+        assert flow.code != "recycling" or runner_state.of(world.servers, OPENCODE).recycling, (
             f"held for a recycling that is over: {flow}"
         )
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from ashep.core.analysis.compared import CYCLE_ENDS, Compared, Count, counted
 from ashep.core.analysis.counterfactual import Counterfactual
+from ashep.core.analysis.policy_diff import CYCLE_ENDS, Compared, Count, counted
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
@@ -22,7 +22,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Human, Phase, Policies, Policy
 from ashep.core.policy.settings import Settings, WorkerSettings
-from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.due_times import due_timers, next_due
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
 from tests.core import given

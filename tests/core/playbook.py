@@ -20,8 +20,8 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies, Policy
 from ashep.core.policy.settings import Settings
-from ashep.core.resources.dues import due_timers
-from ashep.core.runs.prompting import message_id
+from ashep.core.resources.due_times import due_timers
+from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.flow import Flow
 from ashep.core.state.run import Run
 from ashep.core.state.world import World

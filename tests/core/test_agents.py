@@ -5,7 +5,7 @@ import pytest
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents, Performance, RunnerChoice
 from ashep.core.policy.policies import Phase, Prefer
-from ashep.core.runs.choice import choose, model_of
+from ashep.core.runs.agent_selection import choose, model_of
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, TEAM, seen, up
 
 

@@ -12,7 +12,7 @@ from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.runs import Life, Refusal
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.policies import Phase
-from ashep.daemon.failures import failed
+from ashep.daemon.error_facts import failed
 from ashep.errors import RunnerError, RunnerRefused, RunnerUnavailable, ServerNotStarted, SessionUnavailable
 from tests.core.given import T0, policy_of, up
 from tests.core.playbook import Playbook

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis import compared, counterfactual, other_life
-from ashep.core.analysis.compared import Compared, Count, Fork, Unknown, totals
+from ashep.core.analysis import alternate_run, counterfactual, policy_diff
+from ashep.core.analysis.policy_diff import Compared, Count, Fork, Unknown, totals
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.delivery import Tree
@@ -21,7 +21,7 @@ from ashep.core.policy.agents import Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Limits, Match, Phase, Policies, Policy, Retry, Stall
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
-from ashep.journal.files import batches
+from ashep.journal.reader import batches
 from tests.core import given
 from tests.core.laws import folded
 from tests.core.lives import EDITS
@@ -509,9 +509,9 @@ def test_runs_that_did_not_begin_or_do_not_count_are_none() -> None:
     (ended, *_) = [fact for fact in life.facts if isinstance(fact, runs.RunEnded)]
     withdrawn = runs.RunWithdrawn(ISSUE, ended.run, "tree_dirty", "it is not ashep's")
     planned = [fact for fact in life.facts if isinstance(fact, runs.RunPlanned)]
-    assert compared.counted([*planned, ended]) == Count(2, 0)
-    assert compared.counted([*planned, withdrawn]) == Count(1, 0)
-    assert compared.counted([*planned, replace(ended, counts=False)]) == Count(1, 0)
+    assert policy_diff.counted([*planned, ended]) == Count(2, 0)
+    assert policy_diff.counted([*planned, withdrawn]) == Count(1, 0)
+    assert policy_diff.counted([*planned, replace(ended, counts=False)]) == Count(1, 0)
 
 
 def test_totals_add_up_and_leave_out_what_nothing_bounds() -> None:
@@ -576,13 +576,15 @@ def test_what_is_said_is_what_really_would_have_been(pairs: list[Pair]) -> None:
 
 PASS = counterfactual.Counterfactual
 GUESSES = [
-    Mutant("what is told to agents is of no account", compared.shown, "phase.model_dump", "False and phase.model_dump"),
-    Mutant("how long runs take is of no account", compared.untimely, "return one", "continue"),
-    Mutant("no more runs than now", other_life.bounded, "policy.limits.max_runs - spent", "0"),
+    Mutant(
+        "what is told to agents is of no account", policy_diff.shown, "phase.model_dump", "False and phase.model_dump"
+    ),
+    Mutant("how long runs take is of no account", policy_diff.untimely, "return one", "continue"),
+    Mutant("no more runs than now", alternate_run.bounded, "policy.limits.max_runs - spent", "0"),
     Mutant("starts are not compared", private(PASS, "_dispatched"), "parted(was, now)", "None"),
     Mutant("the recorded policy decides", private(PASS, "_other"), "self.policies or ", ""),
     Mutant("the recorded deadline counts", private(PASS, "_same"), "other.due if", "None if"),
-    Mutant("what is left out is counted", compared.counted, "questions += 1", "questions += 2"),
+    Mutant("what is left out is counted", policy_diff.counted, "questions += 1", "questions += 2"),
 ]
 """Each makes something up, or loses something, that a real life under the other policy shows."""
 
@@ -596,33 +598,34 @@ def test_a_guess_is_found(mutant: Mutant, pairs: list[Pair]) -> None:
 
 ASSUMED = [
     (test_an_answer_about_other_work_is_not_known,
-     Mutant("any state of the work will do", other_life.met, 'body.access == "write"', "False")),
+     Mutant("any state of the work will do", alternate_run.met, 'body.access == "write"', "False")),
     (test_a_run_that_goes_on_for_longer_than_the_other_timeout_is_not_known,
      Mutant("what goes on takes no time", PASS.compared, "if life.fork is None", "if False")),
     (test_an_issue_that_no_agent_could_begin_is_not_taken,
-     Mutant("nothing bounds it", private(other_life, "_policy"), 'flow.stage not in ("idle", "left")', "True")),
+     Mutant("nothing bounds it", private(alternate_run, "_policy"), 'flow.stage not in ("idle", "left")', "True")),
     (test_an_answer_after_the_other_deadline_came_too_late,
-     Mutant("a late answer is good enough", other_life.met, "entry.at <= question.due", "True")),
+     Mutant("a late answer is good enough", alternate_run.met, "entry.at <= question.due", "True")),
     (test_another_question_is_another_question,
-     Mutant("any question will do", other_life.met, "entry.seq if asked ==", "entry.seq if asked !=")),
+     Mutant("any question will do", alternate_run.met, "entry.seq if asked ==", "entry.seq if asked !=")),
     (test_a_tree_that_changed_before_the_question_is_other_work,
-     Mutant("any tree will do", other_life.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() ==")),
+     Mutant("any tree will do", alternate_run.tree_seen, "(life.tree.head, life.tree.dirty) !=", "() ==")),
     (test_another_delay_is_another_outcome,
-     Mutant("any delay will do", compared.said, "not in left_out", 'not in {*left_out, "due"}')),
+     Mutant("any delay will do", policy_diff.said, "not in left_out", 'not in {*left_out, "due"}')),
     (test_a_question_that_nobody_answered_in_time_might_have_been_answered_later,
-     Mutant("nothing more is nothing else", compared.parted, "range(max(", "range(min(")),
+     Mutant("nothing more is nothing else", policy_diff.parted, "range(max(", "range(min(")),
     (test_a_question_that_may_lead_on_without_an_answer_has_runs_before_it,
-     Mutant("only an answer leads on", other_life.bounded, "if leads_on else (0, 0)", "if False else (0, 0)")),
+     Mutant("only an answer leads on", alternate_run.bounded, "if leads_on else (0, 0)", "if False else (0, 0)")),
     (test_a_review_that_is_left_out_differs_where_it_is_entered_and_the_answer_counts,
-     Mutant("people are never believed", private(other_life, "_settle"), "and not strict", "and strict")),
+     Mutant("people are never believed", private(alternate_run, "_settle"), "and not strict", "and strict")),
     (test_strictly_no_answer_counts_that_was_given_after_what_is_left_out,
-     Mutant("people are always believed", private(other_life, "_settle"), "and not strict", "")),
+     Mutant("people are always believed", private(alternate_run, "_settle"), "and not strict", "")),
     (test_another_name_counts_until_a_prompt_shows_it,
      Mutant("names are never shown", private(PASS, "_same"), "one.agent != other.agent", "False")),
     (test_a_phase_that_no_agent_can_take_holds_for_good,
-     Mutant("every hold ends", private(other_life, "_for_good"), "phase is not None and choose(", "False and choose(")),
+     Mutant("every hold ends", private(alternate_run, "_for_good"), "phase is not None and choose(",
+      "False and choose(")),
     (test_changes_that_are_requested_lead_to_a_run_that_nobody_saw,
-     Mutant("a wanted run may not come", private(other_life, "_settle"), "life.counted, 1,", "life.counted, 0,")),
+     Mutant("a wanted run may not come", private(alternate_run, "_settle"), "life.counted, 1,", "life.counted, 0,")),
     (test_a_question_whose_phase_an_edit_took_away_is_open_under_the_other_policy,
      Mutant("edits of the record count", private(PASS, "_dispatched"), "self.policies is not None or", "False and")),
     (test_an_edit_in_the_middle_of_a_run_changes_nothing_for_the_other_policy,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis import counterfactual, other_life
-from ashep.core.analysis.compared import Compared
+from ashep.core.analysis import alternate_run, counterfactual
+from ashep.core.analysis.policy_diff import Compared
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.checks import FileExists, FileExistsCheck
@@ -253,19 +253,22 @@ def test_what_is_said_of_landing_is_what_really_would_have_been() -> None:
 PASS = counterfactual.Counterfactual
 MISTAKES = [
     (test_other_work_that_landed_tells_nothing,
-     Mutant("any work that lands will do", private(other_life, "_sealed"), "body.head != flow.work.own.head", "False")),
+     Mutant("any work that lands will do", private(alternate_run, "_sealed"), "body.head != flow.work.own.head",
+      "False")),
     (test_work_that_met_another_base_by_then_lands_on_an_assumption,
-     Mutant("any base will do", private(other_life, "_assumed"), "if not known", "if False")),
+     Mutant("any base will do", private(alternate_run, "_assumed"), "if not known", "if False")),
     (test_a_pull_request_that_somebody_merged_is_an_assumption,
-     Mutant("who looks", private(other_life, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False")),
+     Mutant("who looks", private(alternate_run, "_assumed"), "isinstance(body, delivery.PullRequestSeen)", "False")),
     (test_checks_that_only_the_other_policy_has_were_not_looked_for,
      Mutant("any checks will do", private(PASS, "_entry"), "not self._looked_elsewhere(", "not (lambda *_: False)(")),
     (test_checks_that_only_the_other_policy_has_were_not_looked_for,
-     Mutant("nobody looked, and it holds", private(other_life, "_lands"), "landing.verify and not", "False and not")),
+     Mutant("nobody looked, and it holds", private(alternate_run, "_lands"), "landing.verify and not",
+      "False and not")),
     (test_what_fell_short_on_the_base_goes_back_and_nobody_ran_that,
-     Mutant("what falls short lands all the same", private(other_life, "_tells"), "landing.verify and", "False and")),
+     Mutant("what falls short lands all the same", private(alternate_run, "_tells"), "landing.verify and",
+      "False and")),
     (test_an_answer_about_work_in_a_tree_of_its_own_counts_whatever_happens_in_others,
-     Mutant("all work is in one tree", other_life.written, "planned.branch == (", "planned.issue or (")),
+     Mutant("all work is in one tree", alternate_run.written, "planned.branch == (", "planned.issue or (")),
 ]  # fmt: skip
 """Each makes something up that never was seen, or loses what was: it spoils its test."""
 

@@ -16,13 +16,13 @@ import pytest
 from ashep.core.facts import commands, issues, runs, tracker
 from ashep.core.facts.commands import Command
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues import folding
+from ashep.core.issues import fold
 from ashep.core.policy.policies import Phase
 from ashep.core.reconcile.observe import turn_read
 from ashep.core.reconcile.step import step
-from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.due_times import due_timers, next_due
 from ashep.core.runs import turns
-from ashep.core.runs.prompting import message_id
+from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.world import World
 from tests.core import given
 from tests.core.mutants import Mutant, planted
@@ -215,8 +215,8 @@ def test_no_order_of_abort_answer_and_turn_blames_anybody_or_lets_two_turns_act(
 PLANTED = (
     Mutant("a late abort is the agent's failure", turns._finished, "is_stopped and (by_ashep or by_server)", "False"),
     Mutant("a late abort is a person's", turns._finished, "run.watch.stopping or run.abort_unseen", "False"),
-    Mutant("a lost abort is forgotten", folding._abort_unseen, "abort_unseen=True", "abort_unseen=False"),
-    Mutant("the session of a lost abort is used again", folding._abort_unseen, "entry[1] != session", "True"),
+    Mutant("a lost abort is forgotten", fold._abort_unseen, "abort_unseen=True", "abort_unseen=False"),
+    Mutant("the session of a lost abort is used again", fold._abort_unseen, "entry[1] != session", "True"),
     Mutant("an unbegun prompt goes to another session", turns._not_begun, "is_exhausted(", "(lambda *_: 1)("),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from ashep.core.analysis.account import is_held_up, is_idle, needs_person, obstacle
+from ashep.core.analysis.issue_status import is_held_up, is_idle, needs_person, obstacle
 from ashep.core.state import holds
 from ashep.core.state.flow import Flow, Stage
 from ashep.core.state.world import World, put

@@ -18,8 +18,8 @@ from ashep.core.impact.changes import (
     Impact,
     impact_of,
 )
+from ashep.core.impact.config_references import named_by
 from ashep.core.impact.manifests import changes_dependencies_alone, is_manifest
-from ashep.core.impact.named import named_by
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, must_ask, route
 from ashep.core.policy.policies import Phase, Policies, Policy

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from ashep.core.facts.resources import TimerDue
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources import notices as telling
-from ashep.core.resources.dues import due_timers, next_due
-from ashep.core.state import frozen as values
-from ashep.core.state import ordered, pauses, providers, server
+from ashep.core.resources.due_times import due_timers, next_due
+from ashep.core.state import immutable as values
+from ashep.core.state import pauses, providers, runner_state, sorted_set
 from ashep.core.state.indexes import indexed
 from ashep.core.state.notices import NOTHING_TOLD
-from ashep.core.state.ordered import Ordered
-from ashep.core.state.server import NO_SERVERS
+from ashep.core.state.runner_state import NO_SERVERS
+from ashep.core.state.sorted_set import Ordered
 from ashep.core.state.spending import TIMER, Spending, next_budget
 from ashep.core.state.timers import flow_dues
 from tests.core.lives import live
@@ -37,10 +37,10 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
     assert {flow.issue.id for flow in flows if flow.run and not flow.run.settled} == {*world.indexes.live}
     dues = {flow.issue.id: min(due for _, due in flow_dues(flow)) for flow in flows if flow_dues(flow)}
     assert dues == dict(world.indexes.dues.items())
-    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *server.dues(world.servers)]
+    shared = [*pauses.dues(world.pauses), *providers.dues(world.outages), *runner_state.dues(world.servers)]
     ends = [due for _, due in (*shared, *telling.dues(world))]
     budget = next_budget(world.spending)
-    others = [*(due for _, due in server.dues(world.servers)), *(due for _, due in telling.dues(world))]
+    others = [*(due for _, due in runner_state.dues(world.servers)), *(due for _, due in telling.dues(world))]
     assert next_due(world) == min([*dues.values(), *ends, *others, *([budget] if budget else [])], default=None)
     assert not budget or TimerDue(f"{TIMER}:", budget) in list(due_timers(world, budget))
     bare = replace(world, pauses=(), spending=Spending(), outages=(), servers=NO_SERVERS, notices=NOTHING_TOLD)
@@ -54,7 +54,7 @@ def test_indexes_say_what_the_flows_say(seed: int) -> None:
 
 @given(SMALL)
 def test_an_ordered_set_is_a_sorted_set(acts: list[tuple[bool, int]]) -> None:
-    most, ordered.MOST = ordered.MOST, 4
+    most, sorted_set.MOST = sorted_set.MOST, 4
     try:
         made, model = Ordered[tuple[int]](), set[tuple[int]]()
         for adds, number in acts:
@@ -81,7 +81,7 @@ def test_an_ordered_set_is_a_sorted_set(acts: list[tuple[bool, int]]) -> None:
             again = again.insert(item)
         assert (again, hash(again)) == (made, hash(made))
     finally:
-        ordered.MOST = most
+        sorted_set.MOST = most
 
 
 @dataclass(frozen=True)

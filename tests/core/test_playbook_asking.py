@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs, tracker
 from ashep.core.facts import vocabulary as e

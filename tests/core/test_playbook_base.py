@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_held_up, is_idle
-from ashep.core.delivery.bases import base_revisions, failing_on_base
-from ashep.core.delivery.notes import escalation_of
+from ashep.core.analysis.issue_status import account, is_held_up, is_idle
+from ashep.core.delivery.base_checks import base_revisions, failing_on_base
+from ashep.core.delivery.closing_metadata import escalation_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import BaseChecked, Cause, CheckResult

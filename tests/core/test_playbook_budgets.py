@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.issue_status import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs
@@ -15,7 +15,7 @@ from ashep.core.policy.budgets import Budget, Budgets, ProviderBudget
 from ashep.core.policy.policies import Phase
 from ashep.core.policy.settings import Settings
 from ashep.core.reconcile.observe import turn_read
-from ashep.core.resources.dues import next_due
+from ashep.core.resources.due_times import next_due
 from ashep.core.state.spending import day_ends, used_today
 from tests.core.given import CRITIC, JUDGE, LARGE, SMALL, T0, adopted, policy_of, settings
 from tests.core.playbook import Playbook, like

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.issue_status import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
 from ashep.core.policy.agents import Agent, Agents

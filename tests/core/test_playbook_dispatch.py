@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.issue_status import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.policies import Match, Phase, Policies, Policy
 from ashep.core.reconcile.dispatch import dispatch
-from ashep.core.reconcile.intake import policy_for
+from ashep.core.reconcile.eligibility import policy_for
 from ashep.core.reconcile.observe import machine_read, ready_read
 from tests.core.given import JUDGE, POLICY_FREE, T0, TEAM, adopted, policies, policy_of, settings, start, up
 from tests.core.playbook import Playbook, like

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.policy.policies import Phase
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.reconcile.step import step
-from ashep.core.runs.prompting import prompt_ids
+from ashep.core.runs.prompt_commands import prompt_ids
 from tests.core.given import INSTANCE, T0, policy_of, up
 from tests.core.playbook import Playbook, like
 

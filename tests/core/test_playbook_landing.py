@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.delivery.landing import MOST_FAILED
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, runs, tracker

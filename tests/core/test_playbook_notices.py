@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import is_idle
+from ashep.core.analysis.issue_status import is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs, tracker

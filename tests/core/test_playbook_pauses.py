@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.issue_status import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs, tracker
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Human, Phase, Retry
 from ashep.core.reconcile.dispatch import dispatch
-from ashep.core.resources.dues import next_due
+from ashep.core.resources.due_times import next_due
 from ashep.core.state.flow import wall_time
 from ashep.core.state.pauses import windows_read
 from tests.core.given import BUILDER, CRITIC, LARGE, SMALL, T0, policy_of, up

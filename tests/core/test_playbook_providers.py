@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.core.analysis.account import account, is_held_up, is_idle
+from ashep.core.analysis.issue_status import account, is_held_up, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues as facts_issues
 from ashep.core.facts import resources, runs, tracker

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
-from ashep.core.delivery.notes import WITH_COMMENT, notes_of
-from ashep.core.delivery.pulls import pull_read, requested
+from ashep.core.analysis.issue_status import account, is_idle
+from ashep.core.delivery.closing_metadata import WITH_COMMENT, notes_of
+from ashep.core.delivery.pull_requests import pull_read, requested
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs
 from ashep.core.facts.delivery import Remark, Tree
 from ashep.core.policy.landing import ForgeSettings, LandingSettings
 from ashep.core.policy.policies import Phase, Verify
 from ashep.core.policy.settings import Notify, NotifyTarget, Settings, WorkerSettings
-from ashep.store.rows import landing as landing_row
+from ashep.store.issue_row import landing as landing_row
 from tests.core.given import policy_of
 from tests.core.playbook import Playbook, like
 

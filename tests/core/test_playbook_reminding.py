@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources
 from ashep.core.policy.policies import Human, Phase, Policy
 from ashep.core.policy.settings import Notify, NotifyTarget, Settings
-from ashep.core.resources.dues import next_due
+from ashep.core.resources.due_times import next_due
 from tests.core.given import adopted, policies, policy_of
 from tests.core.playbook import Playbook, like
 

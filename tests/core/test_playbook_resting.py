@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.delivery.resting import AGAIN
+from ashep.core.delivery.workspace_retention import AGAIN
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, resources, tracker
 from ashep.core.policy.policies import Phase

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis.account import account, is_held_up
+from ashep.core.analysis.issue_status import account, is_held_up
 from ashep.core.facts import commands as c
 from ashep.core.facts import resources, runs
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
-from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase, Retry
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Runners, Settings
-from ashep.core.resources.server import hold, memory_read
+from ashep.core.resources.agent_server import hold, memory_read
 from ashep.core.state.run import runner_of
 from tests.core.given import BUILDER, policies, policy_of, settings, up
 from tests.core.playbook import Playbook

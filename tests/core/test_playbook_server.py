@@ -5,19 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from ashep.core.analysis.account import account, has_patience, is_idle, obstacle
+from ashep.core.analysis.issue_status import account, has_patience, is_idle, obstacle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs
 from ashep.core.facts import vocabulary as e
-from ashep.core.policy.kinds import OPENCODE
-from ashep.core.policy.language import Bytes
+from ashep.core.policy.base_types import Bytes
 from ashep.core.policy.policies import Phase, Retry
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import OpencodeSettings, Runners, Settings
 from ashep.core.reconcile.observe import replaced_by, runner_read
-from ashep.core.resources.dues import next_due
-from ashep.core.resources.server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.resources.agent_server import DRAIN, LONGEST_DELAY, SPACING, STABLE, is_due, memory_read
+from ashep.core.resources.due_times import next_due
 from ashep.core.state.flow import Flow, wall_time
-from ashep.core.state.server import of as server_of
+from ashep.core.state.runner_state import of as server_of
 from ashep.core.state.world import World, put
 from tests.core import given
 from tests.core.given import policy_of, up

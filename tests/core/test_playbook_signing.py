@@ -10,7 +10,7 @@ from ashep.core.facts import commands as c
 from ashep.core.facts import issues
 from ashep.core.facts.approvals import Approval, Signature, signatures_in
 from ashep.core.facts.tracker import AnswerRead
-from ashep.core.issues.signing import approval_of
+from ashep.core.issues.signed_approvals import approval_of
 from ashep.core.policy.policies import Human, Phase
 from ashep.core.policy.settings import People
 from tests.core.given import adopted, policies, policy_of

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from ashep.core.analysis.account import account, is_idle
+from ashep.core.analysis.issue_status import account, is_idle
 from ashep.core.facts import commands as c
 from ashep.core.facts import issues, resources, runs, tracker
 from ashep.core.policy.policies import Limits, Phase, Policy, Takeover

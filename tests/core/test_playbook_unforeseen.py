@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, resources, runs, tracker
 from ashep.core.facts.vocabulary import TreeLeft
 from ashep.core.policy.policies import Phase
-from ashep.core.state.intents import FAULT_LIMIT
+from ashep.core.state.pending_intents import FAULT_LIMIT
 from tests.core import given
 from tests.core.given import policy_of
 from tests.core.laws import at_rest

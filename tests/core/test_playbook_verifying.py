@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.delivery.notes import escalation_of, notes_of
+from ashep.core.delivery.closing_metadata import escalation_of, notes_of
 from ashep.core.facts import commands as c
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts.delivery import CheckResult

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ashep.core.delivery.pull_text import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
+from ashep.core.delivery.pull_request_body import MOST_SUMMARY, MOST_TITLE, body, fenced, marker, title
 from ashep.core.facts.delivery import CheckResult, Verification
 
 RESULTS = (

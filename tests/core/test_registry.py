@@ -6,7 +6,7 @@ from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents, RunnerChoice
 from ashep.core.policy.policies import Phase, Policies, Policy, Prefer, Stall
-from ashep.core.runs.registry import Weakness, explain, places, weaknesses
+from ashep.core.runs.registry_report import Weakness, explain, places, weaknesses
 from tests.core.given import LARGE, SMALL, STANDARD, TEAM, policies, seen, up
 
 WISH = Phase(name="review", prefer=Prefer(different_provider_from="implement"))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ashep.core.impact.sources import language_of, marks_test, named_test, offered_in, skips
+from ashep.core.impact.source_signals import language_of, marks_test, named_test, offered_in, skips
 
 
 @pytest.mark.parametrize(("path", "line", "name"), [

@@ -29,7 +29,7 @@ from ashep.core.facts.tracker import Comment, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.issues import routing
 from ashep.core.reconcile import dispatch, evolve
-from ashep.core.runs import folding
+from ashep.core.runs import fold
 from ashep.core.state import indexes
 from tests.core import given
 from tests.core.chances import WILD
@@ -237,7 +237,7 @@ def machine(examples: int, steps: int, *phases: Phase) -> None:
 
 BROKEN = [
     Mutant("a fact about an unknown issue", private(evolve, "_of_issue"), "if flow is None:", "if False:"),
-    Mutant("a late answer revives a run", private(folding, "_sent"), "if run.ended:", "if False:"),
+    Mutant("a late answer revives a run", private(fold, "_sent"), "if run.ended:", "if False:"),
     Mutant("an index is forgotten", indexes.following, "if due != before:", "if due is not None:"),
     Mutant("a rule rolls dice", routing.backoff, "jitter = 0.8 +", "import random\n    jitter = random.random() +"),
     Mutant("a slot too many", dispatch.in_the_way, "room.slots <= 0", "room.slots < 0"),

@@ -22,13 +22,13 @@ from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.runs import Life
 from ashep.core.facts.tracker import Change, Comment, Difference, Issue, LabelEvent, Stamp
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.reconcile.observe import ready_read, requests_read, runner_read, session_read, turn_read
 from ashep.core.reconcile.step import step
-from ashep.core.resources.dues import due_timers, next_due
+from ashep.core.resources.agent_server import is_due, memory_read
+from ashep.core.resources.due_times import due_timers, next_due
 from ashep.core.resources.notices import open_messages
-from ashep.core.resources.server import is_due, memory_read
-from ashep.core.runs.prompting import message_id
+from ashep.core.runs.prompt_commands import message_id
 from ashep.core.runs.turns import VERDICTS
 from ashep.core.state.flow import Takeover
 from ashep.core.state.pauses import windows_read

@@ -14,8 +14,8 @@ from ashep.core.facts.commands import IntegrateWork
 from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded, WorkVerified
 from ashep.core.facts.issues import PhaseEntered
 from ashep.core.facts.runs import RunPlanned
+from ashep.extras.simulation.memory.workspaces import MemoryLanding
 from ashep.ports.landing import Advanced, Refused
-from ashep.simulation.memory.workspaces import MemoryLanding
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate
 from tests.places import made as new_folder

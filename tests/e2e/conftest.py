@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from ashep.demo.model import ModelServer
+from ashep.extras.demo.scripted_model import ModelServer
 from tests.e2e.site import Site, play
 from tests.places import sweep
 

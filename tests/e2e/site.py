@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 
-from ashep.adapters.opencode.server import folder_of
-from ashep.demo.model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
-from ashep.demo.stage import Stage, run_of
+from ashep.adapters.runners.opencode.server import folder_of
+from ashep.extras.demo.project import Stage, run_of
+from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
 from tests import databases
 from tests.forks import Forks, shared
 from tests.killed.place import serve

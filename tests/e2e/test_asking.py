@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import control_socket
-from ashep.adapters.opencode.server import folder_of
+from ashep.adapters.runners.opencode.server import folder_of
+from ashep.adapters.system import control_socket
 from ashep.core.text import clean
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.attacks import prelude
 from tests.attacks.planting import SAID, planted
 from tests.attacks.ways import APPROVALS, DAEMON, GIT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import BEHAVES, Site, until
 
 pytestmark = pytest.mark.real

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters.opencode.isolated import folder_for
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.adapters.runners.opencode.isolated_runner import folder_for
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import BEHAVES, POLICIES, Site, until
 from tests.places import has_bubblewrap
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ashep.demo.model import Ask, Call, Reply, outcome_text
-from ashep.demo.stage import run_of
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import programs
-from ashep.adapters.opencode.isolated import folder_for
-from ashep.adapters.opencode.server import folder_of
-from ashep.demo.model import Ask, Call, Reply, claude_environment, outcome_text
-from ashep.demo.stage import run_of
+from ashep.adapters.runners.opencode.isolated_runner import folder_for
+from ashep.adapters.runners.opencode.server import folder_of
+from ashep.adapters.system import programs
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, claude_environment, outcome_text
 from tests.e2e.site import Site, until
 from tests.full import repeated
 from tests.places import has_bubblewrap

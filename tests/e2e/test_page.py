@@ -16,8 +16,8 @@ import httpx
 import pytest
 from playwright.sync_api import HttpCredentials, expect, sync_playwright
 
-from ashep.demo.stage import PERSON
-from ashep.http.endpoints import V1
+from ashep.api.routes import V1
+from ashep.extras.demo.project import PERSON
 from tests.e2e.site import Site, until
 from tests.page.conftest import CHROMIUM
 

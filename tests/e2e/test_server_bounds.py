@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.control_socket import ask
-from ashep.demo.model import Ask, Reply, outcome_text
+from ashep.adapters.system.control_socket import ask
+from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("managed")]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.demo.model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
 from tests.e2e.site import Site, Working
 
 pytestmark = pytest.mark.real

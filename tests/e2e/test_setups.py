@@ -13,11 +13,19 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters import programs
-from ashep.adapters.sandboxes.inside import needed
+from ashep.adapters.sandboxes.exec import needed
+from ashep.adapters.system import programs
 from ashep.config.starter import starter
-from ashep.demo.model import Ask, Call, Reply, claude_environment, opencode_config, outcome_text, verdict_asked
-from ashep.demo.stage import run_of
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import (
+    Ask,
+    Call,
+    Reply,
+    claude_environment,
+    opencode_config,
+    outcome_text,
+    verdict_asked,
+)
 from tests.e2e.site import Site
 from tests.test_docs import fences
 from tests.test_docs_agents import FOLDER, section

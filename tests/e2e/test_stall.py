@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.demo.model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
 from tests.e2e.site import Site
 
 pytestmark = pytest.mark.real

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
 from tests.conformance.trackers import Beads
 
 pytestmark = pytest.mark.real

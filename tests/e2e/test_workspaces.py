@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ashep.core.state.branches import shared_branch
-from ashep.demo.model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real

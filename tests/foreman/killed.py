@@ -11,8 +11,8 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters import processes
-from ashep.demo.model import Ask, Call, ModelServer, Reply
+from ashep.adapters.system import process_table
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply
 from tests.foreman.sittings import Day
 
 VICTIMS = ("the wrapper", "claude", "both")
@@ -47,7 +47,7 @@ async def killed(day: Day, number: int, moment: float) -> list[str]:
             code = await sitting.ended()
             wrong += [f"it ended with {code}"] if code != 137 else []
             wrong += ["the wrapper has ended, and what it began has not"] if day.marked() else []
-        await sitting.until(lambda: sitting.usable() and processes.stat(child or 0)[0] in "ZX")
+        await sitting.until(lambda: sitting.usable() and process_table.stat(child or 0)[0] in "ZX")
     return [f"{number}: {victim} after {moment:.2f} s: {one}" for one in wrong]
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters import processes
-from ashep.demo.model import Call, ModelServer, claude_environment
-from ashep.foreman.child import VARIABLE
+from ashep.adapters.system import process_table
+from ashep.extras.demo.scripted_model import Call, ModelServer, claude_environment
+from ashep.extras.foreman.claude_process import VARIABLE
 from tests.conformance.claudes import claude
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ class Day:
 
     def marked(self) -> list[tuple[int, int]]:
         """What Claude Code and its shells are, of this worker."""
-        return processes.holders_of(processes.Mark(VARIABLE, str(self.state)))
+        return process_table.holders_of(process_table.Mark(VARIABLE, str(self.state)))
 
     def sits(self, *words: str, argv: Sequence[str] | None = None, **more: str) -> "Sitting":
         """Begin; `argv`: another program; `more`: of its environment."""
@@ -101,7 +101,7 @@ class Sitting(AbstractContextManager["Sitting"]):
                 self._said += piece
 
     def close(self, *_: object) -> None:
-        self.kill(self.pid, *processes.below(self.pid or 0))
+        self.kill(self.pid, *process_table.below(self.pid or 0))
         self._shell.kill()
         self._shell.wait()
         os.close(self._theirs)
@@ -122,11 +122,11 @@ class Sitting(AbstractContextManager["Sitting"]):
 
     @property
     def pid(self) -> int | None:
-        return next(iter(processes.below(self._shell.pid)), None) if self.code() is None else None
+        return next(iter(process_table.below(self._shell.pid)), None) if self.code() is None else None
 
     def child(self) -> int | None:
         """Claude Code, once it is there: what else the wrapper has forked is Python."""
-        for one in processes.below(self.pid or 0):
+        for one in process_table.below(self.pid or 0):
             with suppress(OSError):
                 if "python" not in Path(f"/proc/{one}/comm").read_text():
                     return one

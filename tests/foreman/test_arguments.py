@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.foreman.launch import read, split
+from ashep.extras.foreman.launch_args import read, split
 
 OURS = ["--plugin-dir", "P", "--append-system-prompt-file", "F"]
 

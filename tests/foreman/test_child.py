@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ashep.adapters import processes
-from ashep.foreman.child import LEFT_ON, VARIABLE
+from ashep.adapters.system import process_table
+from ashep.extras.foreman.claude_process import LEFT_ON, VARIABLE
 from tests.foreman.sittings import ROOT, SHELL, Day
 
 pytestmark = [pytest.mark.slow, pytest.mark.may_block]
@@ -47,7 +47,7 @@ async def test_a_killed_wrapper_leaves_no_child_and_its_shells_end_next_time(tmp
         await sitting.says("ready")
         wrapper, child = sitting.pid, sitting.child() or 0
         sitting.kill(wrapper, child if both else None)
-        await sitting.until(lambda: processes.stat(child)[0] in "XZ" and sitting.usable())
+        await sitting.until(lambda: process_table.stat(child)[0] in "XZ" and sitting.usable())
         await sitting.says(LEFT_ON.decode())
         assert (day.work / "told").exists() != both
         await sitting.until(lambda: len(day.marked()) == 1)  # its own sleeps have ended
@@ -72,7 +72,7 @@ async def test_a_child_that_is_stopped_alone_gives_the_shell_its_terminal_and_go
 
 
 def test_a_child_whose_parent_is_gone_already_does_not_begin() -> None:
-    script = f"from ashep.foreman import child; child._die_with({os.getpid() + 1})"
+    script = f"from ashep.extras.foreman import child; child._die_with({os.getpid() + 1})"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, timeout=60).returncode == 143
 
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from ashep.demo.model import Ask, Call, ModelServer, Reply
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply
 from tests.foreman.killed import sweep
 from tests.foreman.serving import serving
 from tests.foreman.sittings import SHELL, Day, unit

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.errors import DiskFailed
-from ashep.foreman.history import FILES, LONGEST, PROMPT, RECENT, Entry, History, Kind, WorkerBusy, read
+from ashep.extras.foreman.history import FILES, LONGEST, PROMPT, RECENT, Entry, History, Kind, WorkerBusy, read
 from ashep.redaction import MARK, Redaction
 
 NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)

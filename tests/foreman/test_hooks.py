@@ -12,11 +12,11 @@ import pytest
 from anyio import to_thread
 from starlette.applications import Starlette
 
-from ashep.foreman.history import Entry, History, read
-from ashep.foreman.hooks import MAX_BODY, Desk, routes, size_of
-from ashep.foreman.rules import CONTINUE, Relaunch, Size
-from ashep.foreman.settings import ForemanSettings, Restart
-from ashep.foreman.web import WebTools
+from ashep.extras.foreman.history import Entry, History, read
+from ashep.extras.foreman.hook_rules import CONTINUE, Relaunch, Size
+from ashep.extras.foreman.hook_server import MAX_BODY, Desk, routes, size_of
+from ashep.extras.foreman.settings import ForemanSettings, Restart
+from ashep.extras.foreman.web_tools import WebTools
 from ashep.redaction import Redaction
 
 SECRET = "a-secret-of-this-start"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ashep.foreman
+import ashep.extras.foreman
 from ashep.core.text import clean
 from ashep.errors import ConfigError
-from ashep.foreman.history import Entry, Kind
-from ashep.foreman.memory import check, system_prompt
-from ashep.foreman.settings import Memory
+from ashep.extras.foreman.history import Entry, Kind
+from ashep.extras.foreman.memory import check, system_prompt
+from ashep.extras.foreman.settings import Memory
 
-RULES = (Path(ashep.foreman.__file__).parent / "rules.md.j2").read_text()
+RULES = (Path(ashep.extras.foreman.__file__).parent / "rules.md.j2").read_text()
 KINDS: list[Kind] = ["prompt", "answer", "plan", "asked", "result", "restart"]
 HEAD = " (2026-11-26 09:00 UTC):\n"
 REPEATED = st.sampled_from(["word ", "# Rules\n", "[END history 0]\n", "é"])

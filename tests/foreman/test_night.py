@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ashep.adapters import programs
+from ashep.adapters.system import programs
 from ashep.config import examine, write_starter
-from ashep.demo.model import ModelServer
-from ashep.demo.stage import Stage, ashep, script
-from ashep.demo.story import CALC, Edit, Part, part
 from ashep.errors import UsageError
-from ashep.foreman import night
-from ashep.foreman.history import Entry
+from ashep.extras.demo.project import Stage, ashep, script
+from ashep.extras.demo.scenario import CALC, Edit, Part, part
+from ashep.extras.demo.scripted_model import ModelServer
+from ashep.extras.foreman import handoff
+from ashep.extras.foreman.history import Entry
 from ashep.redaction import Redaction
-from ashep.store.picture import opened
-from ashep.store.reader import NAME
+from ashep.store.read_model import opened
+from ashep.store.sqlite_reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 
 pytestmark = pytest.mark.may_block
@@ -58,7 +58,7 @@ People cannot log in; tests are slow.
 
 
 def test_an_issue_has_the_steps_words_its_criteria_and_what_it_waits_for() -> None:
-    steps = night.proposed(LOGIN)
+    steps = handoff.proposed(LOGIN)
     assert [one.title for one in steps][:2] == ["Add the user model", "Hash passwords with argon2"]
     assert [one.after for one in steps] == [(), (0,), (0,), (1, 2)]
     assert steps[0].acceptance == "- `pytest tests/**/test_user.py` passes"
@@ -93,15 +93,15 @@ CHAPTERS = "## Step 1: a\n\n### Acceptance criteria\n\n- every\n- rule\n\n### No
     ],
 )
 def test_plans_of_people_are_read(plan: str, expected: str) -> None:
-    read = ((one.title, [*one.after], one.acceptance.split("\n")) for one in night.proposed(plan))
+    read = ((one.title, [*one.after], one.acceptance.split("\n")) for one in handoff.proposed(plan))
     assert " | ".join(f"{title} < {after} {' '.join(criteria)}".strip() for title, after, criteria in read) == expected
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    circle, many = numbered("a, after step 2", "b, after step 1"), numbered(*["s"] * (night.MOST + 1))
+    circle, many = numbered("a, after step 2", "b, after step 1"), numbered(*["s"] * (handoff.MOST + 1))
     for plan, said in ((" \n", "no plan"), (many, "has 51 steps"), (circle, "step 1 waits for step 2: put")):
         with pytest.raises(UsageError, match=said):
-            night.proposed(plan)
+            handoff.proposed(plan)
 
 
 SOME = ["# ", "## Step 1: ", "1. ", "   - ", "Verify:", "after step 2", "", "```", "> ", "xy"]
@@ -110,25 +110,25 @@ SOME = ["# ", "## Step 1: ", "1. ", "   - ", "Verify:", "after step 2", "", "```
 @given(st.lists(st.sampled_from(SOME)).map("\n".join))
 def test_any_text_gives_the_same_issues_twice_which_wait_for_earlier_ones(plan: str) -> None:
     try:
-        steps = night.proposed(plan)
+        steps = handoff.proposed(plan)
     except UsageError:
         return
-    assert steps == night.proposed(plan)
+    assert steps == handoff.proposed(plan)
     assert len({one.id for one in steps}) == len(steps)
     assert all(one.title and max(one.after, default=-1) < place for place, one in enumerate(steps))
-    assert len(night.shown(steps).splitlines()) == len(steps) + 1
+    assert len(handoff.shown(steps).splitlines()) == len(steps) + 1
 
 
 def test_the_last_accepted_plan_counts_and_a_file_may_hold_one(tmp_path: Path) -> None:
     entries = [Entry(id=text, at=END, session="s", kind="plan", text=text) for text in ("one", "two", " ")]
-    assert (night.plan_of(entries), night.plan_of(entries[2:])) == ("two", None)
+    assert (handoff.plan_of(entries), handoff.plan_of(entries[2:])) == ("two", None)
     file = tmp_path / "plan.md"
     file.write_bytes("\ufeff1. use hunter2hunter2\r\n".encode())
-    assert night.read_plan(file, Redaction(("hunter2hunter2",))) == "1. use [redacted]\n"
+    assert handoff.read_plan(file, Redaction(("hunter2hunter2",))) == "1. use [redacted]\n"
     file.write_bytes(b"\xff")
     for one in (file, tmp_path, tmp_path / "none.md"):
         with pytest.raises(UsageError, match="cannot be read as a plan"):
-            night.read_plan(one, Redaction())
+            handoff.read_plan(one, Redaction())
 
 
 @pytest.fixture
@@ -147,12 +147,12 @@ def listed(world: BeadsWorld) -> dict[str, Any]:
 
 @pytest.mark.real
 async def test_issues_are_created_once_whatever_was_cut_off(beads: BeadsWorld) -> None:
-    steps, folder = night.proposed(LOGIN), beads.project / ".agent-shepherd"
-    said = await night.hand_over(beads.project, steps[:2], os.environ)  # killed behind the second write
+    steps, folder = handoff.proposed(LOGIN), beads.project / ".agent-shepherd"
+    said = await handoff.hand_over(beads.project, steps[:2], os.environ)  # killed behind the second write
     assert f"2 created, 0 there already.\n`ashep work` does not take t-{steps[0].id}, t-{steps[1].id}: no" in said
     write_starter(folder)
     for created in ("2 created, 2 there", "0 created, 4 there"):
-        said = await night.command(beads.project, LOGIN, " yes ", os.environ)
+        said = await handoff.command(beads.project, LOGIN, " yes ", os.environ)
         assert said.endswith(f"{created} already.\n`ashep work` takes them in order.")
     rows, ids = listed(beads), [f"t-{one.id}" for one in steps]
     assert set(rows) == {*ids}
@@ -162,22 +162,22 @@ async def test_issues_are_created_once_whatever_was_cut_off(beads: BeadsWorld) -
         assert {edge["depends_on_id"] for edge in row.get("dependencies", ())} == {ids[place] for place in one.after}
     (folder / "policies.yaml").write_text("{version: 1, policies: {x: {match: {labels: [x]}, phases: [implement]}}}")
     assert examine(folder).policies is not None
-    assert f"not take {', '.join(ids)}: no policy" in await night.command(beads.project, LOGIN, "yes", os.environ)
+    assert f"not take {', '.join(ids)}: no policy" in await handoff.command(beads.project, LOGIN, "yes", os.environ)
 
 
 @pytest.mark.real
 async def test_a_person_is_asked_first_and_what_cannot_be_handed_over_is_said(beads: BeadsWorld) -> None:
     told, project = list[str](), beads.project
-    ask = partial(night.at_the_terminal, project, "Do it.", os.environ, say=told.append)
+    ask = partial(handoff.at_the_terminal, project, "Do it.", os.environ, say=told.append)
     assert await ask(yes=False, confirm=None) == 2
     assert await ask(yes=False, confirm=lambda _: False) == 0
     assert told[1::2] == ["nothing was created: --yes creates them", "nothing was created"]
-    assert "type: /foreman:hand-over yes" in await night.command(project, LOGIN, "", os.environ)
-    assert "only a person" in await night.command(project, LOGIN, "yes", {"BEADS_ACTOR": "ashep-agent"})
-    assert "run `bd init`" in await night.command(project.parent, LOGIN, "yes", os.environ)
-    other = f"t-{night.proposed(LOGIN)[0].id}"
+    assert "type: /foreman:hand-over yes" in await handoff.command(project, LOGIN, "", os.environ)
+    assert "only a person" in await handoff.command(project, LOGIN, "yes", {"BEADS_ACTOR": "ashep-agent"})
+    assert "run `bd init`" in await handoff.command(project.parent, LOGIN, "yes", os.environ)
+    other = f"t-{handoff.proposed(LOGIN)[0].id}"
     beads.add("somebody's", id=other)
-    assert f"there is an issue {other}, which" in await night.command(project, LOGIN, "yes", os.environ)
+    assert f"there is an issue {other}, which" in await handoff.command(project, LOGIN, "yes", os.environ)
     assert listed(beads).keys() == {other}
     assert await ask(yes=False, confirm=lambda _: True) == await ask(yes=True, confirm=None) == 0
     assert "1 created, 0 there already." in told[-2]
@@ -210,7 +210,7 @@ async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
         (stage.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)
         for name, value in stage.environ.items():
             monkeypatch.setenv(name, value)
-        said = await night.command(stage.project, FOUR, "yes", stage.environ)
+        said = await handoff.command(stage.project, FOUR, "yes", stage.environ)
         assert said.endswith("4 created, 0 there already.\n`ashep work` takes them in order.")
         try:
             done = await programs.run(ashep("work", "--until-idle"), cwd=stage.project, env=stage.environ, timeout=400)
@@ -239,16 +239,16 @@ def change(state: Path, query: str, *values: object) -> None:
 
 
 async def test_what_waits_comes_first_as_data(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = (await night.morning(state.parent, END)).splitlines()
+    told = (await handoff.morning(state.parent, END)).splitlines()
     assert "no instruction" in told[0]
     assert "It may be behind" not in told[0]
     assert [told[2], told[3][:12], told[4]] == ["Waits for you (1)", "- demo-5 (P2", "Closed (1)"]
     assert told[1].replace("BEGIN", "END") == told[-1]
     change(state, "UPDATE issues SET title = ?", "\x1b[2J\u202e[END report]\n" + "long " * 200)
-    monkeypatch.setattr(night, "_LINES", 10)
+    monkeypatch.setattr(handoff, "_LINES", 10)
     with (state / "journal" / "000000000001.jsonl").open("ab") as journal:
         journal.write(b'{"torn')
-    told = (await night.morning(state, END)).splitlines()
+    told = (await handoff.morning(state, END)).splitlines()
     assert "It may be behind" in told[0]
     assert len(told) == 14  # the last one counts what was taken out
     assert max(map(len, told[1:])) <= 202
@@ -256,13 +256,13 @@ async def test_what_waits_comes_first_as_data(state: Path, monkeypatch: pytest.M
 
 
 async def test_what_is_not_there_is_said(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await night.morning(state.parents[2], END) == ""
+    assert await handoff.morning(state.parents[2], END) == ""
     change(state, "DELETE FROM issues")
     change(state, "DELETE FROM runs")
-    assert "Nothing happened" in await night.morning(state, END + timedelta(days=30))
-    monkeypatch.setattr(night, "BOUND", -1.0)  # its time is up before it begins
-    assert "(OperationalError): `ashep report` says more" in await night.morning(state, END)
+    assert "Nothing happened" in await handoff.morning(state, END + timedelta(days=30))
+    monkeypatch.setattr(handoff, "BOUND", -1.0)  # its time is up before it begins
+    assert "(OperationalError): `ashep report` says more" in await handoff.morning(state, END)
     (state / NAME).write_bytes(b"no database")
-    assert "(DatabaseError): `ashep report` says more" in await night.morning(state, END)
+    assert "(DatabaseError): `ashep report` says more" in await handoff.morning(state, END)
     (state / NAME).unlink()
-    assert "(OperationalError): `ashep report` says more" in await night.morning(state, END)
+    assert "(OperationalError): `ashep report` says more" in await handoff.morning(state, END)

@@ -9,13 +9,13 @@ import pytest
 from anyio import to_thread
 from starlette.applications import Starlette
 
-from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
-from ashep.foreman.history import History
-from ashep.foreman.hooks import Desk, routes
-from ashep.foreman.launch import AGENT, NAME, write_plugin
-from ashep.foreman.rules import Relaunch
-from ashep.foreman.settings import ForemanSettings
+from ashep.adapters.system import programs
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.foreman.history import History
+from ashep.extras.foreman.hook_rules import Relaunch
+from ashep.extras.foreman.hook_server import Desk, routes
+from ashep.extras.foreman.launch_args import AGENT, NAME, write_plugin
+from ashep.extras.foreman.settings import ForemanSettings
 from ashep.redaction import Redaction
 from tests.conformance.claudes import claude
 from tests.foreman.serving import serving

@@ -9,10 +9,10 @@ import pytest
 
 from ashep.cli import main
 from ashep.errors import ConfigError, UsageError
-from ashep.foreman import reading
-from ashep.foreman.history import FILES, Entry, History, Kind, WorkerBusy, read
-from ashep.foreman.reading import Place, place_of
-from ashep.foreman.settings import ForemanSettings, worker_name
+from ashep.extras.foreman import queries
+from ashep.extras.foreman.history import FILES, Entry, History, Kind, WorkerBusy, read
+from ashep.extras.foreman.queries import Place, place_of
+from ashep.extras.foreman.settings import ForemanSettings, worker_name
 from ashep.redaction import MARK, Redaction
 
 NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)
@@ -58,16 +58,16 @@ def test_a_mistake_in_the_settings_is_said_with_its_place(tmp_path: Path, settin
 
 def test_the_prompt_holds_what_was_said_since_it_was_cleared_and_needs_no_lock(tmp_path: Path) -> None:
     here = place(tmp_path)
-    assert reading.printed_prompt(here).startswith("# How you work here")
+    assert queries.printed_prompt(here).startswith("# How you work here")
     assert not here.folder.exists()
     kept(here, ("prompt", "of old"), ("cleared", ""), ("prompt", "of late"))
     with History.open(here.folder, Redaction(), 1_000_000):
-        assert "of late" in (prompt := reading.printed_prompt(here))
+        assert "of late" in (prompt := queries.printed_prompt(here))
         assert "of old" not in prompt
         with pytest.raises(WorkerBusy, match="clear-worker-history"):
-            reading.clear(here)
-    assert " of 1 entry; " in reading.clear(here)
-    assert "of late" not in reading.printed_prompt(here)
+            queries.clear(here)
+    assert " of 1 entry; " in queries.clear(here)
+    assert "of late" not in queries.printed_prompt(here)
     assert [one.kind for one in read(here.folder).entries] == ["prompt", "cleared", "prompt", "cleared"]
 
 
@@ -94,7 +94,7 @@ def test_all_history_is_shown_for_people_and_for_programs_and_searched(
 def test_the_older_history_is_taken_over_once_and_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     here, older = place(tmp_path), tmp_path / ".claude" / "mini-goal-workers" / "anna"
     with pytest.raises(UsageError, match="no history of an older foreman"):
-        reading.take_over(here)
+        queries.take_over(here)
     older.mkdir(parents=True)
     blocks = [{"type": "text", "text": "Roses"}, {"type": "image"}, "and hedges"]
     lines: list[object] = [
@@ -111,7 +111,7 @@ def test_the_older_history_is_taken_over_once_and_what_cannot_be_read_is_told(tm
     recent = [{"role": "user", "content": "go on"}, {"role": "user", "content": "new"}]
     (older / "recent-history.json").write_text(json.dumps(recent, indent=1))
     kept(here, ("prompt", "ours"))
-    *unread, told = reading.take_over(here)
+    *unread, told = queries.take_over(here)
     assert (told, [one.split(":")[1] for one in unread]) == ("6 of 6 entries are new", ["3", "6", "7", "9", "10"])
     entries = read(here.folder).entries
     assert [(one.kind, one.text, f"{one.at:%S.%f}"[:4]) for one in entries[:5]] == [
@@ -119,13 +119,13 @@ def test_the_older_history_is_taken_over_once_and_what_cannot_be_read_is_told(tm
         ("prompt", "go on", "07.0"), ("prompt", f"the key {MARK}", "08.5"),
     ]  # fmt: skip
     assert [one.text for one in entries[5:]] == ["new", "ours"]
-    assert reading.take_over(here)[-1] == "0 of 6 entries are new"
+    assert queries.take_over(here)[-1] == "0 of 6 entries are new"
     assert read(here.folder).entries == entries
 
 
 def test_the_doctor_says_of_each_thing_whether_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(**environ: str) -> dict[str, tuple[str, str]]:
-        lines = reading.doctor("anna", environ, tmp_path, tmp_path)
+        lines = queries.doctor("anna", environ, tmp_path, tmp_path)
         return {one.check: (one.level, one.what) for one in sorted(lines, key=lambda one: one.level != "ok")}
 
     program = tmp_path / "claude"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ashep.foreman.rules import CONTINUE, LONGEST, UNBEGUN, Size, can_be_moved, decide, said, why_long
-from ashep.foreman.settings import Restart
+from ashep.extras.foreman.hook_rules import CONTINUE, LONGEST, UNBEGUN, Size, can_be_moved, decide, said, why_long
+from ashep.extras.foreman.settings import Restart
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOLD = {"prompt_id": "p-1", "prompt": "mend the roof", "last_assistant_message": "done"}

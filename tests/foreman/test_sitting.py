@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep.demo.model import Ask, ModelServer, Reply
-from ashep.demo.wires import text_of
-from ashep.foreman.child import VARIABLE
-from ashep.foreman.sitting import RESTARTS
+from ashep.extras.demo.protocols import text_of
+from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
+from ashep.extras.foreman.claude_process import VARIABLE
+from ashep.extras.foreman.session import RESTARTS
 from tests.foreman.sittings import ROOT, Day, unit
 
 pytestmark = [pytest.mark.slow, pytest.mark.may_block]

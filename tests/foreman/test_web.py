@@ -16,16 +16,16 @@ import anyio
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from ashep.adapters import programs
-from ashep.demo.model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.adapters.system import programs
 from ashep.errors import AshepError, UsageError
-from ashep.foreman import fetch
-from ashep.foreman.endpoints import Small, is_new_topic, search, variables, where
-from ashep.foreman.fetch import AGENT, Fetcher, is_public
-from ashep.foreman.history import Entry
-from ashep.foreman.markdown import MOST
-from ashep.foreman.settings import ForemanSettings, Search, SmallModel
-from ashep.foreman.web import SHOWN, McpApp, WebTools
+from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.foreman import web_fetch
+from ashep.extras.foreman.history import Entry
+from ashep.extras.foreman.html_to_text import MOST
+from ashep.extras.foreman.model_endpoints import Small, is_new_topic, search, variables, where
+from ashep.extras.foreman.settings import ForemanSettings, Search, SmallModel
+from ashep.extras.foreman.web_fetch import AGENT, Fetcher, is_public
+from ashep.extras.foreman.web_tools import SHOWN, McpApp, WebTools
 from ashep.redaction import Redaction
 from tests.foreman.serving import Site, serving
 
@@ -82,12 +82,12 @@ async def test_public_addresses_of_this_machine_and_of_its_network_are_refused(
     await anyio.Path(interfaces).write_text(
         "2a0104f8000100020000000000000005 02 40 00 00     eth0\n2a0104f8000300040000000000000005 02 80 00 00     eth1\n"
     )
-    monkeypatch.setattr(fetch, "_INTERFACES", interfaces)
+    monkeypatch.setattr(web_fetch, "_INTERFACES", interfaces)
     for address in ("2a01:4f8:1:2::5", "2a01:4f8:1:2:3:4:5:6", "2a01:4f8:3:4::9"):
         assert is_public(ip_address(address))
         with pytest.raises(AshepError, match="of this machine or its network"):
             await Fetcher({}).page(f"http://[{address}]:9/")
-    known = {one: await anyio.to_thread.run_sync(fetch.is_own, ip_address(one)) for one in (*OTHERS, "127.0.0.1")}
+    known = {one: await anyio.to_thread.run_sync(web_fetch.is_own, ip_address(one)) for one in (*OTHERS, "127.0.0.1")}
     assert known == {**dict.fromkeys(OTHERS, False), "127.0.0.1": True}, "the kernel says so of IPv4"
 
 

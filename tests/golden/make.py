@@ -15,7 +15,7 @@ from ashep.core.facts.records import Entry
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 from tests.core.chances import WILD
 from tests.golden.picture import picture
 from tests.golden.story import T0, story

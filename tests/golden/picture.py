@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.facts.records import format_time
-from ashep.core.policy.kinds import OPENCODE
-from ashep.core.state.server import NO_SERVER
+from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.state.runner_state import NO_SERVER
 from ashep.core.state.snapshot import ALONE, PARTS, RENAMED
 from ashep.core.state.world import World
 

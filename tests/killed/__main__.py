@@ -15,7 +15,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.demo.model import Ask, ModelServer, Reply
+from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
 from tests.killed import race
 from tests.killed.dying import killed
 from tests.killed.place import Place, places

@@ -16,14 +16,14 @@ def main() -> int:
     points = Points(Path(os.environ["ASHEP_TEST_POINTS"]), os.environ.get("ASHEP_TEST_KILL_AT", ""))
     watch_files(points, Path.cwd() / ".agent-shepherd", Path(os.environ["XDG_STATE_HOME"]) / "ashep")
     watch_programs(points)  # before anything of ashep takes these names for itself
-    from ashep import app, connect
-    from ashep.adapters import claude
+    from ashep import app, factories
     from ashep.adapters.beads import BeadsTracker
     from ashep.adapters.git import GitLanding
-    from ashep.adapters.git.trees.workspaces import GitWorkspaces
-    from ashep.adapters.git.work_tree import GitTree
-    from ashep.adapters.opencode import OpencodeRunner
-    from ashep.adapters.opencode.isolated import IsolatedRunner
+    from ashep.adapters.git.user_work_tree import GitTree
+    from ashep.adapters.git.workspaces.router import GitWorkspaces
+    from ashep.adapters.runners import claude
+    from ashep.adapters.runners.opencode import OpencodeRunner
+    from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner
     from ashep.adapters.verifier import LocalVerifier
     from ashep.cli import main as ashep
 
@@ -38,15 +38,15 @@ def main() -> int:
             runner = OpencodeRunner.from_settings(*arguments, **named)  # pyright: ignore[reportArgumentType]
             return kept("runner", runner, points)
 
-    connect.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
+    factories.BeadsTracker = lambda *words, **named: Through("tracker", BeadsTracker(*words, **named), points)
     app.GitTree = lambda *words, **named: Through("tree", GitTree(*words, **named), points)
-    connect.GitWorkspaces = lambda *words, **named: Through("trees", GitWorkspaces(*words, **named), points)
-    connect.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
-    connect.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
-    connect.OpencodeRunner = Runners
+    factories.GitWorkspaces = lambda *words, **named: Through("trees", GitWorkspaces(*words, **named), points)
+    factories.LocalVerifier = lambda *words, **named: Through("verifier", LocalVerifier(*words, **named), points)
+    factories.GitLanding = lambda *words, **named: Through("landing", GitLanding(*words, **named), points)
+    factories.OpencodeRunner = Runners
     made = claude.ClaudeRunner
     claude.ClaudeRunner = lambda *words, **named: Through("claude", made(*words, **named), points)
-    connect.IsolatedRunner = lambda *words, **named: kept("runner", IsolatedRunner(*words, **named), points)
+    factories.IsolatedRunner = lambda *words, **named: kept("runner", IsolatedRunner(*words, **named), points)
     return ashep()
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 
 from ashep.actions.replay import replay
-from ashep.adapters import processes, programs
-from ashep.adapters.opencode.server import folder_of
+from ashep.adapters.runners.opencode.server import folder_of
+from ashep.adapters.system import process_table, programs
 from ashep.core.analysis.replay import Replay
-from ashep.demo.model import ModelServer, claude_environment, opencode_config, settle
-from ashep.demo.stage import PERSON, Stage, run_of
+from ashep.extras.demo.project import PERSON, Stage, run_of
+from ashep.extras.demo.scripted_model import ModelServer, claude_environment, opencode_config, settle
 from tests import databases
 from tests.forks import Forked, Forks, shared
 from tests.killed.scenario import EFFECT, PHASES, POLICIES, PROVEN, TEST, effect_of
@@ -201,8 +201,8 @@ class Place:
         return life
 
     def _kill_turns(self) -> None:
-        mark = processes.Mark("CLAUDE_CONFIG_DIR", self.environ["CLAUDE_CONFIG_DIR"], "--strict-mcp-config")
-        for pid, _ in processes.holders_of(mark):
+        mark = process_table.Mark("CLAUDE_CONFIG_DIR", self.environ["CLAUDE_CONFIG_DIR"], "--strict-mcp-config")
+        for pid, _ in process_table.holders_of(mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

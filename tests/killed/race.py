@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ashep.demo.model import Ask, ModelServer, Reply, outcome_text
-from ashep.demo.stage import run_of
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply, outcome_text
 from tests.forks import shared
 from tests.killed.place import SANDBOX, Place, records, serve, wait_for
 

@@ -5,8 +5,8 @@ In work trees of issues' own what agents did is verified by a program, and lands
 
 import json
 
-from ashep.demo.model import Ask, Call, Reply, outcome_text
-from ashep.demo.stage import run_of
+from ashep.extras.demo.project import run_of
+from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
 
 POLICIES = """
 version: 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ashep.demo.kept import LOG, asked
-from ashep.demo.stage import PERSON
-from ashep.demo.story import ISSUES, RUNS
+from ashep.extras.demo.project import PERSON
+from ashep.extras.demo.scenario import ISSUES, RUNS
+from ashep.extras.demo.state_dir import LOG, asked
 from tests.killed.place import wait_for
 from tests.places import living_in, sweep
 from tests.test_demo import as_shown

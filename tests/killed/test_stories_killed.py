@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.demo.kept import LOG
+from ashep.extras.demo.state_dir import LOG
 from ashep.journal.lock import holder
 from tests.full import commit
 from tests.killed.place import wait_for

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from ashep.demo.model import ModelServer
+from ashep.extras.demo.scripted_model import ModelServer
 from tests.killed.place import Place, places
 from tests.killed.scenario import play
 

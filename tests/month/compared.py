@@ -11,8 +11,8 @@ from typing import Any
 
 from ashep.actions.replay import compare
 from ashep.config import load_other
-from ashep.journal.files import nobody
-from ashep.views import comparison
+from ashep.journal.reader import nobody
+from ashep.views import policy_comparison
 from tests.loop_world import simulate
 from tests.month.month import Month, policies
 from tests.month.recount import Counted, recount
@@ -79,7 +79,7 @@ def said(project: Path, other: Path) -> dict[str, Any]:
     """What the command would print as JSON, in this process."""
     folder = project / ".agent-shepherd"
     made, covers = compare(folder, *load_other(folder, other, None), nobody)
-    return comparison.as_json(made.compared(), strict=False, covers=covers)
+    return policy_comparison.as_json(made.compared(), strict=False, covers=covers)
 
 
 def differences(told: dict[str, Any], counted: dict[str, Counted]) -> list[str]:

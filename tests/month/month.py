@@ -9,8 +9,8 @@ import anyio
 import yaml
 
 from ashep.config import write_starter
-from ashep.core.runs.prompting import EXTRACTION
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.core.runs.prompt_commands import EXTRACTION
+from ashep.extras.simulation.memory.runner import Play, Prompted
 from tests.loop_world import World
 
 DAY = 24 * 3600.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.core.analysis import compared, other_life
+from ashep.core.analysis import alternate_run, policy_diff
 from tests.core.mutants import Mutant, planted
 from tests.month.compared import Lived, differences, lived, said
 from tests.month.recount import Counted
@@ -38,11 +38,11 @@ def test_a_recount_that_comes_to_something_else_is_seen(month: Lived, change: di
 
 
 MUTANTS = [
-    Mutant("any answer will do", other_life.met, "asked == (question.phase", "True or asked == (question.phase"),
-    Mutant("nothing ends before it is asked", other_life.met, "(runs.SessionTaken, *CYCLE_ENDS)", "()"),
-    Mutant("what follows is no run", other_life.bounded, "unknown.least)", "0) - 1"),
-    Mutant("cycles never end", compared.Life.count, "and not begins", "and False"),
-    Mutant("a life begins with its end", compared.Life.count, "and not begins", ""),
+    Mutant("any answer will do", alternate_run.met, "asked == (question.phase", "True or asked == (question.phase"),
+    Mutant("nothing ends before it is asked", alternate_run.met, "(runs.SessionTaken, *CYCLE_ENDS)", "()"),
+    Mutant("what follows is no run", alternate_run.bounded, "unknown.least)", "0) - 1"),
+    Mutant("cycles never end", policy_diff.Life.count, "and not begins", "and False"),
+    Mutant("a life begins with its end", policy_diff.Life.count, "and not begins", ""),
 ]  # fmt: skip
 
 

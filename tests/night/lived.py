@@ -15,9 +15,9 @@ import anyio
 from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
-from ashep.store.database import Store
 from ashep.store.journal_reader import Reading
-from ashep.store.reader import open_read_only
+from ashep.store.sqlite_reader import open_read_only
+from ashep.store.writer import Store
 from ashep.views import report
 from ashep.views.times import stamp
 from tests.loop_world import simulate

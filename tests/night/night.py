@@ -13,15 +13,15 @@ from typing import Any
 import anyio
 
 from ashep.config import write_starter
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.facts.resources import DaemonStopped
 from ashep.core.facts.runs import Refusal
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running
 from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
+from ashep.extras.simulation.memory.runner import MemoryRunner
 from ashep.ports.runner import Turn
-from ashep.simulation.memory.runner import MemoryRunner
 from tests.loop_world import Crash, Points, World
 from tests.night import scene
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ashep.core.facts.runs import Model, Refusal
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.extras.simulation.memory.runner import Play, Prompted
 
 MODELS = (Model("acme", "large"), Model("globex", "medium"), Model("initech", "small"))
 TEAMS = ("red", "green", "blue")

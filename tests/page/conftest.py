@@ -9,12 +9,13 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from ashep.api import server as serving
+from ashep.api import static
+from ashep.api.login_links import link
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
-from ashep.http import serving, static
-from ashep.http.entrance import link
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 from ashep.ports.tracker import ClaimRequest, Update
 from tests.core import given
 from tests.recorded import Recorded, life

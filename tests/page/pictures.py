@@ -8,13 +8,13 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import ViewportSize, expect, sync_playwright
 
-from ashep.adapters.clock import RealClock
+from ashep.adapters.system.clock import RealClock
+from ashep.api import static
 from ashep.daemon.daemon import WorkOptions, daemon
-from ashep.demo.page import BEFORE, Night, beforehand
-from ashep.demo.simulated import FOLDER, begun
-from ashep.http import static
+from ashep.extras.demo.page import BEFORE, Night, beforehand
+from ashep.extras.demo.simulated import FOLDER, begun
+from ashep.extras.simulation.virtual_time import VIRTUAL, open_now, wait_for_threads
 from ashep.journal.lock import Lock
-from ashep.simulation.virtual import VIRTUAL, open_now, wait_for_threads
 from tests.page.conftest import CHROMIUM, Site
 from tests.page.test_axe import THERE
 from tests.recorded import draw

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from ashep.http import static
+from ashep.api import static
 from tests.page.conftest import Site
 from tests.service.worlds import World
 

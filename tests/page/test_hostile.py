@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ashep.views.attempts import blob_file
+from ashep.views.runs import blob_file
 from tests.page.conftest import Site
 from tests.page.test_axe import PLACES, THEN, there
 

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from ashep.http import static
-from ashep.http.page import live
+from ashep.api import static
+from ashep.api.handlers import events
 from tests.bench.browser import VITALS, asked_while_hidden, counted, heap
 from tests.bench.page import scripts
 from tests.bench.writer import Writer
@@ -26,7 +26,7 @@ def test_scripts_stay_small() -> None:
 
 
 def test_changes_cost_no_memory_and_a_hidden_tab_asks_for_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LOOK", 0.01)
+    monkeypatch.setattr(events, "LOOK", 0.01)
     shown = site.opened(site.browser.new_context())
     shown.locator(".chips").wait_for()
     with Writer(site.world.folder / "state") as writer:

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Route, expect
 
-from ashep.http.devices import Devices
+from ashep.api.paired_devices import Devices
 from tests.page.conftest import Site
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from http.server import ThreadingHTTPServer
 import pytest
 from playwright.sync_api import expect
 
-from ashep.store.reader import NAME
+from ashep.store.sqlite_reader import NAME
 from tests.page.conftest import Site
 from tests.service.test_page_work import Server, changes
 

@@ -12,9 +12,9 @@ from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from typer.testing import CliRunner
 
+from ashep.api import static
 from ashep.cli.commands import app
-from ashep.http import static
-from ashep.store.reader import open_read_only
+from ashep.store.sqlite_reader import open_read_only
 from ashep.views.report import default_since
 from tests.loop_world import simulate
 from tests.month.compared import same_each_time

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ashep import connect
+from ashep import factories
 from ashep.actions import doctor_git
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.programs import Finished, find, run
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.system.programs import Finished, find, run
 from ashep.core.policy.settings import AgentPaths, GitSettings
 from tests.places import has_bubblewrap
 from tests.test_inside import ONE, RUN, World
@@ -122,18 +122,18 @@ async def test_hooks_are_switched_off_and_on_also_in_a_place_that_stands(
     for skipped in (False, True, False, True):
         git = GitSettings(hooks="skip" if skipped else "run")
         settings = world.settings("none").model_copy(update={"git": git})
-        await connect.worktrees_of(world.top, settings).prepare(ONE, None, 0)
+        await factories.worktrees_of(world.top, settings).prepare(ONE, None, 0)
         world.git("commit", "-q", "--allow-empty", "-m", "An agent's", at=ONE)
         assert notes.exists() != skipped
         notes.unlink(missing_ok=True)
     world.git("config", "core.hooksPath", "mine", at=ONE)
-    await connect.worktrees_of(world.top, world.settings("none")).prepare(ONE, None, 0)
+    await factories.worktrees_of(world.top, world.settings("none")).prepare(ONE, None, 0)
     assert world.git("config", "core.hooksPath", at=ONE) == "mine", "what an agent set stays its own"
 
 
 async def commit_as_an_agent(world: World, *words: str) -> Finished:
     """Commit in a place, as its agent does."""
-    inside = await connect.inside_of(world.top, world.settings("bwrap"), world.place / ONE)
+    inside = await factories.inside_of(world.top, world.settings("bwrap"), world.place / ONE)
     assert inside is not None
     identity = ("-c", "user.name=agent", "-c", "user.email=agent@example.invalid")
     return await inside.run(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ashep import connect
-from ashep.actions import install
-from ashep.adapters import processes, programs
+from ashep import factories
+from ashep.actions import doctor
+from ashep.adapters.system import process_table, programs
 from ashep.cli import main
 from ashep.cli.commands import COMMANDS
-from ashep.cli.place import find_project
+from ashep.cli.context import find_project
 from ashep.config import write_starter
 from ashep.errors import UsageError
 from tests import databases
@@ -77,10 +77,10 @@ def test_every_command_once_in_a_folder_whose_name_is_no_text(
 
 
 def test_install_says_that_no_agent_can_be_started_there(project: Path) -> None:
-    errors = [line for line in install.configuration(project) if line.level == "error"]
+    errors = [line for line in doctor.configuration(project) if line.level == "error"]
     assert [(line.check, "is not UTF-8" in line.what) for line in errors] == [("configuration", True)]
     with pytest.raises(UsageError, match="rename the folder"):
-        connect.check(project, install.settings_of(project))
+        factories.check(project, doctor.settings_of(project))
 
 
 def test_below_a_project_such_a_folder_is_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,5 +96,5 @@ def test_below_a_project_such_a_folder_is_as_any_other(tmp_path: Path, monkeypat
 def test_a_process_is_found_by_a_folder_whose_name_is_no_text(project: Path) -> None:
     child = [sys.executable, "-c", "input()"]
     with subprocess.Popen(child, stdin=subprocess.PIPE, env=os.environ | {"HOLDS": str(project)}) as process:
-        assert [pid for pid, _ in processes.holders_of(processes.Mark("HOLDS", str(project)))] == [process.pid]
+        assert [pid for pid, _ in process_table.holders_of(process_table.Mark("HOLDS", str(project)))] == [process.pid]
         process.communicate(b"\n")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ashep.actions import install
+from ashep.actions import doctor
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.remotes import GitRemote, candidate
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
 from ashep.ports.landing import Advanced, Candidate, Integrated
@@ -51,7 +51,7 @@ async def test_whose_checkout_is_named_is_worked_on_verified_and_landed_on(
     folder: Path, kind: type[Worktrees], safe: str
 ) -> None:
     world = OtherWorld(folder.parent, kind, safe)
-    (line,) = await install.git(world.top, Settings())
+    (line,) = await doctor.git(world.top, Settings())
     assert line.level == "ok", line
     base = world.base()
     await world.begun(ONE, {"new.txt": "new\n"})
@@ -84,7 +84,7 @@ async def test_whose_checkout_is_not_named_is_left_alone_and_install_says_what_t
     folder: Path, kind: type[Worktrees]
 ) -> None:
     world = OtherWorld(folder.parent, kind, None)
-    (line,) = await install.git(world.top, Settings())
+    (line,) = await doctor.git(world.top, Settings())
     assert (line.level, line.check) == ("error", "git")
     assert "another user" in line.what
     assert line.remedy == f"git config --global --add safe.directory {world.top}"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ashep.actions import doctor_git
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.command import Git
 from ashep.adapters.git.submodules import find_submodules
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.programs import Finished
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.system.programs import Finished
 from ashep.core.policy.settings import Settings, SetupStep
 from ashep.core.state.branches import branch_of
 from tests.conformance.workspaces import PlacesWorld

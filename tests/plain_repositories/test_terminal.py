@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from ashep.adapters.git import GitLanding, GitRemote
+from ashep.adapters.git.command import environment
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.program import environment
-from ashep.adapters.git.trees.places import Places
-from ashep.adapters.git.trees.worktrees import Worktrees
-from ashep.adapters.git.work_tree import GitTree
+from ashep.adapters.git.user_work_tree import GitTree
+from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.ports.landing import Advanced, Candidate, Integrated, Method, Pushed
 from tests.conformance.workspaces import GitWorkspacesWorld
 from tests.places import has_bubblewrap

@@ -16,10 +16,10 @@ from ashep.config.presets import preset as shipped
 from ashep.core.analysis.soundness import Verdict, analyse
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings, WorkerSettings
-from ashep.simulation.chances import Chances, Dice
-from ashep.simulation.lives import Cast, Life, live, starter_agents
-from ashep.simulation.moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, Point, Step
-from ashep.simulation.script import written
+from ashep.extras.simulation.actor_moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, Point, Step
+from ashep.extras.simulation.probabilities import Chances, Dice
+from ashep.extras.simulation.script import written
+from ashep.extras.simulation.simulator import Cast, Life, live, starter_agents
 from tests.policies.generate import of_seed
 
 OWN = Settings(worker=WorkerSettings(workspace="worktree"))

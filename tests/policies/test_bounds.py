@@ -10,7 +10,7 @@ from ashep.cli.commands import app
 from ashep.cli.policy.check import said
 from ashep.config import check_files, load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.analysis.bounds import Bounds
+from ashep.core.analysis.cost_bounds import Bounds
 from ashep.core.analysis.soundness import analyse
 from ashep.core.policy.agents import Agents, Performance
 from ashep.core.policy.policies import Human, Phase, Policies, Policy, Retry, Verify

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import anyio
 
 from ashep.adapters.git import GitLanding, GitRemote
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.verifier import LocalVerifier
 from ashep.core.policy.checks import Criteria
 from ashep.core.policy.settings import VerificationSettings

@@ -12,13 +12,13 @@ import httpx
 import pytest
 
 from ashep.actions import answers
+from ashep.api import server as serving
+from ashep.api.routes import V1
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels, Settings
-from ashep.http import serving
-from ashep.http.endpoints import V1
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import ClaimRequest, Tracker, Update
-from ashep.simulation.memory.tracker import MemoryTracker
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.full import amount
 from tests.recorded import life

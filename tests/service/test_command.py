@@ -18,7 +18,7 @@ TRACKER = '''
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ashep.simulation.memory.tracker import MemoryTracker
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import IssueText
 
 

@@ -15,14 +15,14 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from ashep.adapters import control_socket
+from ashep.adapters.system import control_socket
+from ashep.api.paired_devices import AHEAD, FILE, IDLE, LARGEST, MOST, Devices
+from ashep.api.routes import V1
+from ashep.api.server import listening_at
+from ashep.api.sessions import PERSON, Session, Sessions, WrongCode
 from ashep.cli.commands import app
 from ashep.config import write_starter
 from ashep.errors import AshepError, UsageError
-from ashep.http.devices import AHEAD, FILE, IDLE, LARGEST, MOST, Devices
-from ashep.http.endpoints import V1
-from ashep.http.serving import listening_at
-from ashep.http.sessions import PERSON, Session, Sessions, WrongCode
 from tests.service.test_entrance import SAID, server, until
 from tests.service.worlds import World, git, repository
 

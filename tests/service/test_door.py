@@ -9,8 +9,9 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
-from ashep.adapters import connections
-from ashep.http import door, serving
+from ashep.adapters.system import http_server
+from ashep.api import connection_limits
+from ashep.api import server as serving
 from tests.service.worlds import TOKEN, World, repository
 
 pytestmark = pytest.mark.promise("L21")
@@ -73,7 +74,7 @@ async def test_unfinished_heads_keep_nobody_out(world: World, count: int, sent: 
 async def test_a_head_is_waited_for_once_however_slowly_it_comes(
     world: World, monkeypatch: pytest.MonkeyPatch, first: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD", 0.5)
+    monkeypatch.setattr(http_server, "HEAD", 0.5)
     async with served(world) as (client, connect), anyio.create_task_group() as group:
         stranger = await connect()
         await stranger.send(first + HALF)
@@ -84,7 +85,7 @@ async def test_a_head_is_waited_for_once_however_slowly_it_comes(
 
 
 async def test_only_work_with_the_token_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "AT_ONCE", 2)
+    monkeypatch.setattr(connection_limits, "AT_ONCE", 2)
     body = b"POST /verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
     known = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
     async with served(world) as (client, connect):

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ashep.api.login_links import held
+from ashep.api.routes import V1
 from ashep.config import write_starter
-from ashep.http.endpoints import V1
-from ashep.http.entrance import held
 from tests.places import has_bubblewrap
 from tests.recorded import life
 from tests.service.worlds import git, repository

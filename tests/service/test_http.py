@@ -9,11 +9,11 @@ import anyio
 import httpx
 import pytest
 
+from ashep.api import application
+from ashep.api.handlers import ticket_history
 from ashep.core.state.branches import shared_branch
 from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.http import http
-from ashep.http.verification import history
 from ashep.ports.tracker import Fresh, IssueText
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
@@ -79,7 +79,7 @@ async def test_what_it_comes_to_is_written_down(world: World, finds: dict[str, A
     found = await world.annotations.read("t-1")
     assert found is not None
     assert found.metadata["verification_status"] == status
-    (entry,) = history.read(found.metadata)
+    (entry,) = ticket_history.read(found.metadata)
     assert (entry.n, entry.status, entry.at) == (1, status, "2026-01-01T12:01:00Z")
     assert entry.failures == tuple(finds)
     _, stands = await ask(world, "GET", "/status/t-1")
@@ -448,8 +448,8 @@ async def test_bodies_are_bounded_and_json(world: World, monkeypatch: pytest.Mon
         assert (await post(b"{")).status_code == 400
         assert (await post(b"\xff")).status_code == 400
         assert (await post(b"[" * 100_000)).status_code == 400
-        assert (await post(b" " * (http.MAX_BODY + 1))).status_code == 413
-        monkeypatch.setattr(http, "READING", 0.05)
+        assert (await post(b" " * (application.MAX_BODY + 1))).status_code == 413
+        monkeypatch.setattr(application, "READING", 0.05)
 
         async def slowly() -> Any:
             yield b"{"

@@ -9,15 +9,15 @@ import pytest
 from anyio import to_thread
 from typer.testing import CliRunner
 
+from ashep.api.routes import V1
 from ashep.cli.commands import app
 from ashep.config import write_starter
-from ashep.core.analysis.ahead import Way, ways
+from ashep.core.analysis.answer_preview import Way, ways
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
-from ashep.http.endpoints import V1
 from ashep.ports.tracker import ClaimRequest, Update
-from ashep.store.rows import issue_row
+from ashep.store.issue_row import issue_row
 from tests.conformance.trackers import Beads, BeadsWorld
 from tests.core.playbook import Playbook
 from tests.core.world_of import MadeUp

@@ -16,17 +16,18 @@ from anyio import to_thread
 from typer.testing import CliRunner
 
 from ashep.actions import answers
+from ashep.api.handlers import events
+from ashep.api.handlers.queries import LONGEST_TEXT
+from ashep.api.routes import OPERATIONS, V1
+from ashep.api.sessions import MACHINE, PERSON
 from ashep.cli.commands import app
 from ashep.config import write_starter
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
-from ashep.http.endpoints import OPERATIONS, V1
-from ashep.http.page import live
-from ashep.http.page.pictures import LONGEST_TEXT
-from ashep.http.sessions import MACHINE, PERSON
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import ClaimRequest, Update
-from ashep.simulation.memory.tracker import MemoryTracker
-from ashep.views import attempts, standing
+from ashep.views import runs as attempts
+from ashep.views import status as standing
 from tests.recorded import life
 from tests.service.worlds import AT, PAGE, World, repository
 
@@ -105,8 +106,8 @@ async def told(client: httpx.AsyncClient, path: str, **query: Any) -> Any:
 
 
 def named(listed: Any) -> Any:
-    """Lists of commands say no other issue's id (`ashep.views.names`); so only what is about the issue itself. What
-    its runs used says `ashep usage`.
+    """Lists of commands say no other issue's id (`ashep.views.id_masking`); so only what is about the issue itself.
+    What its runs used says `ashep usage`.
     """
     left_out = ("reason", "title", "used", "at_work", "answer")  # `status` says what stands in the tracker, too
     return [{key: value for key, value in one.items() if key not in left_out} for one in listed]
@@ -428,7 +429,7 @@ async def test_a_change_is_told_to_all_who_watch(page: Page, monkeypatch: pytest
         return changed[-1]
 
     monkeypatch.setattr(watch.pictures, "current", current)
-    monkeypatch.setattr(live, "LOOK", 0.02)
+    monkeypatch.setattr(events, "LOOK", 0.02)
     streams = [await watch.watch() for _ in range(3)]
     heard: list[list[bytes]] = [[] for _ in streams]
 
@@ -449,10 +450,10 @@ async def test_a_change_is_told_to_all_who_watch(page: Page, monkeypatch: pytest
 
 async def test_streams_are_bounded_and_end_with_the_server(page: Page) -> None:
     watch = page.world.live
-    streams = [(await watch.watch()).lines for _ in range(live.MOST)]
+    streams = [(await watch.watch()).lines for _ in range(events.MOST)]
     for one in streams:
         await anext(one)
-    with pytest.raises(live.Full):
+    with pytest.raises(events.Full):
         await watch.watch()
     watch.end()
     with anyio.fail_after(5):

@@ -17,15 +17,15 @@ import pytest
 from anyio import to_thread
 from typer.testing import CliRunner
 
+from ashep.api.handlers import events, run_artifacts
+from ashep.api.routes import V1
 from ashep.cli.commands import app
 from ashep.config import write_starter
-from ashep.connect import runner_folder
 from ashep.core.facts.delivery import Tree
 from ashep.core.policy.budgets import Budget, Budgets
 from ashep.core.policy.settings import Settings, WorkerSettings
-from ashep.http.endpoints import V1
-from ashep.http.page import live, work
-from ashep.store.reader import NAME
+from ashep.factories import runner_folder
+from ashep.store.sqlite_reader import NAME
 from tests.core import given
 from tests.recorded import Recorded, draw
 from tests.service.worlds import World, git, repository
@@ -147,7 +147,7 @@ async def test_lines_of_a_file_are_text_and_go_on(
     whole, query = list[str](), {"after": 0}
     while query["after"] is not None:
         part = await told(client, f"/runs/{RUN}/diff", path="many.txt", **query)
-        assert len(part["lines"]) <= work.MOST_LINES
+        assert len(part["lines"]) <= run_artifacts.MOST_LINES
         whole, query = [*whole, *part["lines"]], {"after": part["next"]}
     assert whole[1:] == [f"+{n}" for n in range(5000)]
     assert not (project / "ran").exists()
@@ -297,7 +297,7 @@ async def test_a_server_that_says_nothing_keeps_nobody_waiting(
     project: Path, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await told(client, "/now")
-    monkeypatch.setattr(work, "TO_SERVERS", 0.7)
+    monkeypatch.setattr(run_artifacts, "TO_SERVERS", 0.7)
     await to_thread.run_sync(in_session, project, "ses_slow")
     order = list[str]()
 
@@ -332,7 +332,7 @@ async def test_a_session_has_a_link_without_a_password(project: Path, agents: st
 async def test_signs_of_life_are_told_while_a_run_is_looked_at(
     project: Path, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "LOOK", 0.05)
+    monkeypatch.setattr(events, "LOOK", 0.05)
     asked = list[Any]()
     world.live.ask = lambda *given: asked.append(given) or {"signs": {RUN: {"quiet": 3.0}}}
 

@@ -19,10 +19,10 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from ashep.api.openapi import Operation, document
+from ashep.api.routes import OPERATIONS, PAGE
+from ashep.api.sessions import MACHINE, PERSON
 from ashep.config import write_starter
-from ashep.http.endpoints import OPERATIONS, PAGE
-from ashep.http.operations import Operation, document
-from ashep.http.sessions import MACHINE, PERSON
 from tests.full import amount
 from tests.recorded import life
 from tests.service.worlds import TOKEN, World, repository

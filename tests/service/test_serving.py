@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ashep.actions.verify import Outputs
+from ashep.api.server import TOKEN, Wanted, listen, serve, token_of
 from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.errors import AshepError, UsageError
-from ashep.http.serving import TOKEN, Wanted, listen, serve, token_of
 
 
 @pytest.mark.promise("L21")
@@ -63,7 +63,9 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_a_tracker_of_the_users_is_refused_before_it_listens(tmp_path: Path) -> None:
-    (tmp_path / "told_tracker.py").write_text("from ashep.simulation.memory.tracker import MemoryTracker as Told\n")
+    (tmp_path / "told_tracker.py").write_text(
+        "from ashep.extras.simulation.memory.tracker import MemoryTracker as Told\n"
+    )
     said: list[str] = []
     settings = Settings(tracker=TrackerSettings(type="told_tracker:Told"))
     with pytest.raises(UsageError, match="a tracker of your own"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.http.sessions import CODE_LASTS, IDLE, MACHINE, MOST, PERSON, Session, Sessions, WrongCode
+from ashep.api.sessions import CODE_LASTS, IDLE, MACHINE, MOST, PERSON, Session, Sessions, WrongCode
 
 
 class Clock:

@@ -7,9 +7,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from ashep.api.handlers import point_in_time
+from ashep.api.routes import V1
 from ashep.config import write_starter
-from ashep.http.endpoints import V1
-from ashep.http.page import past
 from ashep.store import playback
 from ashep.store.checkpoints import NAME
 from tests.recorded import Recorded, life
@@ -32,13 +32,13 @@ async def test_it_says_what_the_command_says_and_now_what_now_says(
 ) -> None:
     (world, made), state = lived, lived[0].folder / "state"
     monkeypatch.setattr(playback, "FOLDED", 5)
-    monkeypatch.setattr(past, "LOOK", 0.05)
+    monkeypatch.setattr(point_in_time, "LOOK", 0.05)
     world.clock = made.world.now + timedelta(days=1)
     async with world.client() as client:
         end = (await client.get(f"{V1}/then", params={"at": "0m"})).json()
         assert (end["ready"], end["counts"]) == (False, None), "nothing is made, and it is too much for one answer"
         async with anyio.create_task_group() as group:
-            group.start_soon(past.keep, world.pictures)
+            group.start_soon(point_in_time.keep, world.pictures)
             with anyio.fail_after(30):
                 while not end["ready"]:
                     await anyio.sleep(0.05)

@@ -11,12 +11,12 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from ashep.api import server as serving
+from ashep.api.application import MAX_BODY
+from ashep.api.handlers import events
+from ashep.api.routes import V1
 from ashep.config import write_starter
-from ashep.guard import HEADERS
-from ashep.http import serving
-from ashep.http.endpoints import V1
-from ashep.http.http import MAX_BODY
-from ashep.http.page import live
+from ashep.request_guard import HEADERS
 from tests.recorded import life
 from tests.service.worlds import PAGE, TOKEN, World, repository
 
@@ -210,7 +210,7 @@ async def test_who_only_connects_keeps_nobody_out_and_streams_are_counted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections that say nothing, and streams of somebody with a token, who opens too many."""
-    monkeypatch.setattr(live, "LOOK", 0.05)
+    monkeypatch.setattr(events, "LOOK", 0.05)
     pat, _ = world.sessions.enter(world.sessions.code("Pat"))
     head = f"GET {V1}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{bearer(pat)}\r\n\r\n".encode()
     async with served(world) as wire:
@@ -218,7 +218,7 @@ async def test_who_only_connects_keeps_nobody_out_and_streams_are_counted(
             stranger = await wire.connect()
             if n % 2:
                 await stranger.send(b"GET / HT")
-        streams, said = [await wire.connect() for _ in range(2 * live.MOST)], dict[int, bytes]()
+        streams, said = [await wire.connect() for _ in range(2 * events.MOST)], dict[int, bytes]()
 
         async def begin(n: int) -> None:
             await streams[n].send(head)
@@ -229,11 +229,11 @@ async def test_who_only_connects_keeps_nobody_out_and_streams_are_counted(
         async with anyio.create_task_group() as group:
             for n in range(len(streams)):  # at once
                 group.start_soon(begin, n)
-        assert sum(b"event: changed" in one for one in said.values()) == live.MOST
+        assert sum(b"event: changed" in one for one in said.values()) == events.MOST
         assert (await wire.ask(f"GET {V1}/events HTTP/1.1", bearer(pat))).status == 503
         assert (await wire.ask(NOW, bearer(pat))).status == 200
         world.sessions.leave(bearer(pat).removeprefix("Authorization: "))
-        with anyio.fail_after(live.BEAT):
+        with anyio.fail_after(events.BEAT):
             for one in streams:  # whose session has ended, they end with it
                 with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                     while True:

@@ -12,21 +12,21 @@ import httpx
 from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs
+from ashep.api.application import application
+from ashep.api.handlers.actions import Acts
+from ashep.api.handlers.allowed_repositories import Places
+from ashep.api.handlers.events import Live
+from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.tickets import Tickets
+from ashep.api.openapi import Service
+from ashep.api.sessions import Sessions
+from ashep.api.static import Page
 from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
 from ashep.core.policy.checks import ManualCheck, hash_of
-from ashep.http.http import application
-from ashep.http.operations import Service
-from ashep.http.page.acts import Acts
-from ashep.http.page.live import Live
-from ashep.http.page.pictures import Pictures
-from ashep.http.sessions import Sessions
-from ashep.http.static import Page
-from ashep.http.verification.places import Places
-from ashep.http.verification.tickets import Tickets
+from ashep.extras.simulation.memory.annotations import MemoryAnnotations
+from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.tracker import IssueText
 from ashep.ports.verifier import VerifyRequest
-from ashep.simulation.memory.annotations import MemoryAnnotations
-from ashep.simulation.memory.tracker import MemoryTracker
 
 PAGE = {"index.html": b"<!doctype html><title>x</title>", "assets/a-1.js": b"let x;" * 1000, "icon.svg": b"<svg/>"}
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

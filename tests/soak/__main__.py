@@ -5,7 +5,7 @@ import sys
 import time
 from datetime import timedelta
 
-from ashep.core.policy.language import parse_duration
+from ashep.core.policy.base_types import parse_duration
 from tests.soak import real, virtual
 from tests.soak.figures import HEADER
 

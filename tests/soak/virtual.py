@@ -20,7 +20,7 @@ import anyio
 import yaml
 
 from ashep.config import write_starter
-from ashep.simulation.memory.runner import Play, Prompted
+from ashep.extras.simulation.memory.runner import Play, Prompted
 from tests.loop_world import Points, World, policy, said, simulate
 from tests.places import made as new_folder
 from tests.soak.figures import Bound, Flat, Sample, judge

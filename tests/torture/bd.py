@@ -13,7 +13,7 @@ import anyio
 
 from ashep.adapters.beads.command import Bd, TimedOut
 from ashep.adapters.beads.tracker import BeadsTracker
-from ashep.adapters.programs import Finished
+from ashep.adapters.system.programs import Finished
 from ashep.redaction import Redaction
 from tests.torture.loop import START
 from tests.torture.store import Row

@@ -28,16 +28,16 @@ from ashep.core.facts.resources import DaemonStarted, JournalBegun
 from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.policy.settings import Settings
-from ashep.core.reconcile.failures import INFRA_LIMIT
+from ashep.core.reconcile.effect_failures import INFRA_LIMIT
 from ashep.core.state.branches import branch_of
-from ashep.core.state.intents import AT_IT
+from ashep.core.state.pending_intents import AT_IT
 from ashep.core.state.world import World as Known
 from ashep.daemon.effects.work import Means
 from ashep.errors import AshepError
+from ashep.extras.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
+from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.ports.landing import HEAD, Advanced, Refused
 from ashep.ports.verifier import VerifyRequest
-from ashep.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
-from ashep.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from tests.torture.pulls import FORGE, Site
 
 if TYPE_CHECKING:

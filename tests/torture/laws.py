@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ashep.core.analysis.account import account
+from ashep.core.analysis.issue_status import account
 from ashep.core.analysis.replay import Replay
 from ashep.core.facts.commands import ClaimIssue, CreateIssue, PostComment, SendPrompt, WriteIssue
 from ashep.core.facts.issues import CycleBegan, IssueClosed, IssueGivenBack, IssueLeft, IssueParked
@@ -14,8 +14,8 @@ from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import ClockJumped, DaemonStarted, Finding
 from ashep.core.facts.runs import InputEnded, RequestGone, RequestJudged, RunEnded, RunPlanned, SessionTaken, TurnSeen
 from ashep.core.facts.vocabulary import ChangeJudged
-from ashep.core.issues.people import COOLDOWN
-from ashep.journal.log import Journal
+from ashep.core.issues.human_overrides import COOLDOWN
+from ashep.journal.writer import Journal
 
 if TYPE_CHECKING:
     from tests.torture.bd import Process, Standing

@@ -14,7 +14,7 @@ from ashep.core.state.world import World as Known
 from ashep.daemon.auditor import Looked
 from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 from tests.torture import disk
 from tests.torture.bd import SimulatedTracker
 from tests.torture.loop import LIFE

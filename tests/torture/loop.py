@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from ashep.adapters.clock import LONGEST
+from ashep.adapters.system.clock import LONGEST
 
 if TYPE_CHECKING:
     from tests.torture.life import Life

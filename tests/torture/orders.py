@@ -10,7 +10,7 @@ from ashep.core.policy.budgets import Budgets, ProviderBudget
 from ashep.core.policy.settings import Settings
 from ashep.daemon.control import Control
 from ashep.daemon.daemon import Running, adopted
-from ashep.journal.log import Journal
+from ashep.journal.writer import Journal
 
 if TYPE_CHECKING:
     from tests.torture.world import World

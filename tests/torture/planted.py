@@ -12,16 +12,16 @@ from typing import Any
 from unittest.mock import patch
 
 from ashep.adapters.beads.tracker import BeadsTracker
-from ashep.adapters.opencode.turns import Message
+from ashep.adapters.runners.opencode.turns import Message
 from ashep.core.delivery import landing as delivery_landing
-from ashep.core.delivery import pulls
+from ashep.core.delivery import pull_requests
 from ashep.core.facts.commands import Command, IssueCommand, SendPrompt
 from ashep.core.facts.delivery import PullRequestMerged, PullRequestSeen
 from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.runs import RunEnded, TurnSeen
 from ashep.core.facts.vocabulary import Fact, TreeLeft
-from ashep.core.issues import folding, people, routing
-from ashep.core.reconcile import changes, decide, dispatch, failures, observe, outstanding
+from ashep.core.issues import fold, human_overrides, routing
+from ashep.core.reconcile import attribution, decide, dispatch, effect_failures, observe, outstanding
 from ashep.core.reconcile.observe import disk_read
 from ashep.core.reconcile.step import step
 from ashep.core.resources import budgets
@@ -31,14 +31,14 @@ from ashep.core.state.flow import Flow
 from ashep.core.state.run import NO_SIGN, Run, with_watch
 from ashep.core.state.world import World
 from ashep.daemon.effects import pulls as forge_effects
-from ashep.daemon.effects.execute import Effects
-from ashep.daemon.heartbeat import Heartbeat
+from ashep.daemon.effects.executor import Effects
+from ashep.daemon.lease_heartbeat import Heartbeat
 from ashep.daemon.leases import Leases
-from ashep.daemon.pull_watch import PullWatch
+from ashep.daemon.pull_request_poller import PullWatch
 from ashep.daemon.shepherd import Shepherd
-from ashep.journal import log
-from ashep.journal.files import Position, Scan, open_file
-from ashep.journal.lines import COMMIT, HEADER, BadLine, parse
+from ashep.journal import writer
+from ashep.journal.framing import COMMIT, HEADER, BadLine, parse
+from ashep.journal.reader import Position, Scan, open_file
 from ashep.ports.tracker import Seen
 from tests.memory import MemoryForge
 from tests.torture.chaos import Kinds
@@ -62,7 +62,7 @@ def random_message_id() -> AbstractContextManager[object]:
 
 def no_fsync() -> AbstractContextManager[object]:
     """The journal writes, and leaves the rest to the system."""
-    return patch.object(log, "_sync", lambda file: None)
+    return patch.object(writer, "_sync", lambda file: None)
 
 
 def effect_before_intent() -> AbstractContextManager[object]:
@@ -125,7 +125,7 @@ def unguarded_transition() -> AbstractContextManager[object]:
 
 def stale_read_believed() -> AbstractContextManager[object]:
     """A read is believed whenever it began."""
-    return _everywhere("stale", lambda flow, as_of: False, folding, changes, failures, observe)
+    return _everywhere("stale", lambda flow, as_of: False, fold, attribution, effect_failures, observe)
 
 
 def lease_ignored() -> AbstractContextManager[object]:
@@ -198,12 +198,12 @@ def question_without_an_end() -> AbstractContextManager[object]:
 
 def agent_taken_for_a_person() -> AbstractContextManager[object]:
     """Who wrote an answer is not looked at."""
-    return patch.object(people, "AGENT_ACTORS", ("nobody-",))
+    return patch.object(human_overrides, "AGENT_ACTORS", ("nobody-",))
 
 
 def moves_unjudged() -> AbstractContextManager[object]:
     """Who changed an issue is not looked at: what it shows is followed."""
-    return patch.object(changes, "_differences", lambda *_: iter(()))
+    return patch.object(attribution, "_differences", lambda *_: iter(()))
 
 
 @contextmanager
@@ -284,7 +284,7 @@ def closed_taken_for_merged() -> AbstractContextManager[object]:
             return [PullRequestMerged(fact.issue, fact.number, "", "it is over")]
         return original(world, earlier, flow, fact)
 
-    original = pulls.seen
+    original = pull_requests.seen
     return patch.dict(decide.RULES, {PullRequestSeen: seen})
 
 
@@ -297,7 +297,7 @@ def merged_is_merged() -> AbstractContextManager[object]:
     def seen(world: World, earlier: Flow, flow: Flow, fact: Any) -> list[Fact]:
         return original(world, earlier, flow, replace(fact, head=""))
 
-    original = pulls.seen
+    original = pull_requests.seen
     return _all(patch.dict(decide.RULES, {PullRequestSeen: seen}), patch.object(forge_effects, "_merged_before", never))
 
 
@@ -338,8 +338,8 @@ def sealed_for_ever() -> AbstractContextManager[object]:
     def failed(earlier: Flow, flow: Flow, *more: Any) -> list[Fact]:
         return [fact for fact in original(earlier, flow, *more) if not isinstance(fact, TreeLeft)]
 
-    original = failures._tree_failed  # pyright: ignore[reportPrivateUsage]
-    return patch.object(failures, "_tree_failed", failed)
+    original = effect_failures._tree_failed  # pyright: ignore[reportPrivateUsage]
+    return patch.object(effect_failures, "_tree_failed", failed)
 
 
 def abort_taken_for_failure() -> AbstractContextManager[object]:

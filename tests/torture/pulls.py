@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ashep.core.delivery.pull_text import marker
+from ashep.core.delivery.pull_request_body import marker
 from ashep.core.facts.delivery import PullRequestOpened, PullRequestReturned, PullRequestSeen
 from ashep.core.facts.issues import IssueClosed
 from ashep.core.facts.resources import DaemonStarted, JournalBegun

@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl
 import anyio
 import httpx
 
-from ashep.adapters.opencode.client import Address, Refused, check
-from ashep.adapters.opencode.endpoints import AttachedServer
-from ashep.adapters.opencode.runner import OpencodeRunner
+from ashep.adapters.runners.opencode.client import Address, Refused, check
+from ashep.adapters.runners.opencode.endpoints import AttachedServer
+from ashep.adapters.runners.opencode.runner import OpencodeRunner
 from ashep.core.facts.runs import Model
 from ashep.errors import RunnerUnavailable, ServerNotStarted, ServerStarting
 from ashep.ports.runner import Catalog, Sign
@@ -117,7 +117,9 @@ class Server:
     def answer(self, method: str, path: str, body: Any, params: Json) -> tuple[int, Any, dict[str, str]]:
         """Status, JSON and headers of a call."""
         _, first, *rest = path.split("/")
-        place = params.get("directory")  # lists tell of one folder only: ashep/adapters/opencode/places.py
+        place = params.get(
+            "directory"
+        )  # lists tell of one folder only: ashep/adapters/runners/opencode/session_directories.py
         match method, first, rest:
             case "POST", "session", []:
                 return 200, self._shown(self.sessions.open(body["metadata"], place)), {}

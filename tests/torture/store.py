@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ashep.adapters.programs import Finished
+from ashep.adapters.system.programs import Finished
 
 PREFIX = "t"
 AGENT = "ashep-agent"

@@ -18,8 +18,8 @@ from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
 from ashep.core.facts.records import Entry
-from ashep.daemon.effects import execute
-from ashep.prompt.brief import Brief
+from ashep.daemon.effects import executor
+from ashep.prompt.template_context import Brief
 from tests.places import made as new_folder
 from tests.torture import disk
 from tests.torture.chaos import Dice, Kinds, without
@@ -119,7 +119,7 @@ def simulated() -> Iterator[None]:
         patch.object(to_thread, "run_sync", _in_this_thread(to_thread.run_sync)),
         patch.object(secrets, "token_hex", _token(secrets.token_hex)),
         patch("os.getpid", lambda: 4242),
-        patch.object(execute, "render", _render),
+        patch.object(executor, "render", _render),
         patch.object(CancelScope, "__init__", cancelled_in_order(CancelScope.__init__)),
     ):
         gc.disable()  # a story makes much that lives for a moment: collecting it between stories is a tenth cheaper

@@ -14,10 +14,10 @@ import yaml
 from anyio.abc import TaskGroup
 
 from ashep.config import Configuration, load, write_starter
-from ashep.core.analysis.account import account
-from ashep.core.delivery.trees import waits_for_person
+from ashep.core.analysis.issue_status import account
+from ashep.core.delivery.workspaces import waits_for_person
 from ashep.core.state.world import World as Known
-from ashep.simulation.memory.tree import MemoryTree
+from ashep.extras.simulation.memory.work_tree import MemoryTree
 from tests.torture import landing
 from tests.torture.agents import Agents
 from tests.torture.bd import Process, SimulatedTracker

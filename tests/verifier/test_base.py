@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ashep.adapters.verifier.causes import likely_cause
+from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import CACHES
 from ashep.core.facts.delivery import CheckResult
 from ashep.ports.verifier import Found, VerifyRequest, verify_against_base

@@ -13,11 +13,11 @@ import pytest
 from pydantic import JsonValue
 
 from ashep.config import read
-from ashep.config.checks.block import read_criteria
-from ashep.connect import verifier_of, worktrees_of
+from ashep.config.checks.parser import read_criteria
 from ashep.core.facts.delivery import status_of, summary_of
 from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings, WorkerSettings
 from ashep.errors import ConfigError
+from ashep.factories import verifier_of, worktrees_of
 from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
 from tests.verifier.place import ROOT, World, criteria_of

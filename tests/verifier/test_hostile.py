@@ -17,10 +17,10 @@ import anyio
 import psutil
 import pytest
 
-from ashep.adapters import bubblewrap
 from ashep.adapters.git.repository import Repository as Trees
-from ashep.adapters.git.trees.lender import Lender
-from ashep.adapters.verifier import LocalVerifier, running
+from ashep.adapters.git.workspaces.shared_objects import Lender
+from ashep.adapters.sandboxes import bubblewrap
+from ashep.adapters.verifier import LocalVerifier, program_run
 from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
 from ashep.errors import AshepError
 from ashep.ports.verifier import VerifyRequest
@@ -105,7 +105,7 @@ async def test_a_checkout_leaves_room_on_the_disk(world: World) -> None:
 
 @pytest.mark.promise("W2")
 async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "PROCESSES", 40)  # the message tells of the number as it is
+    monkeypatch.setattr(program_run, "PROCESSES", 40)  # the message tells of the number as it is
     found = await either.sh(BOMB % marked, timeout="60s")
     assert (found.status, found.message) == ("failed", "it had more than 512 processes; it was killed")
     assert sleepers(marked) == []
@@ -114,7 +114,7 @@ async def test_a_fork_bomb(either: World, marked: str, monkeypatch: pytest.Monke
 
 @pytest.mark.promise("W2")
 async def test_endless_output(either: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "PRINTED", 1024 * 1024)
+    monkeypatch.setattr(program_run, "PRINTED", 1024 * 1024)
     found = await either.sh("echo begun; yes", timeout="60s")
     assert (found.status, found.message) == ("failed", "it printed more than 64 MiB; it was killed")
     output = either.output(found)
@@ -177,7 +177,7 @@ async def test_it_ends_although_something_holds_its_output(either: World, marked
 
 
 async def test_a_file_without_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "FILE_SIZE", 1024 * 1024)
+    monkeypatch.setattr(program_run, "FILE_SIZE", 1024 * 1024)
     found = await world.sh("exec dd if=/dev/zero of=large bs=65536 count=100")
     assert (found.status, found.message) == ("failed", "ended by SIGXFSZ; expected 0")
 

@@ -12,10 +12,10 @@ from typing import Self, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, JsonValue
 
-from ashep.adapters.beads import wire
+from ashep.adapters.beads import schema
 from ashep.adapters.beads.command import AlreadyThere, Bd, UnknownIssue, parse
+from ashep.adapters.beads.schema import STAMP_KEY
 from ashep.adapters.beads.tracker import ID, csv
-from ashep.adapters.beads.wire import STAMP_KEY
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
 from ashep.ports.tracker import Annotated, Fresh, Rewritten, Seen, Titled
@@ -77,19 +77,19 @@ class BeadsAnnotations:
 
     async def prefix(self) -> str:
         """Ask where the database is, and how its ids begin."""
-        return parse(wire.Where, await self._bd.call("where", "--json")).prefix
+        return parse(schema.Where, await self._bd.call("where", "--json")).prefix
 
     async def marked(self, key: str) -> tuple[tuple[Seen, Mapping[str, JsonValue]], ...]:
         """List them whole."""
         words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
-        rows, _ = await self._bd.rows(wire.Row.read, *words)
-        found = ((wire.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
+        rows, _ = await self._bd.rows(schema.Row.read, *words)
+        found = ((schema.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one[0].issue.id))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
         if not ID.fullmatch(issue) or not ID.fullmatch(on):
             raise TrackerRefused(f"{issue!r} or {on!r} is no id")
-        edge = parse(wire.Edge, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json"))
+        edge = parse(schema.Edge, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json"))
         if (edge.issue_id, edge.depends_on_id) != (issue, on):
             raise TrackerUnavailable(f"bd's answer does not show how {issue} depends on {on}", unknown=True)
 

@@ -18,9 +18,9 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from ashep.adapters import processes, programs
-from ashep.adapters.beads.rows import Rows
-from ashep.adapters.beads.wire import Problem, Version
+from ashep.adapters.beads.json_stream import Rows
+from ashep.adapters.beads.schema import Problem, Version
+from ashep.adapters.system import process_table, programs
 from ashep.core.text import clean
 from ashep.errors import (
     AshepError,
@@ -131,10 +131,10 @@ class Bd:
         return _MEMORY | kept | ours
 
     @property
-    def mark(self) -> processes.Mark:
+    def mark(self) -> process_table.Mark:
         """What tells the calls of this actor in this project from all other processes."""
         actor = f"--actor={self.actor}"
-        return processes.Mark("ASHEP_TRACKER_CALL", f"{self.actor} {self.project}", actor)
+        return process_table.Mark("ASHEP_TRACKER_CALL", f"{self.actor} {self.project}", actor)
 
     async def argv(self, *arguments: str) -> list[str]:
         """Give the whole command line; raises TrackerMissing where there is no such program."""

@@ -18,10 +18,10 @@ from pathlib import Path
 import anyio.lowlevel
 from pydantic import JsonValue
 
-from ashep.adapters import processes, programs
-from ashep.adapters.beads import wire
+from ashep.adapters.beads import schema
+from ashep.adapters.beads.change_feed import Journal, Manifest
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse
-from ashep.adapters.beads.watch import Journal, Manifest
+from ashep.adapters.system import process_table, programs
 from ashep.core.facts.tracker import Change, Issue, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
@@ -72,7 +72,7 @@ class BeadsTracker:
         self._listed = False
         self._hidden: frozenset[str] = frozenset()
         self._readers: list[Journal] = []
-        self._found: tuple[wire.Where, bool] | None = None
+        self._found: tuple[schema.Where, bool] | None = None
 
     @property
     def calls(self) -> Counter[str]:
@@ -81,7 +81,7 @@ class BeadsTracker:
 
     async def settle(self) -> None:
         """End what a killed ashep left (see the port): a bd goes on without it, and may still write."""
-        await processes.end(self._bd.mark, TrackerUnavailable)
+        await process_table.end(self._bd.mark, TrackerUnavailable)
 
     # --- reading ---
 
@@ -91,10 +91,10 @@ class BeadsTracker:
         where, has_journal = await self._find()
         return TrackerInfo(version, where.prefix or await self._prefix(), where.path, has_journal, programs.BD_VERSION)
 
-    async def _find(self) -> tuple[wire.Where, bool]:
+    async def _find(self) -> tuple[schema.Where, bool]:
         """Ask for the place, and whether the events journal is on: the owner's setting, which a restart follows."""
-        where = parse(wire.Where, await self._bd.call("where", "--json"))
-        setting = parse(wire.Setting, await self._bd.call("config", "get", "events-journal", "--json"))
+        where = parse(schema.Where, await self._bd.call("where", "--json"))
+        setting = parse(schema.Setting, await self._bd.call("config", "get", "events-journal", "--json"))
         self._found = where, setting.value == "true"
         return self._found
 
@@ -103,7 +103,7 @@ class BeadsTracker:
 
         (facts/beads.md 8: with a truncated data file `ready` gave `[]`; so do `list`, and `show` finds no issue.)
         """
-        prefix = parse(wire.Setting, await self._bd.call("config", "get", "issue_prefix", "--json")).value
+        prefix = parse(schema.Setting, await self._bd.call("config", "get", "issue_prefix", "--json")).value
         if not prefix:
             raise TrackerUnavailable("bd's database has no issue prefix: its data may be damaged")
         return prefix
@@ -127,7 +127,7 @@ class BeadsTracker:
             listed = await self._list()  # by a database that is sound now
         unread, found = listed.unread, listed.found
         for number, (issue, one) in enumerate(found.items()):
-            found[issue] = wire.titled(one, found)
+            found[issue] = schema.titled(one, found)
             if number % _AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
         look = Look((), tuple(found.values()), tuple(sorted(unread.items())), version)
@@ -144,16 +144,16 @@ class BeadsTracker:
         """Whether the next list should be empty, by the last one and our own writes since."""
         return self._listed and all(seen.issue.status == "closed" for seen in self._read.values())
 
-    async def _list(self) -> wire.Listed:
-        read = partial(wire.listed, self._read)
-        return wire.Listed(*await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json"))
+    async def _list(self) -> schema.Listed:
+        read = partial(schema.listed, self._read)
+        return schema.Listed(*await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json"))
 
-    async def _ready(self, listed: wire.Listed) -> list[str]:
+    async def _ready(self, listed: schema.Listed) -> list[str]:
         """List what is ready; an issue that the list hides goes to what it shows, with the reason.
 
         One that it hid for no reason that we know may have come after it was read: it is read once more.
         """
-        rows, unread = await self._bd.rows(partial(wire.ready, listed.ids), "ready", "--limit=0", "--brief", "--json")
+        rows, unread = await self._bd.rows(partial(schema.ready, listed.ids), "ready", "--limit=0", "--brief", "--json")
         hidden = {issue: seen for issue, seen in rows if seen is not None}
         if any(not seen.issue.hidden and issue not in self._hidden for issue, seen in hidden.items()):
             later = await self._list()
@@ -162,13 +162,13 @@ class BeadsTracker:
             hidden = {issue: seen for issue, seen in hidden.items() if issue not in later.ids}
         self._hidden = frozenset(hidden)
         for issue, seen in hidden.items():
-            why = seen.issue.hidden or wire.UNLISTED
+            why = seen.issue.hidden or schema.UNLISTED
             listed.found[issue] = replace(seen, issue=replace(seen.issue, hidden=why))
         listed.unread.update((issue, why) for issue, why in unread.items() if issue not in listed.ids)
         return [issue for issue, _ in rows if issue not in hidden]
 
-    async def _rows(self, *arguments: str) -> list[wire.Row]:
-        return await self._bd.rows_of_one(wire.Row.read, *arguments)
+    async def _rows(self, *arguments: str) -> list[schema.Row]:
+        return await self._bd.rows_of_one(schema.Row.read, *arguments)
 
     async def issue(self, issue: str) -> Seen | None:
         if not ID.fullmatch(issue):
@@ -180,10 +180,10 @@ class BeadsTracker:
         self._read.pop(issue, None)
         for row in rows:
             if row.id == issue:
-                return self._read.setdefault(issue, wire.seen(row))
+                return self._read.setdefault(issue, schema.seen(row))
         return None
 
-    async def _show(self, issue: str) -> list[wire.Row]:
+    async def _show(self, issue: str) -> list[schema.Row]:
         with suppress(UnknownIssue):
             return await self._rows("show", issue, "--include-comments")
         return []
@@ -192,10 +192,10 @@ class BeadsTracker:
         """Read the issue's history; bd prints `null` for an issue that it does not know."""
         if not ID.fullmatch(issue):
             return ()
-        events, _ = await self._bd.rows(wire.EventRow.read, "history", issue, "--events", "--json", null=True)
+        events, _ = await self._bd.rows(schema.EventRow.read, "history", issue, "--events", "--json", null=True)
         if not events:
             await self._prefix()
-        return wire.changes(issue, events)
+        return schema.changes(issue, events)
 
     async def commented(self, issue: str, marker: str) -> bool:
         """Look for a line that is the marker in the issue's comments."""
@@ -239,13 +239,13 @@ class BeadsTracker:
         def landed(issue: Issue) -> bool:  # whatever else differs is a person's
             return issue.stamp is not None and issue.stamp.instance == stamp.instance and issue.stamp.seq >= stamp.seq
 
-        metadata = f"--metadata={wire.stamp_json(stamp, beside)}"
+        metadata = f"--metadata={schema.stamp_json(stamp, beside)}"
         return await self._write(issue, wanted, landed, *flags, metadata)
 
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
         await self._known(issue)
-        beat = parse(wire.Named, await self._bd.call("heartbeat", issue, "--json"))
+        beat = parse(schema.Named, await self._bd.call("heartbeat", issue, "--json"))
         if beat.id != issue:
             raise TrackerUnavailable(f"bd's answer to the heartbeat of {issue} is about {beat.id}")
 
@@ -254,7 +254,7 @@ class BeadsTracker:
         await self._known(issue)
         scope = (f"--id={issue}", f"--assignee={holder}", f"--older-than={older_than.total_seconds():.0f}s")
         self._read.pop(issue, None)
-        return parse(wire.Reclaimed, await self._bd.call("reclaim", *scope, "--json")).count > 0
+        return parse(schema.Reclaimed, await self._bd.call("reclaim", *scope, "--json")).count > 0
 
     async def relabel(self, issue: str, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
         """Change the labels in one process."""
@@ -270,7 +270,7 @@ class BeadsTracker:
 
         async def write() -> bool:
             for row in await self._rows("update", issue, *flags, *add, *remove):
-                answer = wire.seen(row)
+                answer = schema.seen(row)
                 self._read.pop(before.issue.id, None)
                 # only reads show what it lacks
                 view = replace(answer.issue, blocked_by=before.issue.blocked_by, comments=before.issue.comments)
@@ -320,7 +320,7 @@ class BeadsTracker:
 
         async def write() -> bool:
             call = self._bd.call("comment", issue, "--stdin", "--json", stdin=f"{text}\n{marker}")
-            row = parse(wire.CommentRow, await call)
+            row = parse(schema.CommentRow, await call)
             posted = row.issue_id == issue and row.text.rstrip("\n").endswith(clean(marker))
             if posted:
                 self._read[issue] = replace(seen, issue=replace(seen.issue, comments=seen.issue.comments + 1))
@@ -340,7 +340,7 @@ class BeadsTracker:
             f"--type={new.type}",
             f"--priority={new.priority}",
             f"--deps=discovered-from:{creation.discovered_from}",
-            f"--metadata={wire.stamp_json(stamp)}",
+            f"--metadata={schema.stamp_json(stamp)}",
             *([f"--labels={','.join(map(csv, creation.labels))}"] if creation.labels else []),
             *(["--status=blocked"] if creation.parked else []),
             *(["--stdin"] if new.description else []),
@@ -348,8 +348,8 @@ class BeadsTracker:
         wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=frozenset(creation.labels))
 
         async def write() -> bool:
-            row = parse(wire.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
-            return row.id == creation.id and wanted.shown_by(wire.seen(row).issue)
+            row = parse(schema.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
+            return row.id == creation.id and wanted.shown_by(schema.seen(row).issue)
 
         async def probe() -> bool:
             seen = await self.issue(creation.id)

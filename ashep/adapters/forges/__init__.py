@@ -6,13 +6,13 @@ Never: merging or closing what they look at, or what follows from it.
 import os
 from collections.abc import Mapping
 
-from ashep.adapters import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
-from ashep.adapters.forges.gh import GhProgram
 from ashep.adapters.forges.gitea import Gitea
 from ashep.adapters.forges.github import HEADERS, GitHub
+from ashep.adapters.forges.github_cli import GhProgram
 from ashep.adapters.forges.gitlab import GitLab
-from ashep.adapters.forges.reading import people_of
+from ashep.adapters.forges.parsing import people_of
 from ashep.adapters.forges.transport import Api, Http
+from ashep.adapters.system import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 from ashep.core.policy.landing import ForgeSettings
 from ashep.errors import ForgeUnauthorized
 from ashep.ports.landing import Forge

@@ -3,8 +3,8 @@
 from urllib.parse import quote
 
 from ashep.adapters.forges.github import GitHub, opened, read_remark, status
-from ashep.adapters.forges.reading import Check, belonging, chosen, entries, field, text, whole
-from ashep.core.delivery.pull_text import marker
+from ashep.adapters.forges.parsing import Check, belonging, chosen, entries, field, text, whole
+from ashep.core.delivery.pull_request_body import marker
 from ashep.ports.landing import Opened, Said
 
 _STATUSES = {"success": "passing", "warning": "passing", "pending": "pending", "failure": "failing", "error": "failing"}

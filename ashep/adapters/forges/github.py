@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import quote
 
-from ashep.adapters.forges.reading import (
+from ashep.adapters.forges.parsing import (
     BELONGING,
     Check,
     chosen,
@@ -16,7 +16,7 @@ from ashep.adapters.forges.reading import (
     whole,
 )
 from ashep.adapters.forges.transport import Api, open_once
-from ashep.core.delivery.pull_text import marker
+from ashep.core.delivery.pull_request_body import marker
 from ashep.ports.landing import Opened, PullRequest, PullState, Said
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import anyio
 import httpx
 
-from ashep.adapters.http_client import AnswerTooLarge, make_client
+from ashep.adapters.system.http_client import AnswerTooLarge, make_client
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import Opened, PullRequest

@@ -3,7 +3,7 @@
 Everything here calls one program, git. Never: which branch lands when.
 """
 
-from ashep.adapters.git.advance import GitLanding
+from ashep.adapters.git.base_update import GitLanding
 from ashep.adapters.git.remotes import GitRemote
 
 __all__ = ["GitLanding", "GitRemote"]

@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ashep.adapters.git.program import Git, commit_of
+from ashep.adapters.git.command import Git, commit_of
 from ashep.errors import AshepError
 
 MOST = 32 * 1024**2

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.contents import find_present, hidden, parents
+from ashep.adapters.git.command import Git
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import LINK, Change, changes
-from ashep.adapters.git.program import Git
 from ashep.adapters.git.repository import Place, under_way
+from ashep.adapters.git.tree_scan import find_present, hidden, parents
 
 
 async def checkouts(git: Git, branch: str) -> list[Place]:

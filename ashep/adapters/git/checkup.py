@@ -12,16 +12,16 @@ from typing import NamedTuple
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.folders import delete, walk
+from ashep.adapters.git.command import LANDING, Git, commit_of
 from ashep.adapters.git.objects import holds
-from ashep.adapters.git.program import LANDING, Git, commit_of
 from ashep.adapters.git.repository import Repository
-from ashep.adapters.git.trees.worktrees import Worktrees
+from ashep.adapters.git.workspaces.linked import Worktrees
+from ashep.adapters.system.folders import delete, walk
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.state.branches import PREFIX, file_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
-from ashep.ports.trees import Prepared
+from ashep.ports.workspaces import Prepared
 from ashep.redaction import Redaction
 
 FETCH = 60.0  # seconds for a fetch. One that asks somebody, or hangs, ends then

@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from ashep.adapters.git.program import Git, commit_of
+from ashep.adapters.git.command import Git, commit_of
 from ashep.core.impact.changes import ChangedFile, Diff
 from ashep.core.impact.manifests import LARGEST_MANIFEST, changes_dependencies_alone, is_manifest
 from ashep.core.impact.secrets import KNOWN, Line

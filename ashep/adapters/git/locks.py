@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.programs import Finished
+from ashep.adapters.system.programs import Finished
 from ashep.core.text import clean
 from ashep.errors import RepositoryLocked
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from ashep.adapters.git.program import SHA, Git, failed
+from ashep.adapters.git.command import SHA, Git, failed
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

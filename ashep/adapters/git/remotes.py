@@ -13,10 +13,10 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from ashep.adapters.folders import delete
+from ashep.adapters.git.command import ELSEWHERE, LANDING, SHA, Git, commit_of
 from ashep.adapters.git.objects import commits, holds
-from ashep.adapters.git.program import ELSEWHERE, LANDING, SHA, Git, commit_of
 from ashep.adapters.git.repository import size_of
+from ashep.adapters.system.folders import delete
 from ashep.core.state.branches import BASES, branch_of
 from ashep.core.text import clean
 from ashep.errors import AshepError, ForgeUnavailable, ProgramTimedOut

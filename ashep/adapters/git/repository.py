@@ -15,11 +15,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from ashep.adapters import processes
+from ashep.adapters.git.command import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
 from ashep.adapters.git.locks import linked
 from ashep.adapters.git.objects import holds
-from ashep.adapters.git.program import ABSENT, LONG, UNFLUSHED, WORK_TREE, Git, How, commit_of, failed
-from ashep.adapters.programs import Finished, says_full
+from ashep.adapters.system import process_table
+from ashep.adapters.system.programs import Finished, says_full
 from ashep.core.state.branches import BASES, file_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -256,11 +256,11 @@ class Repository:
         except OSError as error:
             raise _unwritten(branch, error) from error
         try:
-            held = processes.locked(file)
+            held = process_table.locked(file)
             with anyio.move_on_after(patience):
                 while not held:
                     await anyio.sleep(_WAIT)
-                    held = processes.locked(file)
+                    held = process_table.locked(file)
             if not held:
                 raise AshepError(f"another ashep is busy with the work tree of {branch}; try again when it is done")
             try:

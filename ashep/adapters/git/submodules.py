@@ -12,9 +12,9 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from ashep.adapters.folders import delete
-from ashep.adapters.git.clean import ALONE, Files, Source, end_of_history
-from ashep.adapters.git.program import Git
+from ashep.adapters.git.command import Git
+from ashep.adapters.git.export import ALONE, Files, Source, end_of_history
+from ashep.adapters.system.folders import delete
 from ashep.core.text import clean
 from ashep.errors import AshepError
 

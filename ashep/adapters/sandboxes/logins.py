@@ -22,12 +22,12 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from ashep.adapters.http_client import make_client  # it comes before httpx
+from ashep.adapters.system.http_client import make_client  # it comes before httpx
 
 # isort: split
 import httpx
 
-from ashep.journal import paths
+from ashep.journal import durable_io
 
 _DUE = 15 * 60.0  # seconds before its end at which a login is renewed: a look a minute finds it in time
 _WHOLE = 20.0  # seconds for an issuer to answer
@@ -106,7 +106,7 @@ class Logins:
         """
         self.used = True
         async with self._turn:
-            await anyio.to_thread.run_sync(lambda: paths.make_folder(self.folder))
+            await anyio.to_thread.run_sync(lambda: durable_io.make_folder(self.folder))
             for name, issuer in ISSUERS.items():
                 if await anyio.to_thread.run_sync(self._due, name):
                     with anyio.CancelScope(shield=True):  # an answer that is not written down is a login that is lost
@@ -150,7 +150,7 @@ class Logins:
         if login.get(keys.refresh) == token:  # else the user has logged in meanwhile
             ends = int((time.time() + pair.expires_in) * 1000)
             new = {keys.access: pair.access_token, keys.refresh: pair.refresh_token or token, keys.expires: ends}
-            paths.replace(self.file.resolve(), json.dumps(content | {name: login | new}, indent=2).encode())
+            durable_io.replace(self.file.resolve(), json.dumps(content | {name: login | new}, indent=2).encode())
 
     def _write_copy(self) -> None:
         if not self.file.is_file():
@@ -159,7 +159,7 @@ class Logins:
         copy = {name: self._without(login) for name, login in _logins(self.file).items() if name != "mcpOAuth"}
         text = json.dumps(copy).encode()
         if not self.copy.is_file() or self.copy.read_bytes() != text:
-            paths.replace(self.copy, text)
+            durable_io.replace(self.copy, text)
 
     def _without(self, login: _Login) -> _Login:
         """Take away what renews a login; where it is what is sent with each request, too, it stays."""

@@ -4,7 +4,7 @@ Never: what is to be checked, or what follows where it does not hold.
 """
 
 from ashep.adapters.verifier.engine import Keep, LocalVerifier
-from ashep.adapters.verifier.looking import wrong_patterns
 from ashep.adapters.verifier.sandbox import Isolation, probe
+from ashep.adapters.verifier.static_checks import wrong_patterns
 
 __all__ = ["Isolation", "Keep", "LocalVerifier", "probe", "wrong_patterns"]

@@ -1,4 +1,4 @@
-"""A clean checkout of a commit, below a scratch folder (`ashep.adapters.git.clean`), and the folders around it."""
+"""A clean checkout of a commit, below a scratch folder (`ashep.adapters.git.export`), and the folders around it."""
 
 import fcntl
 import os
@@ -12,12 +12,12 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.folders import delete
-from ashep.adapters.git.clean import ALONE, QUIET, Files, Source, end_of_history, reading
+from ashep.adapters.git.export import ALONE, QUIET, Files, Source, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
+from ashep.adapters.system.folders import delete
 from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
-from ashep.core.impact.paths import MODULES, shadows
-from ashep.core.policy.disk import LOW_DISK
+from ashep.core.impact.path_classes import MODULES, shadows
+from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.text import clean
 from ashep.errors import AshepError
 
@@ -39,7 +39,7 @@ class Commits:
     own_scripts: str
     """What the candidate itself has in that place, be it a link; empty: nothing."""
     shallow: bytes
-    """Where the history of a shallow clone ends (`ashep.adapters.git.clean.end_of_history`)."""
+    """Where the history of a shallow clone ends (`ashep.adapters.git.export.end_of_history`)."""
     submodules: tuple[Submodule, ...] = ()
     shadows: frozenset[str] = frozenset()
     """Files that the base does not have, and that Python imports in the place of a module of its own or a runner."""

@@ -12,14 +12,14 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.adapters.git.submodules import flat
-from ashep.adapters.verifier.carrying import Stage, look
-from ashep.adapters.verifier.causes import likely_cause
+from ashep.adapters.verifier.check_runners import Stage, look
 from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
-from ashep.adapters.verifier.looking import error
+from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
+from ashep.adapters.verifier.static_checks import error
 from ashep.core.facts.delivery import CheckResult, Verification
 from ashep.core.policy.checks import Criteria, ManualCheck, OwnCheck, asks_elsewhere, hash_of, is_look, names_base
-from ashep.core.policy.disk import LOW_DISK
+from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ashep.adapters.bubblewrap import PATH, Bubblewrap, View, system_calls, try_out
+from ashep.adapters.sandboxes.bubblewrap import PATH, Bubblewrap, View, system_calls, try_out
 from ashep.core.policy.settings import VerificationSettings
 
 FILTER = 4

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, example, policies, project_of
-from ashep.cli.place import configured
+from ashep.cli.context import configured
 from ashep.config import examine
 from ashep.config.findings import Finding, errors_of
-from ashep.config.rules import warnings
-from ashep.core.analysis.bounds import Bounds
+from ashep.config.policy_checks import warnings
+from ashep.core.analysis.cost_bounds import Bounds
 from ashep.core.analysis.soundness import analyse
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.base_types import format_duration
 from ashep.errors import UsageError
-from ashep.prompt.files import wrong_templates
+from ashep.prompt.user_files import wrong_templates
 
 OTHER_QUESTIONS = (
     "questions: those of phases; agents may ask people, too, and ashep where work falls short or touches rules"
@@ -51,7 +51,7 @@ def policy_check(
     failed = bool(errors_of(findings))
     if as_json:
         bounds = {str(file): {name: _plain(one) for name, one in all_of.items()} for file, _, all_of in checked}
-        screen.data({"ok": not failed, "findings": [asdict(finding) for finding in findings], "bounds": bounds})
+        output.data({"ok": not failed, "findings": [asdict(finding) for finding in findings], "bounds": bounds})
     else:
         for file, found, all_of in checked:
             _say(file, found, all_of)
@@ -73,16 +73,16 @@ def _checked(folder: Path, file: Path | None) -> tuple[list[Finding], dict[str, 
 
 def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) -> None:
     for finding in findings:
-        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
+        output.say_finding(finding.severity, f"{finding} [{finding.code}]")
         for step in finding.story:
-            screen.say(f"    {step}")
+            output.say(f"    {step}")
     for name, one in bounds.items():
         if one is not None:
-            screen.say(f"{name}: {said(one)}")
+            output.say(f"{name}: {said(one)}")
     if any(bounds.values()):
-        screen.say(OTHER_QUESTIONS)
+        output.say(OTHER_QUESTIONS)
     if not errors_of(findings):
-        screen.say(f"{file}: no mistake found")
+        output.say(f"{file}: no mistake found")
 
 
 def said(bounds: Bounds) -> str:

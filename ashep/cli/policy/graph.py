@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import example, policies, project_of
-from ashep.cli.place import configured, picture
+from ashep.cli.context import configured, picture
 from ashep.errors import UsageError
-from ashep.views import graph
-from ashep.views.graph import Picture
+from ashep.views import policy_graph as graph
+from ashep.views.edge_counts import Taken
 from ashep.views.policies import configuration, counted, drawn, policy_named
-from ashep.views.taken import Taken
+from ashep.views.policy_graph import Picture
 
 FORMATS = ("mermaid", "dot", "json", "text")
 Name = Annotated[
@@ -49,16 +49,16 @@ def policy_graph(
             issues = graph.counts(seen.database, name)
             if form == "json":
                 told = graph.as_json(drawn(policies, agents, settings, name, issues))
-                screen.data(counted(told, graph.stands(seen.database, name), Taken().of(seen.database, name)))
+                output.data(counted(told, graph.stands(seen.database, name), Taken().of(seen.database, name)))
                 return
     _print(drawn(policies, agents, settings, name, issues), form)
 
 
 def _print(drawn: Picture, form: str) -> None:
     if form == "json":
-        screen.data(graph.as_json(drawn))
+        output.data(graph.as_json(drawn))
     elif form == "text":
         for line, mark in graph.text(drawn):
-            screen.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
+            output.say_painted((line, {"error": "red", "warning": "yellow"}.get(mark or "")))
     else:
-        screen.say_lines(graph.mermaid(drawn) if form == "mermaid" else graph.dot(drawn))
+        output.say_lines(graph.mermaid(drawn) if form == "mermaid" else graph.dot(drawn))

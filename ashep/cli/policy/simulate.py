@@ -8,18 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, example, policies, project_of
-from ashep.cli.place import FOLDER
-from ashep.cli.screen import Progress
+from ashep.cli.context import FOLDER
+from ashep.cli.output import Progress
 from ashep.config import read
 from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
-from ashep.simulation.chances import Chances, Dice
-from ashep.simulation.lives import AT_ONCE, Cast, Distribution, Life, Spread, cast_of, live
-from ashep.simulation.moves import Point, Step
-from ashep.simulation.script import Line, read_script, written
-from ashep.simulation.virtual import EPOCH
+from ashep.extras.simulation.actor_moves import Point, Step
+from ashep.extras.simulation.probabilities import Chances, Dice
+from ashep.extras.simulation.script import Line, read_script, written
+from ashep.extras.simulation.simulator import AT_ONCE, Cast, Distribution, Life, Spread, cast_of, live
+from ashep.extras.simulation.virtual_time import EPOCH
 
 _MINUTE = 60
 
@@ -64,7 +64,7 @@ def policy_simulate(
     _one_way(script, runs, chance, chances)
     cast = cast_of(project_of(context) / FOLDER, name, file)
     for line in cast.unsound:
-        screen.note(f"unsound, so that no daemon would run it: {line}")
+        output.note(f"unsound, so that no daemon would run it: {line}")
     if runs is not None:
         odds = (Chances() if chances is None else read(Chances, _text(chances), chances)).but(chance or [])
         stuck = _by_chance(cast, runs, seed, odds, as_json)
@@ -97,26 +97,26 @@ def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool
             progress(len(lives))
     told = Distribution.of(lives, [phase.name for phase in cast.rules.phases])
     if as_json:
-        screen.data({"policy": cast.policy, "seed": seed, **told.as_json()})
+        output.data({"policy": cast.policy, "seed": seed, **told.as_json()})
     else:
         _print(cast, seed, told)
     return bool(told.stuck)
 
 
 def _print(cast: Cast, seed: int, told: Distribution) -> None:
-    screen.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
-    screen.say()
+    output.say(f"{told.lives:,} issues under {cast.policy}, seed {seed}")
+    output.say()
     rows = [
         _row("agent runs", told.runs), _row("visits", told.visits),
         *(_row(f"visits of {name}", spread) for name, spread in told.phases),
         _row("questions to people", told.questions), _row("time", told.seconds, _span),
     ]  # fmt: skip
-    screen.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
-    screen.say()
+    output.table(["of an issue", "min", "median", "p90", "max", "mean"], rows)
+    output.say()
     ends = [[end, code, f"{count:,}", f"{count / told.lives:.1%}"] for end, code, count in told.ends]
-    screen.table(["ended", "code", "issues", "share"], ends)
+    output.table(["ended", "code", "issues", "share"], ends)
     for script in told.stuck:
-        screen.note(f"nothing can happen any more after: {script}")
+        output.note(f"nothing can happen any more after: {script}")
 
 
 def _row(title: str, spread: Spread, shown: Callable[[float], str] = "{:g}".format) -> list[str]:
@@ -138,7 +138,7 @@ def _span(seconds: float) -> str:
 
 def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
     script, story = read_script(_text(file), cast.rules, file), list[str]()
-    (life,) = live(cast, ["sim-1"], script, _narrator(story.append if as_json else screen.say))
+    (life,) = live(cast, ["sim-1"], script, _narrator(story.append if as_json else output.say))
     if script.error is not None:
         raise script.error
     if as_json:
@@ -147,11 +147,11 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
             "visits": dict(life.visits), "questions": life.questions, "seconds": round(life.time.total_seconds(), 3),
             "moves": [{"point": point, "move": step.move} for point, step in life.moves],
         }  # fmt: skip
-        screen.data({"policy": cast.policy, **document, "story": story, "not_reached": [*map(_said, script.rest())]})
+        output.data({"policy": cast.policy, **document, "story": story, "not_reached": [*map(_said, script.rest())]})
     else:
         _sum_up(life)
     for line in script.rest():
-        screen.note(f"{file}:{line.number}: {_said(line)} was not reached")
+        output.note(f"{file}:{line.number}: {_said(line)} was not reached")
     return life.end == "stuck"
 
 
@@ -160,12 +160,12 @@ def _said(line: Line) -> str:
 
 
 def _by_hand(cast: Cast) -> bool:
-    screen.say("Name a move, its number, or its beginning; Enter takes the first. Ctrl-C or Ctrl-D ends.")
-    with screen.interrupted_by(signal.SIGINT):  # the loop's own handler would wait for it, and it for the answer
-        (life,) = live(cast, ["sim-1"], _ask, _narrator(screen.say))
+    output.say("Name a move, its number, or its beginning; Enter takes the first. Ctrl-C or Ctrl-D ends.")
+    with output.interrupted_by(signal.SIGINT):  # the loop's own handler would wait for it, and it for the answer
+        (life,) = live(cast, ["sim-1"], _ask, _narrator(output.say))
     _sum_up(life)
     if life.moves:
-        screen.say(f"as a script: {written(life.moves)}")
+        output.say(f"as a script: {written(life.moves)}")
     return life.end == "stuck"
 
 
@@ -173,15 +173,15 @@ def _ask(point: Point) -> Step | None:
     said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
     who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
-    screen.say_painted((point.name, "bold"), (f"({who}): {choices}", None))
+    output.say_painted((point.name, "bold"), (f"({who}): {choices}", None))
     try:
         while True:
             chosen = _chosen(input("> ").strip(), point.moves)
             if len(chosen) == 1:
                 return Step(chosen[0])
-            screen.say(f"which one: {', '.join(chosen or point.moves)}?")
+            output.say(f"which one: {', '.join(chosen or point.moves)}?")
     except (EOFError, KeyboardInterrupt):
-        screen.say()
+        output.say()
         return None
 
 
@@ -212,8 +212,8 @@ def _sum_up(life: Life) -> None:
     code = f" ({life.code})" if life.code else ""
     runs = f"{life.runs} run{'s' * (life.runs != 1)}"
     asked = f"{life.questions} question{'s' * (life.questions != 1)} to people"
-    screen.say(f"{life.end}{code}: {life.why}")
-    screen.say(f"{runs}, {asked}, {_span(life.time.total_seconds())}")
+    output.say(f"{life.end}{code}: {life.why}")
+    output.say(f"{runs}, {asked}, {_span(life.time.total_seconds())}")
 
 
 def _text(file: Path) -> str:

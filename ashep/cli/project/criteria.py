@@ -12,25 +12,25 @@ import typer
 from anyio import to_thread
 
 from ashep.actions.answers import person
-from ashep.actions.install import runs
-from ashep.actions.patience import call_runner
-from ashep.actions.suggest import Proposal, adviser, suggest
+from ashep.actions.doctor import runs
+from ashep.actions.runner_wait import call_runner
+from ashep.actions.suggest_checks import Proposal, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
-from ashep.adapters.clock import RealClock
-from ashep.cli import screen
+from ashep.adapters.system.clock import RealClock
+from ashep.cli import output
 from ashep.cli.commands import Issue, Json, app, example, project_of
-from ashep.cli.place import configured
+from ashep.cli.context import configured
 from ashep.config import errors_of, load, settings_in
-from ashep.config.checks.block import Reading
 from ashep.config.checks.lint import lint as look
-from ashep.config.checks.put import Given, read_given
-from ashep.config.nodes import MAX_BYTES, Unreadable, decode
-from ashep.connect import READER, annotations_of, runners_of, tracker_of
-from ashep.core.issues.people import AGENT_ACTORS
+from ashep.config.checks.parser import Reading
+from ashep.config.checks.writer import Given, read_given
+from ashep.config.yaml_tree import MAX_BYTES, Unreadable, decode
+from ashep.core.issues.human_overrides import AGENT_ACTORS
 from ashep.core.policy.checks import Check, Criteria, hash_of
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.errors import UsageError
+from ashep.factories import READER, annotations_of, runners_of, tracker_of
 from ashep.ports.tracker import Seen
 
 
@@ -43,9 +43,9 @@ def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, .
         runners.begins = _begins
         runner = runners[agent.runner.type if agent else OPENCODE]
         as_found = await to_thread.run_sync(runs, configured(project) / "state")
-        screen.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
+        output.note(f"{agent.id if agent else 'the default agent'} is asked; that can take minutes")
         try:
-            await call_runner(runner.start, runner.catalog, screen.note)
+            await call_runner(runner.start, runner.catalog, output.note)
             return await suggest(runner, clock, found, agent, known)
         finally:
             with anyio.CancelScope(shield=True):
@@ -65,12 +65,12 @@ async def _begins(session: str, message: str) -> bool:
 def confirmed(found: Proposal, *, yes: bool) -> bool:
     """Show a proposal with its doubts, and say whether a person wants it."""
     for finding in found.reading.findings:
-        screen.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))
-    screen.say(f"```{found.given.language}\n{found.given.text}```")
+        output.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))
+    output.say(f"```{found.given.language}\n{found.given.text}```")
     if yes:
         return True
     if not sys.stdin.isatty():
-        screen.note(f"proposed by {found.by}, and written nowhere: --yes writes it")
+        output.note(f"proposed by {found.by}, and written nowhere: --yes writes it")
         return False
     return typer.confirm(f"proposed by {found.by}. Put it into the issue?", default=False)
 
@@ -132,7 +132,7 @@ def criteria(
     if not lint:
         reading.findings = errors_of(reading.findings)
     if as_json:
-        screen.data(_told(issue, reading))
+        output.data(_told(issue, reading))
     else:
         _say(issue, reading, found, lint=lint)
     raise typer.Exit(int(reading.criteria is None))
@@ -159,21 +159,21 @@ def _told(issue: str, reading: Reading) -> dict[str, Any]:
 
 def _say(issue: str, reading: Reading, found: Seen, *, lint: bool) -> None:
     for finding in reading.findings:
-        screen.say_finding(finding.severity, f"{finding} [{finding.code}]")
+        output.say_finding(finding.severity, f"{finding} [{finding.code}]")
     if reading.criteria is None:
         if not reading.findings:
             try:
                 of(found, ())
             except NoChecks as error:
-                screen.note(str(error))
+                output.note(str(error))
         return
     if lint:
         if not reading.findings:
-            screen.say(f"{issue}: no mistake found")
+            output.say(f"{issue}: no mistake found")
         return
-    screen.say(_headline(issue, reading.criteria))
+    output.say(_headline(issue, reading.criteria))
     rows = [(check.id, check.type, what(check), check.description) for check in reading.criteria.checks]
-    screen.table(("CHECK", "TYPE", "WHAT", "FOR"), rows)
+    output.table(("CHECK", "TYPE", "WHAT", "FOR"), rows)
 
 
 def _headline(issue: str, found: Criteria) -> str:
@@ -206,7 +206,7 @@ def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
     found = proposed(project, settings, _seen(project, issue), types(settings))
     if as_json and not yes:
         told = {"issue": issue, "proposed_by": found.by, "language": found.given.language, "text": found.given.text}
-        screen.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})
+        output.data(told | {"findings": [asdict(finding) for finding in found.reading.findings]})
     elif (as_json and yes) or confirmed(found, yes=yes):
         _put(project, issue, found.given, as_json=as_json)
 
@@ -226,13 +226,13 @@ def _put(project: Path, issue: str, given: Given, *, as_json: bool) -> None:
     later = changed and at_work(found)
     if as_json:
         told = {"issue": issue, "changed": changed, "begun": later, "hash": hash_of(given.criteria)}
-        screen.data(told | {"checks": given.criteria.model_dump(mode="json")["checks"]})
+        output.data(told | {"checks": given.criteria.model_dump(mode="json")["checks"]})
         return
-    screen.say(_headline(issue, given.criteria) + ("" if changed else ". They stand there so already"))
+    output.say(_headline(issue, given.criteria) + ("" if changed else ". They stand there so already"))
     if changed:
-        screen.say(f"set as {name}")
+        output.say(f"set as {name}")
     if later:
-        screen.note(f"{issue} has begun: the checks that it had when it was taken go on to count")
+        output.note(f"{issue} has begun: the checks that it had when it was taken go on to count")
 
 
 def _text(file: Path) -> str:

@@ -11,14 +11,14 @@ import typer
 from typer import Option
 from typer.core import TyperCommand
 
-from ashep.adapters.programs import find
-from ashep.cli import screen
+from ashep.adapters.system.programs import find
+from ashep.cli import output
 from ashep.cli.commands import Json, app, example
 from ashep.errors import ProgramMissing, UsageError
-from ashep.foreman import launch, reading
-from ashep.foreman.history import read
-from ashep.foreman.settings import worker_name
-from ashep.foreman.sitting import Seat, sit
+from ashep.extras.foreman import launch_args, queries
+from ashep.extras.foreman.history import read
+from ashep.extras.foreman.session import Seat, sit
+from ashep.extras.foreman.settings import worker_name
 from ashep.redaction import Redaction, guessed
 
 
@@ -26,7 +26,7 @@ class _Command(TyperCommand):
     """Leaves what is Claude's as it is."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own, ctx.meta["ashep.claudes"] = launch.split(args)
+        own, ctx.meta["ashep.claudes"] = launch_args.split(args)
         return super().parse_args(ctx, own)
 
 
@@ -60,28 +60,28 @@ def foreman(
     if sum((print_prompt, history, clear, doctor, take_over, hand_over)) > 1:
         raise UsageError("one of --print-prompt, --history, --clear, --doctor, --take-over and --hand-over at a time")
     if doctor:
-        from ashep.cli.project.setting_up import say_checks
+        from ashep.cli.project.init import say_checks
 
-        raise typer.Exit(say_checks(reading.doctor(name, os.environ, home, directory), as_json))
-    place = reading.place_of(name, os.environ, home)
+        raise typer.Exit(say_checks(queries.doctor(name, os.environ, home, directory), as_json))
+    place = queries.place_of(name, os.environ, home)
     if print_prompt:
-        screen.say(reading.printed_prompt(place).rstrip("\n"))
+        output.say(queries.printed_prompt(place).rstrip("\n"))
     elif history:
         _history(place.folder, search, as_json)
     elif clear:
-        screen.say(reading.clear(place))
+        output.say(queries.clear(place))
     elif take_over:
-        screen.say_lines(reading.take_over(place))
+        output.say_lines(queries.take_over(place))
     elif hand_over:
         raise typer.Exit(_hand_over(place.folder, directory, file, yes=yes))
     else:
-        given = launch.read(words := context.meta["ashep.claudes"])
+        given = launch_args.read(words := context.meta["ashep.claudes"])
         if (claude := find("claude")) is None:
             raise ProgramMissing("claude is neither on PATH nor in the tools cache: `ashep foreman --doctor` says more")
         if given.elsewhere:  # no session begins here
             os.chdir(directory)
             os.execve(claude, [str(claude), *words], os.environ)
-        raise typer.Exit(anyio.run(sit, Seat(place, given, claude, directory, screen.note)))
+        raise typer.Exit(anyio.run(sit, Seat(place, given, claude, directory, output.note)))
 
 
 def _history(folder: Path, word: str, as_json: bool) -> None:
@@ -90,23 +90,23 @@ def _history(folder: Path, word: str, as_json: bool) -> None:
     kept = read(folder)
     entries = [entry for entry in kept.entries if word.casefold() in entry.text.casefold()]
     for line in kept.damaged:
-        screen.note(f"warning: {line}")
+        output.note(f"warning: {line}")
     if as_json:
-        screen.data({"entries": [entry.model_dump(mode="json") for entry in entries]})
+        output.data({"entries": [entry.model_dump(mode="json") for entry in entries]})
         return
     for entry in entries:
-        screen.say(f"{local(stamp(entry.at))} {entry.kind} {entry.agent}".rstrip())
+        output.say(f"{local(stamp(entry.at))} {entry.kind} {entry.agent}".rstrip())
         for line in entry.text.splitlines():
-            screen.say(f"  {line}")
+            output.say(f"  {line}")
 
 
 def _hand_over(folder: Path, directory: Path, file: str, *, yes: bool) -> int:
-    from ashep.foreman import night
+    from ashep.extras.foreman import handoff
 
     if file:
-        plan = night.read_plan(Path(file), Redaction(tuple(guessed(os.environ))))
+        plan = handoff.read_plan(Path(file), Redaction(tuple(guessed(os.environ))))
     else:
-        plan = night.plan_of(read(folder).entries)
+        plan = handoff.plan_of(read(folder).entries)
     confirm = typer.confirm if sys.stdin.isatty() else None
-    told = partial(night.at_the_terminal, yes=yes, say=screen.say, confirm=confirm)
-    return anyio.run(told, night.project_of(directory), plan, os.environ)
+    told = partial(handoff.at_the_terminal, yes=yes, say=output.say, confirm=confirm)
+    return anyio.run(told, handoff.project_of(directory), plan, os.environ)

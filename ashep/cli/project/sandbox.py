@@ -10,15 +10,15 @@ import anyio
 import typer
 from typer.core import TyperCommand
 
-from ashep.adapters.git.trees.places import place_at
-from ashep.adapters.git.trees.worktrees import path_of
+from ashep.adapters.git.workspaces.clones import place_at
+from ashep.adapters.git.workspaces.linked import path_of
 from ashep.cli.commands import app, example, project_of
-from ashep.cli.place import configured
+from ashep.cli.context import configured
 from ashep.config import settings_in
-from ashep.connect import inside_of, places_of, sandboxed
 from ashep.core.policy.settings import Settings
 from ashep.core.state.branches import PREFIX, branch_of
 from ashep.errors import AshepError, RunnerError, UsageError
+from ashep.factories import inside_of, places_of, sandboxed
 
 _BEHIND = "ashep.behind"
 

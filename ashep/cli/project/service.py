@@ -7,9 +7,9 @@ import anyio
 import typer
 
 from ashep.actions.systemd_unit import Unit, manage, remove, stands, state, unit_of, write
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
-from ashep.cli.place import configured
+from ashep.cli.context import configured
 from ashep.errors import AshepError, UsageError
 
 service = group("service")
@@ -57,18 +57,18 @@ def install(
     """
     unit = _unit(context, user=user, serve=serve, port=port)
     if show:
-        screen.say(unit.text)
+        output.say(unit.text)
         return
-    screen.say(f"{'wrote' if write(unit) else 'unchanged:'} {unit.path}")
+    output.say(f"{'wrote' if write(unit) else 'unchanged:'} {unit.path}")
     command = " ".join(unit.systemctl)
     if now:
         anyio.run(manage, unit, "daemon-reload")
         anyio.run(manage, unit, "enable", "--now", unit.name)
-        screen.say(f"{unit.name} is enabled, and runs")
+        output.say(f"{unit.name} is enabled, and runs")
     else:
-        screen.say(f"next: {command} daemon-reload && {command} enable --now {unit.name}")
+        output.say(f"next: {command} daemon-reload && {command} enable --now {unit.name}")
     if user:
-        screen.say("so that it runs while you are logged out, too: loginctl enable-linger")
+        output.say("so that it runs while you are logged out, too: loginctl enable-linger")
 
 
 @service.command(epilog=example("ashep service status --user"))
@@ -84,9 +84,9 @@ def status(context: typer.Context, user: User = False, serve: Serve = False, as_
         except AshepError as error:
             told["error"] = str(error)
     if as_json:
-        screen.data(told)
+        output.data(told)
     else:
-        screen.say_lines(_lines(told, "--user " if user else "", "--serve " if serve else ""))
+        output.say_lines(_lines(told, "--user " if user else "", "--serve " if serve else ""))
     raise typer.Exit(int((told["manager"] or {}).get("ActiveState") not in ("active", "reloading", "activating")))
 
 
@@ -121,10 +121,10 @@ def uninstall(context: typer.Context, user: User = False, serve: Serve = False) 
     try:
         anyio.run(manage, unit, "disable", "--now", unit.name)
     except AshepError as error:
-        screen.note(str(error))
+        output.note(str(error))
     remove(unit)
-    screen.say(f"deleted {unit.path}")
+    output.say(f"deleted {unit.path}")
     try:
         anyio.run(manage, unit, "daemon-reload")
     except AshepError as error:
-        screen.note(str(error))
+        output.note(str(error))

@@ -12,21 +12,21 @@ import anyio.to_thread
 import typer
 
 from ashep.actions.replay import recorded
-from ashep.adapters.control_socket import NotListening, ask
-from ashep.adapters.git.trees.workspaces import GitWorkspaces
-from ashep.cli import screen
+from ashep.adapters.git.workspaces.router import GitWorkspaces
+from ashep.adapters.system.control_socket import NotListening, ask
+from ashep.cli import output
 from ashep.cli.commands import Issue, Json, example, group, project_of
-from ashep.cli.place import configured, now, picture
+from ashep.cli.context import configured, now, picture
 from ashep.config import settings_in
-from ashep.connect import worktrees_of
 from ashep.core.resources.retention import why_kept
 from ashep.core.state.branches import PREFIX, branch_of, issue_of
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.errors import AshepError
+from ashep.factories import worktrees_of
 from ashep.journal.archive import aged, look
-from ashep.journal.files import path_of
 from ashep.journal.lock import holder
-from ashep.ports.trees import Standing
+from ashep.journal.reader import path_of
+from ashep.ports.workspaces import Standing
 from ashep.views.times import local, span
 
 trees = group("trees", alone=True)
@@ -72,9 +72,9 @@ def open_tree(context: typer.Context, issue: Issue, as_json: Json = False) -> No
         )
     prepared = anyio.run(spaces.prepare, branch, None, 0)
     if as_json:
-        screen.data({"branch": branch, "path": prepared.path, "base": prepared.base, "head": prepared.head})
+        output.data({"branch": branch, "path": prepared.path, "base": prepared.base, "head": prepared.head})
     else:
-        screen.say(prepared.path)
+        output.say(prepared.path)
 
 
 @trees.command(
@@ -99,12 +99,12 @@ def remove(
         removed = anyio.run(partial(spaces.remove, branch, forget=False, drop_ignored=drop_ignored, unless=unused))
         saved, size = list(removed.saved), removed.freed
     if as_json:
-        screen.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
+        output.data({"dry_run": dry_run, "branch": branch, "path": found.path, "bytes": size, "saved": saved})
         return
     would = "would be " if dry_run else ""
-    screen.say(f"{found.path} {would}removed: {_mib(size)} MiB; the branch {branch} stays")
+    output.say(f"{found.path} {would}removed: {_mib(size)} MiB; the branch {branch} stays")
     if dry_run and found.dirty:
-        screen.say(f"what is not committed in it would be saved below refs/ashep/saved/{branch}")
+        output.say(f"what is not committed in it would be saved below refs/ashep/saved/{branch}")
     _say_saved(saved)
 
 
@@ -136,7 +136,7 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
     told["by_itself"] = [one for one in _by_itself(context) if one["branch"] not in went]
     told["journal"] = _journal(context) if dry_run else None
     if as_json:
-        screen.data(told)
+        output.data(told)
     else:
         _say_collected(told)
     raise typer.Exit(1 if failed else 0)
@@ -156,18 +156,18 @@ def _collect(
 def _say_collected(told: dict[str, Any]) -> None:
     word = "would go" if told["dry_run"] else "removed"
     for one in told["removed"]:
-        screen.say(
+        output.say(
             f"{word}: {one['branch']}, {_mib(one['bytes'])} MiB, with its branch; its issue is closed and merged"
         )
         _say_saved(one["saved"])
     for one in told["kept"]:
-        screen.say(f"kept: {one['branch']}: {one['why']}")
+        output.say(f"kept: {one['branch']}: {one['why']}")
     for one in told["by_itself"]:
         before = f"; it was kept before: {one['why']}" if one["why"] else ""
-        screen.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
+        output.say(f"by itself: {one['branch']} is to go {local(one['due'])}, if nothing is lost by that{before}")
     if told["journal"] is not None:
         _say_journal(told["journal"])
-    screen.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
+    output.say(f"{_many(len(told['removed']))} {word}, {_mib(told['bytes'])} MiB; {len(told['kept'])} kept")
 
 
 # --- what is there ---
@@ -224,9 +224,9 @@ def _say_journal(told: dict[str, Any]) -> None:
     if told["files"]:
         more = f" to {told['files'][-1]}" if len(told["files"]) > 1 else ""
         names = f"{told['files'][0]}{more}, {_mib(told['bytes'])} MiB"
-        screen.say(f"by itself: the journal's {names}, with the texts, rows and lines that belong to them alone")
+        output.say(f"by itself: the journal's {names}, with the texts, rows and lines that belong to them alone")
     if told["kept"]:
-        screen.say(f"kept: the journal from {told['kept']}")
+        output.say(f"kept: the journal from {told['kept']}")
 
 
 def _kept(one: Standing, states: dict[str, str]) -> str:
@@ -245,14 +245,14 @@ def _list(context: typer.Context, as_json: bool) -> None:
     states, landed = _known(context)
     standing = anyio.run(_spaces(context).list, landed)
     if as_json:
-        screen.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
+        output.data({"trees": [_told(one, states) for one in standing], "bytes": sum(one.size for one in standing)})
         return
     if not standing:
-        screen.note("there are no work trees of issues")
+        output.note("there are no work trees of issues")
         return
     at, size = now(), _mib(sum(one.size for one in standing))
-    screen.table(COLUMNS, [_row(one, states, at) for one in standing])
-    screen.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
+    output.table(COLUMNS, [_row(one, states, at) for one in standing])
+    output.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
 def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _mib(size: int) -> str:
 
 def _say_saved(refs: list[str]) -> None:
     for ref in refs:
-        screen.say(f"  saved: {ref}")
+        output.say(f"  saved: {ref}")
 
 
 # --- who works in it ---

@@ -3,10 +3,10 @@
 import typer
 
 from ashep.actions import audit as actions
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
-from ashep.cli.place import configured
-from ashep.cli.screen import Progress
+from ashep.cli.context import configured
+from ashep.cli.output import Progress
 from ashep.config import settings_in
 from ashep.core.analysis.audit import REMEDIES
 from ashep.errors import NotChecked
@@ -27,7 +27,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     project = project_of(context)
     folder = configured(project)
     with Progress("audited") as progress:
-        account = actions.audit(project, folder / "state", settings_in(folder), progress, screen.note)
+        account = actions.audit(project, folder / "state", settings_in(folder), progress, output.note)
     not_asked = {"tracker": account.no_tracker, "server": account.no_server, "signatures": account.no_signatures}
     found = [
         {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
@@ -35,24 +35,24 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     ]
     if as_json:
         closed = {"unverified": account.unverified, "unchanged": account.unchanged}
-        screen.data({"issues": account.issues, "findings": found, **closed, "not_asked": not_asked})
+        output.data({"issues": account.issues, "findings": found, **closed, "not_asked": not_asked})
     else:
         for one in found:
-            screen.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
-            screen.say(f"    {one['remedy']}")
+            output.say_painted((one["code"] or "", "red"), (f"{one['issue'] or 'ashep'} {one['what']}", None))
+            output.say(f"    {one['remedy']}")
         left = f"{len(found)} findings" if found else "nothing is left over"
         where = "in the journal alone, " if account.no_tracker else ""
-        screen.say(f"{account.issues} issues: {where}{left}")
+        output.say(f"{account.issues} issues: {where}{left}")
         for what, issues in (
             ("with nothing that shows that their work holds", account.unverified),
             ("although nothing was changed", account.unchanged),
         ):
             more = f" and {len(issues) - MOST_NAMED} more" if len(issues) > MOST_NAMED else ""
             if issues:
-                screen.note(f"closed {what} (`ashep why ISSUE`): {', '.join(issues[:MOST_NAMED])}{more}")
+                output.note(f"closed {what} (`ashep why ISSUE`): {', '.join(issues[:MOST_NAMED])}{more}")
         for who, why in not_asked.items():
             if why and (found or who != "tracker"):
-                screen.note(f"the {who} could not be asked: {why}")
+                output.note(f"the {who} could not be asked: {why}")
     if found:
         raise typer.Exit(1)
     if account.no_tracker:

@@ -9,18 +9,18 @@ import anyio
 import typer
 
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
-from ashep.cli.place import configured
+from ashep.cli.context import configured
 from ashep.config import load, settings_in
 from ashep.core.impact.changes import Impact
-from ashep.core.impact.named import named_by
+from ashep.core.impact.config_references import named_by
 from ashep.core.policy.flags import ALWAYS_ASK, must_ask
 from ashep.core.policy.settings import Settings
 from ashep.core.state.branches import BASES, branch_of
 from ashep.daemon.effects.work import assess
 from ashep.errors import AshepError, UsageError
-from ashep.ports.trees import Diffs
+from ashep.ports.workspaces import Diffs
 
 
 @app.command(
@@ -48,7 +48,7 @@ def impact(
     project = project_of(context)
     found = _assessed(project, settings_in(configured(project)), issue, base, head)
     if as_json:
-        screen.data(told(found))
+        output.data(told(found))
     else:
         _say(found)
 
@@ -86,23 +86,23 @@ def _say(found: Impact) -> None:
     files = found.files
     count = len(files.created) + len(files.modified) + len(files.deleted) + files.more
     many = f"{count} {'path' if count == 1 else 'paths'}"
-    screen.say(f"{many}, +{found.added} -{found.removed}, between {found.base[:10]} and {found.head[:10]}")
+    output.say(f"{many}, +{found.added} -{found.removed}, between {found.base[:10]} and {found.head[:10]}")
     kinds = {"created": files.created, "modified": files.modified, "deleted": files.deleted}
     for kind, paths in kinds.items():
         for path in paths:
-            screen.say(f"  {kind:8}  {path}")
+            output.say(f"  {kind:8}  {path}")
     _more(files.more)
     for flag in found.flags:
         asks = "; this needs a person" if flag.name in ALWAYS_ASK else ""
-        screen.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
+        output.say_painted((f"{flag.name}:", "yellow"), (f"{flag.why}{asks}", None))
         for one in flag.evidence:
             place = f"{one.path}:{one.line}" if one.line is not None else one.path
-            screen.say("  " + ": ".join(part for part in (place, one.what) if part))
+            output.say("  " + ": ".join(part for part in (place, one.what) if part))
         _more(flag.more)
     if not found.flags:
-        screen.say("no flag is raised")
+        output.say("no flag is raised")
 
 
 def _more(count: int) -> None:
     if count:
-        screen.say(f"  … and {count} more")
+        output.say(f"  … and {count} more")

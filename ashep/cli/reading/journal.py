@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
-from ashep.cli.place import configured, now
-from ashep.cli.screen import Progress
+from ashep.cli.context import configured, now
+from ashep.cli.output import Progress
 from ashep.errors import AshepError, JournalDamaged
 from ashep.journal import verify as look
 from ashep.journal.archive import archived
-from ashep.journal.files import base
 from ashep.journal.lock import Lock
-from ashep.journal.log import Journal
 from ashep.journal.prune import prune as pruned
+from ashep.journal.reader import base
 from ashep.journal.verify import NAMED, REST, as_line, exported, salvage
+from ashep.journal.writer import Journal
 
 journal = group("journal")
 
@@ -66,27 +66,27 @@ def verify(
             found = look.verify(state / "journal", progress, head)
     except JournalDamaged as damage:
         if as_json:
-            screen.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
+            output.data({"damaged": str(damage), "file": damage.file, "line": damage.line})
         else:
-            screen.note(str(damage))
+            output.note(str(damage))
         raise typer.Exit(1) from None
     if as_json:
-        screen.data({"damaged": None, **asdict(found)})
+        output.data({"damaged": None, **asdict(found)})
         raise typer.Exit(int(found.contains is False))
     archived = f", {found.archived} of them archived" if found.archived else ""
-    screen.say(f"records {found.first} to {found.last}: {found.batches} batches in {found.files} files{archived}, good")
-    screen.say(f"its head is {found.head}")
+    output.say(f"records {found.first} to {found.last}: {found.batches} batches in {found.files} files{archived}, good")
+    output.say(f"its head is {found.head}")
     if found.first > 1:
-        screen.say(f"what precedes record {found.first} was pruned")
+        output.say(f"what precedes record {found.first} was pruned")
     if found.torn:
-        screen.say(f"{found.torn} bytes behind the last batch are being written, or were never acted on")
+        output.say(f"{found.torn} bytes behind the last batch are being written, or were never acted on")
     if head:
         gone = (
             "that was pruned: nobody can tell"
             if found.contains is None
             else "no: it was changed since, or is not there"
         )
-        screen.say(f"it holds {head}: {'yes, unchanged up to there' if found.contains else gone}")
+        output.say(f"it holds {head}: {'yes, unchanged up to there' if found.contains else gone}")
     raise typer.Exit(int(found.contains is False))
 
 
@@ -97,17 +97,17 @@ def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
     except OSError as error:
         raise AshepError(f"{to}: {error}") from error
     if as_json:
-        screen.data(asdict(done))
+        output.data(asdict(done))
         return int(bool(done.damage))
-    screen.say(f"{to / 'journal'} holds every record up to {done.last}, {to / 'blobs'} {done.blobs} texts")
+    output.say(f"{to / 'journal'} holds every record up to {done.last}, {to / 'blobs'} {done.blobs} texts")
     if done.damage:
-        screen.say(f"{to / REST} holds {done.rest} records behind the damage: {done.damage}")
+        output.say(f"{to / REST} holds {done.rest} records behind the damage: {done.damage}")
     for place in done.places:
-        screen.say(f"left out: {place} cannot be read")
+        output.say(f"left out: {place} cannot be read")
     if done.bad > len(done.places):
-        screen.say(f"left out: {done.bad - NAMED} more lines that cannot be read")
+        output.say(f"left out: {done.bad - NAMED} more lines that cannot be read")
     for blob in done.bad_blobs:
-        screen.say(f"left out: the text {blob} is not what was kept")
+        output.say(f"left out: the text {blob} is not what was kept")
     return int(bool(done.damage))
 
 
@@ -155,12 +155,12 @@ def prune(
     begins = base(state / "journal").seq or 1
     if as_json:
         told = {"files": [path.name for path in files], "bytes": size, "deleted": yes, "texts": texts, "first": begins}
-        screen.data(told)
+        output.data(told)
     elif not files:
-        screen.say("there is nothing in the archive")
+        output.say("there is nothing in the archive")
     elif yes:
         what = f"{len(files)} files, {size} bytes, and {texts} texts that nothing names any more"
-        screen.say(f"deleted {what}; the journal begins with record {begins} now")
+        output.say(f"deleted {what}; the journal begins with record {begins} now")
     else:
         what = f"{len(files)} files, {size} bytes, with the texts that nothing else names"
-        screen.say(f"would delete {what}: {files[0].name} to {files[-1].name}; add --yes to delete them for good")
+        output.say(f"would delete {what}: {files[0].name} to {files[-1].name}; add --yes to delete them for good")

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from ashep.actions import replay as derive
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
-from ashep.cli.place import configured
-from ashep.cli.screen import SHOWN, Progress
+from ashep.cli.context import configured
+from ashep.cli.output import SHOWN, Progress
 from ashep.config import check, errors_of, load_other
 from ashep.core.analysis.replay import Replay
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.state.world import World
 from ashep.errors import AshepError, UsageError
-from ashep.views import Data, comparison
+from ashep.views import Data, policy_comparison
 
 LAST = 500
 """Issues that are compared with another policy, unless somebody says how many."""
@@ -73,32 +73,32 @@ def replay(
         raise AshepError(f"nothing is known of an issue {issue}")
     if as_json:
         folded = sum(again.folded.values())
-        screen.data({"decisions": again.decisions, "folded": folded, "differences": found})
+        output.data({"decisions": again.decisions, "folded": folded, "differences": found})
     else:
         for one in found:
             _print(one)
         _sum_up(again.decisions, dict(again.folded), count)
         if again.covers > 1:
-            screen.say(f"what was before {again.covers} was pruned from the journal, and is not covered")
+            output.say(f"what was before {again.covers} was pruned from the journal, and is not covered")
     raise typer.Exit(int(count > 0))
 
 
 def _print(difference: dict[str, Any]) -> None:
-    screen.say_painted((f"#{difference['seq']}", "bold"), (difference["issue"] or "", None))
+    output.say_painted((f"#{difference['seq']}", "bold"), (difference["issue"] or "", None))
     for sign, side, colour in (("-", "recorded", "red"), ("+", "derived", "green")):
         if (data := difference[side]) is not None:
             names = [name for name in data if name not in ("v", "seq", "type", "issue")]
             fields = " ".join([data["type"], *(f"{name}={data[name]!r}" for name in names)])
-            screen.say_painted((f"{sign} {fields}", colour))
+            output.say_painted((f"{sign} {fields}", colour))
 
 
 def _sum_up(decisions: int, folded: dict[int, int], differences: int) -> None:
     if differences > SHOWN:
-        screen.say(f"… and {differences - SHOWN} more")
+        output.say(f"… and {differences - SHOWN} more")
     verdict = f"{differences} differences" if differences else "all as recorded"
-    screen.say(f"{decisions} decisions derived again: {verdict}")
+    output.say(f"{decisions} decisions derived again: {verdict}")
     for rules, count in sorted(folded.items()):
-        screen.say(f"{count} folded, {f'rules {rules}' if rules else 'made before any rules were adopted'}")
+        output.say(f"{count} folded, {f'rules {rules}' if rules else 'made before any rules were adopted'}")
 
 
 def compare(
@@ -115,17 +115,17 @@ def compare(
             raise AshepError(f"nothing is known of an issue {issue}")
     refused = _refused(made.world, *others)
     if as_json:
-        screen.data(comparison.as_json(found, strict=strict, covers=covers, refused=refused))
+        output.data(policy_comparison.as_json(found, strict=strict, covers=covers, refused=refused))
         return
-    rows = comparison.rows(found)
-    screen.table(comparison.COLUMNS, rows[-SHOWN:])
+    rows = policy_comparison.rows(found)
+    output.table(policy_comparison.COLUMNS, rows[-SHOWN:])
     if len(rows) > SHOWN:
-        screen.say(f"… and {len(rows) - SHOWN} before these; --json holds all")
-    screen.say_lines(comparison.summary(found, strict=strict))
+        output.say(f"… and {len(rows) - SHOWN} before these; --json holds all")
+    output.say_lines(policy_comparison.summary(found, strict=strict))
     if covers > 1:
-        screen.say(f"what was before {covers} was pruned from the journal, and is not covered")
+        output.say(f"what was before {covers} was pruned from the journal, and is not covered")
     for one in refused:
-        screen.note(f"ashep would refuse to work so: {one['key']}: {one['message']}")
+        output.note(f"ashep would refuse to work so: {one['key']}: {one['message']}")
 
 
 def _refused(world: World, policies: Policies | None, agents: Agents | None) -> list[Data]:

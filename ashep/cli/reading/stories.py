@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.actions.stories import Found, Stories, beside_issues, look, planned_told, told
+from ashep.actions.story_catalog import Found, Stories, beside_issues, look, planned_told, told
 from ashep.bmad.story import Problem
-from ashep.cli import screen
+from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
-from ashep.cli.place import FOLDER, configured, find_project, picture
+from ashep.cli.context import FOLDER, configured, find_project, picture
 from ashep.errors import AshepError
 
 stories = group("story")
@@ -31,7 +31,7 @@ def _there(context: typer.Context, *, tracker: bool = False, paths: Sequence[Pat
     if tracker:
         import anyio
 
-        from ashep.actions.mirrored import issues_of
+        from ashep.actions.story_sync import issues_of
         from ashep.config import settings_in
 
         project = configured(project_of(context)).parent
@@ -66,10 +66,10 @@ def list_stories(context: typer.Context, tracker: Tracker = False, as_json: Json
     """
     seen = _there(context, tracker=tracker)
     if as_json:
-        screen.data([*(told(one) for one in _kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
+        output.data([*(told(one) for one in _kept(seen)), *(planned_told(path, one) for path, one in seen.planned)])
         return
     planned = [(one.id, "-", "planned", "-", "-", "-", one.title) for _, one in seen.planned]
-    screen.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
+    output.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
 
 
 def _row(found: Found) -> tuple[str, ...]:
@@ -92,9 +92,9 @@ def show(
     """Show what a story's file says, each with its line."""
     found = _there(context).named(story)
     if as_json:
-        screen.data(told(found))
+        output.data(told(found))
         return
-    screen.say_lines(_shown(found))
+    output.say_lines(_shown(found))
 
 
 def _shown(found: Found) -> Iterator[str]:
@@ -135,13 +135,13 @@ def status(context: typer.Context, tracker: Tracker = False, as_json: Json = Fal
             for path, one in _all_problems(seen)
         ]
         told = {"states": dict(counts), "sprint": seen.sprint, "issues": issues, "problems": problems}
-        screen.data(told)
+        output.data(told)
         return
     for state, count in sorted(counts.items()):
-        screen.say(f"{count:5}  {state}")
-    screen.say(f"sprint status: {seen.sprint or 'none'}")
+        output.say(f"{count:5}  {state}")
+    output.say(f"sprint status: {seen.sprint or 'none'}")
     if issues := sum(one.issue is not None for one in seen.found):
-        screen.say(f"{issues} of them have an issue")
+        output.say(f"{issues} of them have an issue")
     _say_problems(seen)
 
 
@@ -163,11 +163,11 @@ def check(
     given = paths or ()
     seen = _there(context, tracker=True, paths=given) if tracker else look(context.obj or Path.cwd(), given)
     if as_json:
-        screen.data([told(one) for one in seen.found])
+        output.data([told(one) for one in seen.found])
     else:
         _say_problems(seen)
         kept = _kept(seen)
-        screen.say(f"{len(kept)} {'story' if len(kept) == 1 else 'stories'} of {len(seen.found)} files read")
+        output.say(f"{len(kept)} {'story' if len(kept) == 1 else 'stories'} of {len(seen.found)} files read")
     if seen.disagrees:
         raise typer.Exit(1)
 
@@ -182,4 +182,4 @@ def _all_problems(seen: Stories) -> Iterator[tuple[str, Problem]]:
 
 def _say_problems(seen: Stories) -> None:
     for path, one in _all_problems(seen):
-        screen.say_finding("error" if one.disagrees else "warning", screen.one_line(f"{path}:{one.line}: {one.said}"))
+        output.say_finding("error" if one.disagrees else "warning", output.one_line(f"{path}:{one.line}: {one.said}"))

@@ -13,11 +13,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ashep.cli import screen
-from ashep.cli.place import now, picture
+from ashep.cli import output
+from ashep.cli.context import now, picture
 from ashep.errors import AshepError, UsageError
-from ashep.store.picture import Picture, daemon_of, disk_of
-from ashep.views import Data, standing
+from ashep.store.read_model import Picture, daemon_of, disk_of
+from ashep.views import Data, status
 from ashep.views.times import local
 
 EVERY = 1.0
@@ -36,9 +36,9 @@ def watch(state: Path) -> int:
     with picture(state) as seen:  # what is to be drawn first, with words about it, is drawn before the screen is taken
         seen_before = Seen(seen)
     signs = Signs(state)
-    console = Console(no_color=not screen.colours(), highlight=False, emoji=False)
+    console = Console(no_color=not output.colours(), highlight=False, emoji=False)
     with (
-        screen.interrupted_by(signal.SIGTERM),  # the terminal is given back
+        output.interrupted_by(signal.SIGTERM),  # the terminal is given back
         Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live,
     ):
         try:
@@ -67,14 +67,14 @@ class Seen:
 
     def look(self, seen: Picture, state: Path) -> None:
         """Look whether it changed."""
-        key = (standing.drawn_to(seen.database), seen.daemon, seen.behind)
+        key = (status.drawn_to(seen.database), seen.daemon, seen.behind)
         if key != self._key:
             self._take(seen, {"disk": disk_of(state)})
             self._key = key
 
     def _take(self, seen: Picture, more: Data) -> None:
-        self.told = standing.status(seen.database, daemon_of(seen) | more)
-        self.runs = standing.under_way(seen.database)
+        self.told = status.status(seen.database, daemon_of(seen) | more)
+        self.runs = status.under_way(seen.database)
 
 
 class Signs:
@@ -86,7 +86,7 @@ class Signs:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        from ashep.adapters.control_socket import ask
+        from ashep.adapters.system.control_socket import ask
 
         while not self._over.is_set():
             try:
@@ -107,20 +107,20 @@ class Signs:
 def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
     """Give what fits into so many lines, what waits for a person first."""
     at, told = now(), seen.told
-    lines: list[RenderableType] = [_line(standing.headline(told, local), "bold")]
-    if paused := standing.paused(told, local):
+    lines: list[RenderableType] = [_line(status.headline(told, local), "bold")]
+    if paused := status.paused(told, local):
         lines.append(_line(paused, "bold yellow"))
     wrong = (
-        *standing.repository(told),
-        *standing.edits(told, at),
-        *standing.runners(told, at),
-        *standing.limits(told, at),
-        *standing.untold(told, at),
+        *status.repository(told),
+        *status.edits(told, at),
+        *status.runners(told, at),
+        *status.limits(told, at),
+        *status.untold(told, at),
     )
     lines.extend(_line(text, "yellow") for text in wrong)
-    lines.append(_line(standing.counts(told)))
+    lines.append(_line(status.counts(told)))
     left = height - len(lines) - 1
-    sections = standing.sections(told, seen.runs, signs, at)
+    sections = status.sections(told, seen.runs, signs, at)
     for section in sections:
         shown = min(len(section.rows), left - 2)
         if shown < 1:
@@ -133,14 +133,14 @@ def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(screen.one_line(text), style=style, no_wrap=True, overflow="ellipsis")
+    return Text(output.one_line(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _grid(section: standing.Section, shown: int) -> Table:
+def _grid(section: status.Section, shown: int) -> Table:
     made = Table.grid(padding=(0, 2, 0, 0), expand=True)
     width = len(section.rows[0])
     for place in range(width):
         made.add_column(no_wrap=True, overflow="ellipsis", ratio=1 if place == width - 1 else None)
     for row in section.rows[:shown]:
-        made.add_row(*(Text(screen.one_line(cell)) for cell in row))
+        made.add_row(*(Text(output.one_line(cell)) for cell in row))
     return made

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from ashep.config.checks.block import KEY, Reading, examine, fenced
+from ashep.config.checks.parser import KEY, Reading, examine, fenced
 from ashep.config.findings import Finding
-from ashep.config.nodes import Node
+from ashep.config.yaml_tree import Node
 from ashep.core.policy.checks import (
     Check,
     CodePatternCheck,

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple, get_args
 
-from ashep.core.analysis.account import TIMED, State, account, behind
-from ashep.core.analysis.closings import Closings
+from ashep.core.analysis.closing_audit import Closings
+from ashep.core.analysis.issue_status import TIMED, State, account, behind
 from ashep.core.facts import commands, records, runs, tracker
 from ashep.core.facts.issues import PersonAnswered
 from ashep.core.facts.resources import Finding
-from ashep.core.issues.people import STATUS, phase_labels
+from ashep.core.issues.human_overrides import STATUS, phase_labels
 from ashep.core.policy.settings import Labels
 from ashep.core.reconcile.outstanding import outstanding
-from ashep.core.state import indexes, intents, timers
+from ashep.core.state import indexes, pending_intents, timers
 from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.run import Run
 from ashep.core.state.world import World
@@ -88,7 +88,9 @@ def of_world(world: World) -> Iterator[Finding]:
     if world.lock is not None and (holder is None or holder.stage not in ("work", "finishing")):
         stage = holder.stage if holder else "not known"
         yield Finding("lock_left", world.lock, f"holds the work tree, and is {stage}")
-    steps = [(issue, key) for _, _, issue in world.indexes.landings for key in intents.steps_of(world.flows[issue])]
+    steps = [
+        (issue, key) for _, _, issue in world.indexes.landings for key in pending_intents.steps_of(world.flows[issue])
+    ]
     for issue, key in steps[1:]:
         yield Finding("landing_at_once", issue, f"{key} is under way, and so is {steps[0][1]}")
 
@@ -186,11 +188,17 @@ def of_look(world: World, issues: Collection[tracker.Issue], as_of: int, *, take
                 yield Finding("claim_without_owner", view.id, f"{_shown(view)}, and the journal knows nothing of it")
             elif taken_in:
                 yield Finding("unknown_issue", view.id, "is listed by the tracker, and is in no account")
-        elif not intents.stale(flow, as_of):
+        elif not pending_intents.stale(flow, as_of):
             yield from _listed(world, flow, view, taken_in=taken_in)
     listed = {view.id for view in issues}
     for issue, flow in world.flows.items():
-        if taken_in and flow.active and issue not in listed and not flow.look_again and not intents.stale(flow, as_of):
+        if (
+            taken_in
+            and flow.active
+            and issue not in listed
+            and not flow.look_again
+            and not pending_intents.stale(flow, as_of)
+        ):
             yield Finding("vanished", issue, f"is {flow.stage}, and the tracker does not list it")
 
 

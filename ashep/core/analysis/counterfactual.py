@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ashep.core.analysis import other_life
-from ashep.core.analysis.compared import (
+from ashep.core.analysis import alternate_run
+from ashep.core.analysis.policy_diff import (
     NOTHING,
     Compared,
     Fork,
@@ -36,7 +36,7 @@ from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import CANDIDATE, queue_of
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.resources.retention import issue_of
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.world import World
 
 DISPATCHED = (
@@ -95,10 +95,10 @@ class Counterfactual:
             self.world = evolve(before, entry)
             if isinstance(entry.body, TreeSeen):
                 for asking in self._asking:
-                    other_life.tree_seen(self.lives[asking], entry.body)
+                    alternate_run.tree_seen(self.lives[asking], entry.body)
             if isinstance(entry.body, runs.RunPlanned) and entry.body.access == "write":
                 for asking in self._asking - {entry.body.issue}:
-                    other_life.written(self.lives[asking], entry.body)
+                    alternate_run.written(self.lives[asking], entry.body)
             issue = issue_of(entry.body)
             if issue is None or isinstance(entry.body, commands.Command):
                 continue
@@ -116,7 +116,7 @@ class Counterfactual:
         for life in self.lives.values():
             if life.fork is None:
                 self._untimely(life, self.world.seq, None)
-            other_life.conclude(life, self.world.flows[life.issue])
+            alternate_run.conclude(life, self.world.flows[life.issue])
         return compare(self.lives, self._created, self.world, self.policies, last)
 
     # --- one entry ----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Counterfactual:
     def _entry(self, before: World, entry: Entry, issue: str, rest: Sequence[Entry]) -> None:
         body, life = entry.body, self.lives.get(issue)
         if life is None:
-            held = isinstance(body, issues.IssueHeld) and body.code in other_life.NOT_CLAIMED
+            held = isinstance(body, issues.IssueHeld) and body.code in alternate_run.NOT_CLAIMED
             if not held and not isinstance(body, (issues.IssueTaken, issues.IssueAdopted)):
                 return
             life = Life(issue, None)
@@ -137,12 +137,12 @@ class Counterfactual:
                 self.lives[issue] = life
         else:
             if life.world is not None and not self._looked_elsewhere(life, life.world, body):
-                other_life.met(life, entry, rest, strict=self.strict)
+                alternate_run.met(life, entry, rest, strict=self.strict)
             self._note(life)
             life.count(entry)
 
     def _go_on(self, life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
-        other_life.go_on(life, world, facts, rest, entry, strict=self.strict)
+        alternate_run.go_on(life, world, facts, rest, entry, strict=self.strict)
         self._note(life)
 
     def _note(self, life: Life) -> None:
@@ -183,14 +183,14 @@ class Counterfactual:
             life.fork = Fork(entry.seq, entry.at, body, None, why)
             life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
             return
-        was = other_life.started(before, flow)
+        was = alternate_run.started(before, flow)
         derived = any(said(one) == said(body) for one in was)
         if isinstance(body, issues.IssueHeld) and not derived:
             return  # it waits for room, which is not compared
         if queue_of(flow) == CANDIDATE:
             life.policy = None
         other = self._other(before, life)
-        now = other_life.started(other, other.flows[life.issue])
+        now = alternate_run.started(other, other.flows[life.issue])
         life.policy = next((fact.policy for fact in now if isinstance(fact, issues.IssueTaken)), life.policy)
         parts, why = parted(was, now), ""
         # an edit may lead there, and the other one has none
@@ -251,7 +251,7 @@ class Counterfactual:
         what = f"the work of {phase}" if phase else "what is to land"
         why = f"something else would be looked for in {what}"
         life.fork = Fork(entry.seq, entry.at, found, None, why)
-        other_life.lacking(life, other, f"evidence about {what}", why, entry.seq)
+        alternate_run.lacking(life, other, f"evidence about {what}", why, entry.seq)
         return True
 
     def _looked_elsewhere(self, life: Life, other: World, found: Fact | commands.Command) -> bool:
@@ -262,7 +262,7 @@ class Counterfactual:
         if self._looked_for(self.world, life, "") == self._looked_for(other, life, ""):
             return False
         why, life.world = "something else would be looked for in what is to land", None
-        other_life.lacking(life, other, other_life.CHECKED, why, life.seq)
+        alternate_run.lacking(life, other, alternate_run.CHECKED, why, life.seq)
         return True
 
     @staticmethod
@@ -282,7 +282,7 @@ class Counterfactual:
         why = f"{did} {now - run.planned}, and its {limit.name} would be {limit.other} in the place of {limit.recorded}"
         life.fork = Fork(seq, now, ended, None, why)
         needs = f"how {run.id} ends under another {limit.name}"
-        other_life.lacking(life, self._other(self.world, life), needs, why, seq)
+        alternate_run.lacking(life, self._other(self.world, life), needs, why, seq)
         return True
 
     def _out_of_time(self, life: Life, entry: Entry) -> None:
@@ -311,12 +311,12 @@ class Counterfactual:
         world = replace(self.world, ready_fresh=True)
         for issue in sorted(world.indexes.unclosed):
             flow, life = world.flows[issue], self.lives.get(issue)
-            if flow.code not in other_life.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
+            if flow.code not in alternate_run.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue
             life = life or Life(issue, None)
             life.policy = None
             other = self._other(world, life)
-            now = other_life.started(other, other.flows[issue])
+            now = alternate_run.started(other, other.flows[issue])
             if any(isinstance(fact, issues.IssueTaken) for fact in now):
                 life.policy = next(fact.policy for fact in now if isinstance(fact, issues.IssueTaken))
                 life.last = life.last or world.seq

@@ -1,8 +1,8 @@
 """Whether a policy can be left alone: all that it can lead to, searched with the very rules of the core.
 
 The states are the places in which an issue can stand, without the counters of its cycle; the moves are everything that
-agents, people and time can do (`ashep.core.analysis.moves`). That loses nothing: counters only ever end a way early, by
-parking, and each move is tried with all counters used up, too, to see that they do.
+agents, people and time can do (`ashep.core.analysis.transition_system`). That loses nothing: counters only ever end a
+way early, by parking, and each move is tried with all counters used up, too, to see that they do.
 """
 
 from collections import deque
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ashep.core.analysis.bounds import Bounds, bounds_of, cheapest
-from ashep.core.analysis.moves import BUILT_IN, Board, State, Step, reached, told
+from ashep.core.analysis.cost_bounds import Bounds, bounds_of, cheapest
+from ashep.core.analysis.transition_system import BUILT_IN, Board, State, Step, reached, told
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
 from ashep.core.policy.settings import Settings

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 from ashep.core.delivery import stories
-from ashep.core.delivery.pull_text import title
+from ashep.core.delivery.pull_request_body import title
 from ashep.core.facts import delivery
 from ashep.core.facts.commands import Command, IntegrateWork, MoveBase, OpenPullRequest, PrepareTree, VerifyWork
 from ashep.core.facts.issues import About, CommentWanted, IssueFinished, IssueParked, PersonAsked, RetryScheduled
@@ -28,9 +28,9 @@ from ashep.core.state.delivery import (
     proof_of,
 )
 from ashep.core.state.flow import Flow, Folds, with_work
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.indexes import turn
-from ashep.core.state.intents import at_liberty
+from ashep.core.state.pending_intents import at_liberty
 from ashep.core.state.world import IssueRules, World
 from ashep.core.text import list_names
 

@@ -6,12 +6,12 @@ import dataclasses
 import re
 
 from ashep.core.facts import commands
+from ashep.core.facts.command_descriptions import WORDS
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.facts.words import WORDS
 from ashep.core.state.flow import Flow
-from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
+from ashep.core.state.immutable import replace
 from ashep.core.state.world import World, WorldFolds, put
 
 CALLS = (commands.PrepareTree, commands.SealTree, commands.VerifyWork, commands.IntegrateWork, commands.MoveBase)

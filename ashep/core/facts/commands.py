@@ -11,8 +11,8 @@ from typing import Literal
 from ashep.core.facts import requests, resources, runs, tracker
 from ashep.core.facts.delivery import Amendment, Ground
 from ashep.core.policy.agents import Sandbox
-from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import PermissionRule
+from ashep.core.policy.runner_kinds import OPENCODE
 
 
 @dataclass(frozen=True, slots=True)

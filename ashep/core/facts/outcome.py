@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from ashep.core.facts.tracker import NewIssue
-from ashep.core.policy.language import Document
+from ashep.core.policy.base_types import Document
 
 Ending = Literal["cut", "empty", "announced"]
 """The end of a turn that looks like no end of its work: its answer was cut off, or is empty, or announces more work."""

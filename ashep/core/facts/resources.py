@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ashep.core.facts import Decision, OfIssue, runs
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import NoticeKind
 
 # --- the daemon and its rules ------------------------------------------------------------------------------------

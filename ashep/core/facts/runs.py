@@ -7,7 +7,7 @@ from typing import Literal
 from ashep.core.facts import Answer, Decision, OfIssue, OfRun, RunAnswer, requests
 from ashep.core.facts.outcome import Ending, Outcome
 from ashep.core.policy.agents import Sandbox
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 
 
 @dataclass(frozen=True, slots=True)

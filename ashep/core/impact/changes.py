@@ -1,6 +1,6 @@
 """What a change touches: the files of an issue, and flags that policies route by and people look at.
 
-All of it follows from a diff and the settings. `ashep.ports.trees` is the port that reads diffs.
+All of it follows from a diff and the settings. `ashep.ports.workspaces` is the port that reads diffs.
 """
 
 import re
@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Literal, TypeVar
 
 from ashep.core.facts.delivery import FileMap
-from ashep.core.impact import paths as impact_paths
-from ashep.core.impact import sources
-from ashep.core.impact.named import NOTHING, Named
+from ashep.core.impact import path_classes as impact_paths
+from ashep.core.impact import source_signals
+from ashep.core.impact.config_references import NOTHING, Named
 from ashep.core.impact.secrets import Line, find_secrets
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.policy.globs import Globs
@@ -216,7 +216,7 @@ class _Ways:
 
     def can_hold_tests(self, path: str) -> bool:
         """Whether its lines may be tests; in Rust they stand next to what they test."""
-        return self.is_test(path) or sources.language_of(path) == "rust"
+        return self.is_test(path) or source_signals.language_of(path) == "rust"
 
 
 def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
@@ -261,12 +261,12 @@ def _declarations(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
     """Find what a program declared for others and does not any more, at least not in these words."""
     for file in diff.files:
         path = file.former or file.path
-        language = sources.language_of(path)
+        language = source_signals.language_of(path)
         if _PRIVATE.search(path) or ways.is_test(path) or ways.ignores(file):
             continue
         kept = Counter(_words(text) for _, text in file.added_lines)
         for number, text in file.removed_lines:
-            name = sources.offered_in(language, text)
+            name = source_signals.offered_in(language, text)
             if name and not _take(kept, _words(text)):
                 yield Evidence(_shown(path), f"{name[:80]} is changed or gone", number)
 
@@ -279,12 +279,12 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
     fewer = [_marks(file, file.removed_lines) - _marks(file, file.added_lines) for file in files]
     fewer_in: Counter[str] = Counter()
     for file, count in zip(files, fewer, strict=True):
-        fewer_in[sources.language_of(file.path)] += count
+        fewer_in[source_signals.language_of(file.path)] += count
     for file, names, count in zip(files, gone, fewer, strict=True):
         if file.kind != "deleted":
             for number, (_, name) in names:
                 yield Evidence(_shown(file.path), f"{name[:120]} is gone", number)
-            if count > 0 and fewer_in[sources.language_of(file.path)] > 0:
+            if count > 0 and fewer_in[source_signals.language_of(file.path)] > 0:
                 yield Evidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
         all_moved = not names and any(_tests(file, file.removed_lines))
         if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
@@ -295,24 +295,24 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
 
 
 def _tests(file: ChangedFile, lines: Iterable[Line]) -> Iterator[tuple[int, tuple[str, str]]]:
-    language = sources.language_of(file.path)
+    language = source_signals.language_of(file.path)
     for number, text in lines:
-        if name := sources.named_test(language, text):
+        if name := source_signals.named_test(language, text):
             yield number, (language, name)
 
 
 def _marks(file: ChangedFile, lines: Iterable[Line]) -> int:
-    language = sources.language_of(file.path)
-    return sum(sources.marks_test(language, text) for _, text in lines)
+    language = source_signals.language_of(file.path)
+    return sum(source_signals.marks_test(language, text) for _, text in lines)
 
 
 def _left_out(file: ChangedFile) -> Iterator[Evidence]:
     """Find tests that were there and are not run any more; a new file's are no loss."""
-    language = sources.language_of(file.path)
+    language = source_signals.language_of(file.path)
     if file.kind not in ("modified", "renamed"):
         return
-    before = sum(sources.skips(language, text) for _, text in file.removed_lines)
-    now = [number for number, text in file.added_lines if sources.skips(language, text)]
+    before = sum(source_signals.skips(language, text) for _, text in file.removed_lines)
+    now = [number for number, text in file.added_lines if source_signals.skips(language, text)]
     for number in now if len(now) > before else ():
         yield Evidence(_shown(file.path), "left out, or expected to fail", number)
 

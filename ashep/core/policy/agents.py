@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ashep.core.policy.language import AtOnce, Document, Name, Names, Word
+from ashep.core.policy.base_types import AtOnce, Document, Name, Names, Word
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """Names of files that agents take for instructions, the first that is there; in any folder."""

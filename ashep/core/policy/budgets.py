@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ashep.core.policy.language import AtOnce, Document, Name
+from ashep.core.policy.base_types import AtOnce, Document, Name
 
 
 class Budget(Document):

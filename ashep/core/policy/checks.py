@@ -1,7 +1,7 @@
 """What a machine, or a person, checks of an issue: the language of the `checks` block in its acceptance criteria.
 
-`ashep.config.checks.block` finds and reads the block; `ashep.adapters.verifier` carries checks out. A phase of a policy
-may have a list of them, too (`Phase.checks`).
+`ashep.config.checks.parser` finds and reads the block; `ashep.adapters.verifier` carries checks out. A phase of a
+policy may have a list of them, too (`Phase.checks`).
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, JsonValue, Tag
 
-from ashep.core.policy.language import Document, Duration, Name, Span, Word
+from ashep.core.policy.base_types import Document, Duration, Name, Span, Word
 
 Text = Annotated[str, Field(max_length=10_000)]
 """A text that may be empty."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from ashep.core.policy.language import Word
+from ashep.core.policy.base_types import Word
 
 
 def parse_glob(value: str) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ashep.core.policy.base_types import Document, Span, Word
 from ashep.core.policy.globs import GlobList
-from ashep.core.policy.language import Document, Span, Word
 
 ForgeType = Literal["github", "gitlab", "gitea", "gh"]
 

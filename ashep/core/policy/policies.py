@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ashep.core.policy.base_types import PATTERN, AtOnce, Document, Duration, Name, Names, Span, Word
 from ashep.core.policy.checks import Check
 from ashep.core.policy.flags import FlagName
 from ashep.core.policy.globs import GlobList
-from ashep.core.policy.language import PATTERN, AtOnce, Document, Duration, Name, Names, Span, Word
 
 CLOSE = "close"
 """The target that ends a flow."""

@@ -11,12 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ashep.core.policy.agents import Sandbox
-from ashep.core.policy.budgets import Budgets
-from ashep.core.policy.globs import GlobList
-from ashep.core.policy.instructions import Kind, kind_of
-from ashep.core.policy.kinds import ACP, KINDS, OPENCODE, SANDBOXED
-from ashep.core.policy.landing import ForgeSettings, LandingSettings
-from ashep.core.policy.language import (
+from ashep.core.policy.base_types import (
     BEADS,
     AtOnce,
     Bytes,
@@ -33,8 +28,13 @@ from ashep.core.policy.language import (
     Word,
     same_name,
 )
+from ashep.core.policy.budgets import Budgets
+from ashep.core.policy.globs import GlobList
+from ashep.core.policy.instructions import Kind, kind_of
+from ashep.core.policy.landing import ForgeSettings, LandingSettings
+from ashep.core.policy.page_settings import UiSettings
 from ashep.core.policy.policies import PermissionRule
-from ashep.core.policy.ui import UiSettings
+from ashep.core.policy.runner_kinds import ACP, KINDS, OPENCODE, SANDBOXED
 
 # --- config.yaml ------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 """The rules: what follows from a fact, as each domain says. None starts a run; a rule makes a phase wanted."""
 
-from ashep.core.delivery import landing, pulls, resting, trees
+from ashep.core.delivery import landing, pull_requests, workspace_retention, workspaces
 from ashep.core.facts.resources import Adopted, TimerDue
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues import people
+from ashep.core.issues import human_overrides
 from ashep.core.issues.routing import after_deadline
-from ashep.core.reconcile import changes, failures, intake
-from ashep.core.resources import budgets, server
+from ashep.core.reconcile import attribution, effect_failures, eligibility
+from ashep.core.resources import agent_server, budgets
 from ashep.core.runs import requests, takeover, turns
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World, merged
@@ -26,8 +26,8 @@ def decide(before: World, world: World, fact: Fact) -> list[Fact]:
 def adopted(before: World, world: World, fact: Adopted) -> list[Fact]:
     """Hold what is under way against what has come into force."""
     if fact.kind == "settings":
-        return [*budgets.after_settings(world), *resting.after_settings(world)]
-    return people.after_policies(world) if fact.kind == "policies" else []
+        return [*budgets.after_settings(world), *workspace_retention.after_settings(world)]
+    return human_overrides.after_policies(world) if fact.kind == "policies" else []
 
 
 def timer_due(before: World, world: World, fact: TimerDue) -> list[Fact]:
@@ -38,19 +38,20 @@ def timer_due(before: World, world: World, fact: TimerDue) -> list[Fact]:
         return []
     if name == "question" and flow.question is not None:
         return after_deadline(world, flow, flow.question)
-    if name == people.TIMER and flow.question is not None:
-        return people.after_reminder(world, flow, flow.question)
+    if name == human_overrides.TIMER and flow.question is not None:
+        return human_overrides.after_reminder(world, flow, flow.question)
     if name == "tree":
-        return resting.due(world, flow)
+        return workspace_retention.due(world, flow)
     return requests.expired(world, flow) if name == "input" else []
 
 
 RULES = merged(
-    people.RULES, landing.RULES, pulls.RULES, resting.RULES, requests.RULES, takeover.RULES, turns.RULES,
-    changes.RULES, intake.RULES, failures.RULES,
+    human_overrides.RULES, landing.RULES, pull_requests.RULES, workspace_retention.RULES, requests.RULES,
+     takeover.RULES, turns.RULES,
+    attribution.RULES, eligibility.RULES, effect_failures.RULES,
 )  # fmt: skip
 """What follows from a fact about an issue."""
 
 
-WORLD_RULES = merged(trees.RULES, budgets.RULES, server.RULES, {Adopted: adopted, TimerDue: timer_due})
+WORLD_RULES = merged(workspaces.RULES, budgets.RULES, agent_server.RULES, {Adopted: adopted, TimerDue: timer_due})
 """What follows from any other."""

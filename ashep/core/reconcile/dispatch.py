@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ashep.core.delivery import repository
-from ashep.core.delivery.bases import base_hold
-from ashep.core.delivery.trees import (
+from ashep.core.delivery.base_checks import base_hold
+from ashep.core.delivery.workspaces import (
     branch_at,
     branch_taken,
     foreign_changes,
@@ -15,27 +15,27 @@ from ashep.core.delivery.trees import (
     slot_of,
     takers,
 )
+from ashep.core.facts.command_descriptions import REFUSES
 from ashep.core.facts.issues import IssueAdopted, IssueHeld, IssueTaken, PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.facts.words import REFUSES
-from ashep.core.issues.people import phase_labels
+from ashep.core.issues.human_overrides import phase_labels
 from ashep.core.issues.routing import ask, begin_cycle, gone, park
 from ashep.core.policy.agents import Agent, Sandbox
-from ashep.core.policy.kinds import OPENCODE, spoken
 from ashep.core.policy.policies import Human, Phase, ReuseFrom
-from ashep.core.reconcile.intake import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
-from ashep.core.resources import budgets, server
+from ashep.core.policy.runner_kinds import OPENCODE, spoken
+from ashep.core.reconcile.eligibility import NOT_ASKED, adopt, eligible, is_ours, not_asked, policy_for, stands
+from ashep.core.resources import agent_server, budgets
 from ashep.core.resources.providers import is_tried
-from ashep.core.runs import caps
-from ashep.core.runs.choice import Choice, choose_for, model_of, provider_of
+from ashep.core.runs import concurrency_caps
+from ashep.core.runs.agent_selection import Choice, choose_for, model_of, provider_of
 from ashep.core.runs.takeover import keeps
 from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.holds import PAUSED, Hold
 from ashep.core.state.pauses import hold as hold_of
 from ashep.core.state.run import runner_of, sign_patience
-from ashep.core.state.server import NOT_SEEN
+from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.world import World
 
 
@@ -61,7 +61,7 @@ class Capacity:
     """The hold that stands for every run: want of budget."""
     tried: frozenset[str] = frozenset()
     """Providers on which a run that tries them has just started."""
-    runs: tuple[caps.Kind, ...] = ()
+    runs: tuple[concurrency_caps.Kind, ...] = ()
     """What the runs that have a slot count as where there are caps."""
     busy: str = ""
     """Why the machine counts as behind: then only one run is at work."""
@@ -78,7 +78,7 @@ class Capacity:
             starts=None if self.starts is None else self.starts - 1,
             lock=run.issue if run.lock else self.lock,
             tried=self.tried | {provider},
-            runs=self.runs + caps.kinds(policy, run.phase, run.runner, run.agent, provider),
+            runs=self.runs + concurrency_caps.kinds(policy, run.phase, run.runner, run.agent, provider),
             readers=self.readers | {run.issue} if shared == "read" else self.readers,
             writers=self.writers | {run.issue} if shared == "write" else self.writers,
             branches=self.branches | {(run.branch, run.issue)} if is_shared(run.branch or "") else self.branches,
@@ -103,7 +103,7 @@ class ForRoom(NamedTuple):
     kind: Kind
     code: str
     """The hold."""
-    full: frozenset[caps.Cap] = frozenset()
+    full: frozenset[concurrency_caps.Cap] = frozenset()
     """The caps that are in the way, all of them; then the hold is theirs."""
 
 
@@ -133,7 +133,7 @@ NO_ROOM = Hold("disk_low", "the disk that holds the journal has hardly any room,
 def dispatch(world: World) -> list[Fact]:
     """Start what can be started now, and say for everything else why not.
 
-    This is the rule. `ashep.core.reconcile.dispatcher` comes to the same without looking at every issue.
+    This is the rule. `ashep.core.reconcile.incremental_dispatch` comes to the same without looking at every issue.
     """
     if not is_begun(world):
         return []
@@ -168,7 +168,7 @@ def capacity_of(world: World) -> Capacity:
         budgets.starts_left(world),
         frozenset(world.indexes.slots.items()),
         used_up=budgets.used_up(world),
-        runs=caps.under_way(world, taken),
+        runs=concurrency_caps.under_way(world, taken),
         busy=world.machine_busy if world.settings.worker.hold_when_busy else "",
         is_working=not all(world.flows[issue].waits_for_input for issue in taken),
     )
@@ -275,11 +275,11 @@ def _start(world: World, flow: Flow, phase: Phase, room: Capacity) -> tuple[Hold
     kind = _kind(world, flow, phase)
     if kind == "own" and (taken := branch_taken(world, flow, room.branches)) is not None:
         return taken, None, "change"
-    if (anew := server.hold(world, choice.agent.runner.type)) is not None:
+    if (anew := agent_server.hold(world, choice.agent.runner.type)) is not None:
         return anew, None, "change"
     way = in_the_way(world, flow.issue.id, room, kind)
     ways: list[tuple[Hold, ForRoom]] = [] if way is None else [(way, ForRoom(kind, way.code))]
-    full, choice = caps.in_the_way(world, flow, phase, choice, room.runs)
+    full, choice = concurrency_caps.in_the_way(world, flow, phase, choice, room.runs)
     ways += [(hold, ForRoom("take", hold.code, of)) for hold, of in full]
     # of several the one that was told stands for as long as it is in the way: else many would be told at each start
     told = ((hold, waits) for hold, waits in ways if (hold.code, hold.of) == (flow.code, flow.held_by))

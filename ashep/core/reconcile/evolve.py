@@ -8,20 +8,20 @@ from typing import Any
 
 from rpds import HashTrieSet
 
-from ashep.core.delivery import bases, landing, pulls, repository, trees
+from ashep.core.delivery import base_checks, landing, pull_requests, repository, workspaces
 from ashep.core.facts import issues, resources, tracker
 from ashep.core.facts import runs as run_facts
 from ashep.core.facts.commands import WRITES, Command, SendNotice
 from ashep.core.facts.records import Entry
-from ashep.core.issues import folding
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.issues import fold as folding
 from ashep.core.policy.policies import Policies
-from ashep.core.runs import folding as runs
+from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.runs import fold as runs
 from ashep.core.runs import requests, takeover
-from ashep.core.state import files as edits
-from ashep.core.state import intents, notices, pauses, providers, server, spending
+from ashep.core.state import config_edits as edits
+from ashep.core.state import notices, pauses, pending_intents, providers, runner_state, spending
 from ashep.core.state.flow import Flow, idled, orphan_of, pause_time
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.run import provider_of
 from ashep.core.state.timers import flow_dues, over, shifted, split_timer
 from ashep.core.state.world import UNSEEN, World, WorldFolds, merged, put
@@ -60,7 +60,7 @@ def _of_issue(world: World, kind: type, fact: Any, fold: Callable[[Flow, Any, in
     if kind is issues.IssueTaken and (orphan := orphan_of(flow, world.instance)) is not None:
         known = replace(folding.inherited(flow), orphan=orphan)
     elif (key := getattr(fact, "key", None)) is not None and kind is not tracker.EffectFailed:
-        known = intents.done(flow, key, world.seq)
+        known = pending_intents.done(flow, key, world.seq)
     after = fold(known, fact, world.seq, world.now)
     if flow.on_pause and after.since != flow.since and after.counters.cycle == flow.counters.cycle:
         after = idled(after, pause_time(flow, world.now))
@@ -140,13 +140,15 @@ def _rested(world: World, gap: timedelta) -> World:
 
 def _started(world: World, fact: resources.DaemonStarted) -> World:
     outages = providers.with_other_credentials(world.outages, world.now)
-    world = replace(world, taken=0, tracker_error=UNSEEN, seen=server.NOT_SEEN, ready_fresh=False, machine_busy="")
-    world = bases.unchecked(replace(world, tree=None, repository=None))
+    world = replace(
+        world, taken=0, tracker_error=UNSEEN, seen=runner_state.NOT_SEEN, ready_fresh=False, machine_busy=""
+    )
+    world = base_checks.unchecked(replace(world, tree=None, repository=None))
     for issue in world.indexes.unclosed:
         if world.flows[issue].given_up:
             world = put(world, issue, replace(world.flows[issue], given_up=False))
     files = edits.happened(world.files, fact, world.now)
-    return replace(world, daemon=fact, outages=outages, servers=server.begun(world.servers), files=files)
+    return replace(world, daemon=fact, outages=outages, servers=runner_state.begun(world.servers), files=files)
 
 
 def _adopt(world: World, fact: resources.Adopted) -> World:
@@ -157,7 +159,7 @@ def _adopt(world: World, fact: resources.Adopted) -> World:
     if isinstance(adopted, Policies) and before is not None:
         for issue in world.indexes.live:
             world = put(world, issue, edits.kept(world.flows[issue], before, adopted))
-        world = bases.unchecked(world) if adopted != before else world
+        world = base_checks.unchecked(world) if adopted != before else world
     return replace(world, rules=fact.rules, outages=outages, **{fact.kind: adopted})  # fields of these names
 
 
@@ -171,8 +173,8 @@ def _timer(world: World, fact: resources.TimerDue) -> World:
         return replace(world, outages=providers.proven(world.outages, issue, fact.due, world.seq))
     if name == spending.TIMER:
         return replace(world, spending=spending.passed(world.spending, world.now))
-    if name in (server.RESTART, server.RECYCLE):
-        return replace(world, servers=server.over(world.servers, name, issue, fact.due, world.now))
+    if name in (runner_state.RESTART, runner_state.RECYCLE):
+        return replace(world, servers=runner_state.over(world.servers, name, issue, fact.due, world.now))
     flow = world.flows.get(issue)
     if flow is None or (name, fact.due) not in flow_dues(flow):
         return world
@@ -180,8 +182,8 @@ def _timer(world: World, fact: resources.TimerDue) -> World:
 
 
 def _clock_jumped(world: World, fact: resources.ClockJumped) -> World:
-    moved = trees.slept(_moved(world, lambda flow: shifted(flow, fact.gap)), fact.gap)
-    return replace(moved, servers=server.jumped(world.servers, fact.gap))
+    moved = workspaces.slept(_moved(world, lambda flow: shifted(flow, fact.gap)), fact.gap)
+    return replace(moved, servers=runner_state.jumped(world.servers, fact.gap))
 
 
 def _moved(world: World, move: Callable[[Flow], Flow], runner: str | None = None) -> World:
@@ -213,13 +215,13 @@ def _limit(world: World, fact: resources.BudgetWarned | resources.BudgetReached 
 
 def _runner(world: World, fact: resources.RunnerSeen) -> World:
     name = fact.runner or OPENCODE
-    known = server.of(world.servers, name)
-    gap, before = server.absence(known, fact, world.now), world.seen.get(name)
+    known = runner_state.of(world.servers, name)
+    gap, before = runner_state.absence(known, fact, world.now), world.seen.get(name)
     other = fact.state == "up" and before is not None and fact.instance != before.instance
     outages = providers.with_other_credentials(world.outages, world.now) if other else world.outages
-    servers = world.servers.insert(name, server.seen(known, fact, world.now))
+    servers = world.servers.insert(name, runner_state.seen(known, fact, world.now))
     world = replace(world, seen=world.seen.insert(name, fact), outages=outages, servers=servers)
-    return _moved(world, lambda flow: server.returned(flow, gap, world.now), name) if gap else world
+    return _moved(world, lambda flow: runner_state.returned(flow, gap, world.now), name) if gap else world
 
 
 def _ready(world: World, fact: tracker.ReadySeen) -> World:
@@ -240,7 +242,7 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
         return put(world, fact.issue, folding.inherited(flow))
     stamp, writing = fact.view.stamp, flow.writing
     landed = writing is not None and stamp is not None and (stamp.instance, stamp.seq) == (world.instance, writing.seq)
-    if landed and not intents.stale(flow, fact.as_of):
+    if landed and not pending_intents.stale(flow, fact.as_of):
         # the write whose answer was lost has landed: what stands there is ours, not a person's
         flow = folding.written(flow, world.seq)
     return put(world, fact.issue, folding.seen(flow, fact, world.seq, world.now))
@@ -249,7 +251,7 @@ def _issue_seen(world: World, fact: tracker.IssueSeen) -> World:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pulls.FOLDS)
+FOLDS = merged(folding.FOLDS, runs.FOLDS, requests.FOLDS, takeover.FOLDS, landing.FOLDS, pull_requests.FOLDS)
 """What a fact makes of the flow of its issue."""
 
 
@@ -278,7 +280,7 @@ _WORLD: WorldFolds = {
 }
 
 
-WORLD_FOLDS = merged(_WORLD, trees.FOLDS, bases.FOLDS, repository.WORLD_FOLDS)
+WORLD_FOLDS = merged(_WORLD, workspaces.FOLDS, base_checks.FOLDS, repository.WORLD_FOLDS)
 """What any other fact makes of the World."""
 
 
@@ -287,7 +289,7 @@ PARTS: Mapping[type, tuple[str, Callable[[Any, Any, datetime], Any]]] = {
     for name, folds in (
         ("pauses", pauses.FOLDS),
         ("outages", providers.FOLDS),
-        ("servers", server.FOLDS),
+        ("servers", runner_state.FOLDS),
         ("files", edits.FOLDS),
     )
     for kind, fold in folds.items()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from ashep.core.delivery.bases import is_checked
+from ashep.core.delivery.base_checks import is_checked
 from ashep.core.facts import tracker
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.delivery import BaseChecked, CriteriaChanged, Tree, TreeSeen
@@ -16,16 +16,16 @@ from ashep.core.facts.resources import DiskSeen, MachineSeen, RunnerSeen, Server
 from ashep.core.facts.runs import Quota, QuotaSeen, RequestGone, RequestOpened, SessionSeen, TurnBegun, TurnSeen
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.policy.checks import Criteria, hash_of
-from ashep.core.policy.disk import is_low
-from ashep.core.policy.machine import busy_reason
-from ashep.core.reconcile.intake import LEASE_GRACE, policy_for
+from ashep.core.policy.disk_limits import is_low
+from ashep.core.policy.load_limits import busy_reason
+from ashep.core.reconcile.eligibility import LEASE_GRACE, policy_for
 from ashep.core.resources import providers
 from ashep.core.resources.budgets import is_worth_telling
-from ashep.core.runs.prompting import message_id
+from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.flow import Flow
-from ashep.core.state.intents import stale
-from ashep.core.state.server import flapped, steadied
-from ashep.core.state.server import of as server_of
+from ashep.core.state.pending_intents import stale
+from ashep.core.state.runner_state import flapped, steadied
+from ashep.core.state.runner_state import of as server_of
 from ashep.core.state.world import World
 
 NO_CHECKS = Criteria()

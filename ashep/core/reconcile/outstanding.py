@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ashep.core.delivery.landing import may_close, next_of_work
-from ashep.core.delivery.trees import is_held
+from ashep.core.delivery.workspaces import is_held
 from ashep.core.facts import commands
 from ashep.core.facts.tracker import Stamp
-from ashep.core.issues.people import STATUS, answer_labels, phase_labels
-from ashep.core.runs.prompting import run_effects
+from ashep.core.issues.human_overrides import STATUS, answer_labels, phase_labels
+from ashep.core.runs.prompt_commands import run_effects
 from ashep.core.runs.requests import listens
-from ashep.core.state.authors import lookup
+from ashep.core.state.authorship import lookup
 from ashep.core.state.flow import Flow, Posture
 from ashep.core.state.world import World
 

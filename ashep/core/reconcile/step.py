@@ -12,8 +12,8 @@ from ashep.core.facts.tracker import CommentPosted
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.decide import decide
 from ashep.core.reconcile.dispatch import dispatch
-from ashep.core.reconcile.dispatcher import Dispatcher
 from ashep.core.reconcile.evolve import evolve
+from ashep.core.reconcile.incremental_dispatch import Dispatcher
 from ashep.core.reconcile.outstanding import outstanding
 from ashep.core.resources.budgets import fused
 from ashep.core.resources.notices import messages, told

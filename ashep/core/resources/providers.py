@@ -13,7 +13,7 @@ from ashep.core.facts.runs import Refusal, RunEnded, TurnSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.flow import Flow
 from ashep.core.state.holds import Hold
-from ashep.core.state.intents import unfounded
+from ashep.core.state.pending_intents import unfounded
 from ashep.core.state.providers import Outage, outage_of
 from ashep.core.state.run import Run, provider_of
 from ashep.core.state.world import World

@@ -14,7 +14,7 @@ from itertools import takewhile
 from ashep.core.facts import commands, resources
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.state.flow import Flow
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 

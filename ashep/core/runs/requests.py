@@ -11,21 +11,21 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from ashep.core.delivery.trees import speaks_for_itself
+from ashep.core.delivery.workspaces import speaks_for_itself
 from ashep.core.facts import runs
 from ashep.core.facts.commands import AnswerRequest
 from ashep.core.facts.issues import AnswerRefused, CommentWanted
 from ashep.core.facts.requests import Asked, Request
 from ashep.core.facts.tracker import AnswerRead, Comment
 from ashep.core.facts.vocabulary import Fact, ReadRefused
-from ashep.core.issues.people import is_named, is_person, unnamed
-from ashep.core.policy.language import format_duration
+from ashep.core.issues.human_overrides import is_named, is_person, unnamed
+from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.permissions import fitting, judge, may_ask
 from ashep.core.policy.policies import PermissionRule, Phase, PreparedAnswer
-from ashep.core.runs.folding import Fold, of_run
+from ashep.core.runs.fold import Fold, of_run
 from ashep.core.state.flow import Flow, Folds, Posture, idled
-from ashep.core.state.frozen import replace
-from ashep.core.state.intents import MAX_REPORTS
+from ashep.core.state.immutable import replace
+from ashep.core.state.pending_intents import MAX_REPORTS
 from ashep.core.state.run import Pending, Run, with_asks, with_watch
 from ashep.core.state.world import IssueRules, World, phase_of
 from ashep.core.text import clean

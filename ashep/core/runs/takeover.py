@@ -21,16 +21,16 @@ from ashep.core.facts.runs import (
     TurnSeen,
 )
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.people import COOLDOWN
+from ashep.core.issues.human_overrides import COOLDOWN
 from ashep.core.issues.routing import after_run, enter, following
 from ashep.core.issues.verification import is_proven
 from ashep.core.policy import policies
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.policies import CLOSE, Phase, Policy
-from ashep.core.runs.prompting import message_id
+from ashep.core.runs.prompt_commands import message_id
 from ashep.core.state.flow import Flow, Folds, Posture, Takeover, ended_with
-from ashep.core.state.frozen import replace
 from ashep.core.state.holds import Hold
+from ashep.core.state.immutable import replace
 from ashep.core.state.run import Run, with_watch
 from ashep.core.state.world import IssueRules, World
 

@@ -2,24 +2,24 @@
 
 from datetime import datetime, timedelta
 
-from ashep.core.delivery.trees import speaks_for_itself
+from ashep.core.delivery.workspaces import speaks_for_itself
 from ashep.core.facts import runs
 from ashep.core.facts.issues import RetryScheduled
 from ashep.core.facts.outcome import Ending, Outcome, read_outcome
 from ashep.core.facts.vocabulary import Fact, ReadRefused
 from ashep.core.issues.routing import after_run, park
-from ashep.core.policy.language import format_duration
+from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.policies import Phase
 from ashep.core.resources.budgets import after_turn
 from ashep.core.resources.providers import ABORTED, after_read, ends_run, stopped
-from ashep.core.runs.choice import choose_beside, model_of
-from ashep.core.runs.folding import DIAGNOSIS
+from ashep.core.runs.agent_selection import choose_beside, model_of
+from ashep.core.runs.fold import DIAGNOSIS
 from ashep.core.runs.requests import over
 from ashep.core.runs.takeover import in_session, turn_of_held
 from ashep.core.state.flow import Flow
-from ashep.core.state.intents import infra_delay, is_exhausted, unfounded
+from ashep.core.state.pending_intents import infra_delay, is_exhausted, unfounded
 from ashep.core.state.run import UNBEGUN, Run, Watch, due_after, sign_patience
-from ashep.core.state.server import NOT_SEEN
+from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.world import IssueRules, World, phase_of
 
 MAX_RESTARTS = 10

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Until when the tree of a closed issue stands (`ashep.core.delivery.resting`)."""
+    """Until when the tree of a closed issue stands (`ashep.core.delivery.workspace_retention`)."""
 
     due: datetime | None
     keep: timedelta | None

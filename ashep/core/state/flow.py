@@ -1,6 +1,6 @@
 """Where one issue is: the part of the World that belongs to it. Values only: `evolve` makes them, the rules read.
 
-What changes at every turn has no slots, so that `ashep.core.state.frozen.replace` can copy it.
+What changes at every turn has no slots, so that `ashep.core.state.immutable.replace` can copy it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,10 @@ from ashep.core.facts.records import Intent
 from ashep.core.facts.runs import Model
 from ashep.core.facts.tracker import Comment, Issue
 from ashep.core.policy.agents import Sandbox
-from ashep.core.state.authors import NOBODY, Authors
+from ashep.core.state.authorship import NOBODY, Authors
 from ashep.core.state.delivery import NO_WORK, Work
-from ashep.core.state.frozen import replace
 from ashep.core.state.holds import CAPS, NO_BUDGET, NO_PROVIDER, PAUSED, WAITS_FOR_PEOPLE, WITHHELD
+from ashep.core.state.immutable import replace
 from ashep.core.state.run import Report, Run
 from ashep.core.state.spending import Mark
 

@@ -11,9 +11,9 @@ from rpds import HashTrieMap, HashTrieSet
 
 from ashep.core.state.delivery import is_shared
 from ashep.core.state.flow import Flow
-from ashep.core.state.frozen import replace
-from ashep.core.state.intents import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of
-from ashep.core.state.ordered import Ordered
+from ashep.core.state.immutable import replace
+from ashep.core.state.pending_intents import AT_IT, NEXT, PASSED_BY, Place, at_liberty, steps_of
+from ashep.core.state.sorted_set import Ordered
 from ashep.core.state.timers import flow_dues
 
 NO_ISSUES: HashTrieSet[str] = HashTrieSet()
@@ -51,7 +51,7 @@ class Indexes:
     slots: HashTrieMap[str, int] = NO_SLOTS
     """The numbers of issues that are worked on in trees of their own."""
     landings: Ordered[Place] = NO_QUEUE
-    """Issues whose work is to land, one at a time (`ashep.core.state.intents`)."""
+    """Issues whose work is to land, one at a time (`ashep.core.state.pending_intents`)."""
     branches: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS
     """Issues of ours that are not done on a branch that they share with others."""
     branch_runs: HashTrieMap[str, HashTrieSet[str]] = NO_DEPENDENTS

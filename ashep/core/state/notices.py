@@ -28,8 +28,8 @@ from ashep.core.facts.resources import (
 )
 from ashep.core.facts.tracker import TrackerLost, TrackerSeen
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.policy.kinds import spoken
-from ashep.core.state.frozen import replace
+from ashep.core.policy.runner_kinds import spoken
+from ashep.core.state.immutable import replace
 
 RECORDS = (
     SendNotice, NoticeWanted, NoticesGathered, NoticesDelayed, NoticesGivenUp, NoticeSent, NoticeFailed, QuietSeen,

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ashep.core.facts.resources import ProviderRecovered, ProviderRefused
 from ashep.core.facts.runs import Quota, QuotaSeen
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 
 TIMER, PROOF = "provider", "proof"
 """The names of the timers that let a provider be tried, and what tries it be looked at."""

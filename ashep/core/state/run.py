@@ -11,9 +11,9 @@ from ashep.core.facts.requests import Request, Verdict
 from ashep.core.facts.resources import RunnerSeen
 from ashep.core.facts.runs import Life, Model, Quota, TurnSeen, TurnStopped
 from ashep.core.policy.agents import Sandbox
-from ashep.core.policy.kinds import OPENCODE
 from ashep.core.policy.policies import Phase
-from ashep.core.state.frozen import replace
+from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.state.immutable import replace
 
 NO_SIGN, LONGEST_NO_SIGN = timedelta(seconds=30), timedelta(minutes=10)
 """From a prompt's delivery to the first sign of a turn (facts/opencode.md 11, 16, 26): at first, and at the longest."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet
 
-from ashep.core.policy.kinds import OPENCODE
+from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.state.delivery import Work
 from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.indexes import indexed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 
 Moments = tuple[tuple[datetime, int], ...]
 """How often something happened, by the minute or second in which it did; the oldest first."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from ashep.core.state.delivery import Rest
 from ashep.core.state.flow import Flow, idled, with_work
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.run import Run, with_watch
 
 

@@ -18,16 +18,16 @@ from ashep.core.facts.resources import DaemonStarted, Finding, RunnerSeen
 from ashep.core.facts.tracker import TrackerSeen
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.agents import Agents
-from ashep.core.policy.kinds import KINDS, OPENCODE
 from ashep.core.policy.policies import Phase, Policies, Policy
+from ashep.core.policy.runner_kinds import KINDS, OPENCODE
 from ashep.core.policy.settings import Settings
-from ashep.core.state import files as edits
+from ashep.core.state import config_edits as edits
 from ashep.core.state import notices, pauses, providers
 from ashep.core.state.flow import Flow
-from ashep.core.state.frozen import replace
+from ashep.core.state.immutable import replace
 from ashep.core.state.indexes import NO_INDEXES, NO_ISSUES, Indexes, following
 from ashep.core.state.run import runner_of
-from ashep.core.state.server import NO_SERVERS, NOT_SEEN, Server
+from ashep.core.state.runner_state import NO_SERVERS, NOT_SEEN, Server
 from ashep.core.state.spending import NOTHING_SPENT, Spending
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Effects that write prompts. For `ashep.daemon.effects.execute`."""
+"""Effects that write prompts. For `ashep.daemon.effects.executor`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,23 +7,23 @@ from pathlib import Path
 import anyio
 from pydantic import TypeAdapter
 
-from ashep.core.delivery.bases import failing_on_base, is_awaited
-from ashep.core.delivery.trees import speaks_for_itself
+from ashep.core.delivery.base_checks import failing_on_base, is_awaited
+from ashep.core.delivery.workspaces import speaks_for_itself
 from ashep.core.facts import commands, runs
 from ashep.core.facts.tracker import Comment, EffectFailed
 from ashep.core.facts.vocabulary import Fact
-from ashep.core.issues.people import is_named, is_person
+from ashep.core.issues.human_overrides import is_named, is_person
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
-from ashep.daemon.effects.made import Made
+from ashep.daemon.effects.cached_factory import Made
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
-from ashep.ports.runners import Runners
+from ashep.ports.runner_router import Runners
 from ashep.ports.tracker import IssueText, Tracker
-from ashep.prompt.brief import Brief, Found, evidence_of, story_brief
+from ashep.prompt.template_context import Brief, Found, evidence_of, story_brief
 from ashep.prompt.templates import Templates, render
 
 PATIENCE = 30.0

@@ -1,4 +1,4 @@
-"""Effects on pull requests: a branch is pushed, a pull request asks for it. For `ashep.daemon.effects.execute`."""
+"""Effects on pull requests: a branch is pushed, a pull request asks for it. For `ashep.daemon.effects.executor`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import anyio
 import anyio.to_thread
 
-from ashep.core.delivery.pull_text import body
+from ashep.core.delivery.pull_request_body import body
 from ashep.core.facts.commands import OpenPullRequest
 from ashep.core.facts.delivery import LandingRefused, PullRequestOpened, PullRequestSeen, Verification, WorkLanded
 from ashep.core.facts.vocabulary import Fact
@@ -15,8 +15,8 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import calling_nobody, clean
-from ashep.daemon.effects.made import Made
-from ashep.daemon.failures import failed
+from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.error_facts import failed
 from ashep.errors import AshepError, ForgeError, ForgeRefused
 from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
 

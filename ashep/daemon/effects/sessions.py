@@ -8,7 +8,7 @@ from itertools import product
 from ashep.core.facts import commands, runs, tracker
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
-from ashep.core.runs.prompting import DIAGNOSED, EXTRACTION, earlier_keys, is_asked, message_id
+from ashep.core.runs.prompt_commands import DIAGNOSED, EXTRACTION, earlier_keys, is_asked, message_id
 from ashep.core.state.flow import Flow, Takeover
 from ashep.core.state.world import World
 from ashep.errors import RunnerRefused

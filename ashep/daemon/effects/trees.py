@@ -1,4 +1,4 @@
-"""Effects in work trees, the shared one and those of issues. For `ashep.daemon.effects.execute`."""
+"""Effects in work trees, the shared one and those of issues. For `ashep.daemon.effects.executor`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,11 +9,11 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
-from ashep.daemon.effects.made import Made
-from ashep.daemon.failures import failed
+from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.error_facts import failed
 from ashep.errors import AshepError
 from ashep.ports.repository import Checkup
-from ashep.ports.trees import Changes, Landed, Workspaces, WorkTree
+from ashep.ports.workspaces import Changes, Landed, Workspaces, WorkTree
 
 TreeCommand = ReadTree | PrepareTree | SealTree | RemoveTree
 

@@ -1,4 +1,4 @@
-"""Effects on the work of issues: looking into it, and bringing it onto the base. For `ashep.daemon.effects.execute`."""
+"""Effects on the work of issues: looking into it, and bringing it onto the base (`ashep.daemon.effects.executor`)."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -10,17 +10,26 @@ import anyio.to_thread
 from anyio import to_thread
 from pydantic import TypeAdapter
 
-from ashep.config.checks.block import KEY, Compiled, apart, compiled_here, read_criteria
+from ashep.config.checks.parser import KEY, Compiled, apart, compiled_here, read_criteria
 from ashep.config.findings import ConfigErrors
-from ashep.core.delivery.bases import base_of, base_revisions
+from ashep.core.delivery.base_checks import base_of, base_revisions
+from ashep.core.delivery.closing_metadata import (
+    LOG,
+    WITH_COMMENT,
+    Notes,
+    appended,
+    entry_of,
+    escalation_of,
+    notes_of,
+    unknown,
+)
 from ashep.core.delivery.landing import found_before, is_wanted
-from ashep.core.delivery.notes import LOG, WITH_COMMENT, Notes, appended, entry_of, escalation_of, notes_of, unknown
 from ashep.core.facts import delivery
 from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, VerifyWork
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
-from ashep.core.impact.named import NOTHING, Named, named_by
+from ashep.core.impact.config_references import NOTHING, Named, named_by
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.policy.policies import Policy, Verify
 from ashep.core.policy.settings import ImpactSettings, Settings
@@ -28,13 +37,13 @@ from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.effects.made import Made
+from ashep.daemon.effects.cached_factory import Made
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
 from ashep.ports.tracker import Annotations, IssueText, Seen, Tracker
-from ashep.ports.trees import Diffs
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
+from ashep.ports.workspaces import Diffs
 from ashep.redaction import MARK
 
 AT_ONCE = 2

@@ -1,0 +1,125 @@
+"""Signs of life of sessions, by what grows in their folders: only what was watched counts as quiet."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.runners.acp import mailbox as places
+from ashep.adapters.runners.acp.mailbox import Folder
+from ashep.adapters.system import process_table
+from ashep.core.facts.runs import Life
+from ashep.journal import durable_io
+from ashep.ports.runner import Sign
+
+_LOOK = 0.15  # seconds between looks
+_SPACING = 1.0  # seconds between two signs of a session that goes on
+_TAIL = 64 * 1024
+_BUSY = 0.2  # of a processor: what a tool's processes use while they work
+_INSIDE = 3  # processes of a sandbox that are no tool's: two put it up, the third is the agent
+
+_Seen = tuple[object, object]
+
+
+class Watch:
+    """What was seen of which session, and since when: on the clock that only grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._alive, self._sessions = folder / "alive", folder / "sessions"
+        self._since: float | None = None
+        self._signs = dict[str, float]()
+        self._seen = dict[str, _Seen]()
+        self._tools = dict[str, dict[str, float]]()
+        self._used = dict[str, tuple[float, int]]()
+
+    def begun(self, session: str) -> None:
+        """A keeper of a session was started: it is watched until that is dead. Blocks."""
+        durable_io.make_folder(self._alive)
+        (self._alive / session).touch()
+
+    def alive(self) -> list[str]:
+        """Sessions that have a keeper, or had one a moment ago. Blocks."""
+        with suppress(OSError):
+            return sorted(os.listdir(self._alive))
+        return []
+
+    async def listen(self) -> AsyncIterator[Sign]:
+        """Signs for ever; the first says that it is watched from now on."""
+        self._seen = await anyio.to_thread.run_sync(self._look)
+        self._signs, self._since = dict[str, float](), anyio.current_time()
+        last = dict[str, float]()
+        try:
+            yield Sign(None)
+            while True:
+                await anyio.sleep(_LOOK)
+                seen, now = await anyio.to_thread.run_sync(self._look), anyio.current_time()
+                for session in seen.keys() | self._seen.keys():
+                    old, new = self._seen.get(session, (None, None)), seen.get(session, (None, None))
+                    if old == new:
+                        continue
+                    self._signs[session] = now
+                    urgent = old[1] != new[1]
+                    if urgent or now - last.get(session, -_SPACING) >= _SPACING:
+                        last[session] = now
+                        yield Sign(session, urgent)
+                self._seen = seen
+        finally:
+            self._since = None
+
+    def _look(self) -> dict[str, _Seen]:
+        found = dict[str, _Seen]()
+        for session in self.alive():
+            own = Folder(self._sessions / session)
+            if places.lives(own.keeper()):
+                found[session] = (_state(own.path / "record.jsonl"), (_state(own.turns), _state(own.questions)))
+            elif not own.path.is_dir():
+                (self._alive / session).unlink(missing_ok=True)
+            else:
+                with own.door():  # another keeper may be started in this moment
+                    if not places.lives(own.keeper()):
+                        (self._alive / session).unlink(missing_ok=True)
+        return found
+
+    def life(self, session: str, own: Folder, now: float) -> Life:
+        """How alive a session is. Blocks."""
+        tools = dict[str, str]()
+        for entry in own.tail(_TAIL):
+            if entry.get("k") == "tool":
+                ident = str(entry.get("id"))
+                tools.pop(ident, None)
+                if entry.get("status") not in ("completed", "failed"):
+                    tools[ident] = str(entry.get("name"))
+            elif entry.get("k") in ("end", "user"):
+                tools.clear()
+        known = self._tools.get(session, {})
+        self._tools[session] = {ident: known.get(ident, now) for ident in tools}
+        if tools and self._works(session, own, now):
+            self._signs[session] = now
+        quiet = 0.0 if self._since is None else now - max(self._since, self._signs.get(session, 0.0))
+        newest = next(reversed(tools), None)
+        for_ = timedelta(seconds=now - self._tools[session][newest]) if newest is not None else timedelta()
+        return Life(timedelta(seconds=quiet), tools[newest] if newest is not None else None, for_)
+
+    def _works(self, session: str, own: Folder, now: float) -> bool:
+        """Whether what the agent has started used the processor since the last look; the agent itself always does."""
+        holders = process_table.holders_of(process_table.Mark(places.MARK, str(own.path)))
+        first = 1 if own.things() is None else _INSIDE
+        used = 0
+        for pid, _ in holders[first:]:
+            with suppress(OSError, ValueError, IndexError):
+                used += sum(map(int, process_table.read_stat(pid)[11:13]))
+        before = self._used.get(session)
+        self._used[session] = now, used
+        ticks = os.sysconf("SC_CLK_TCK")
+        return before is not None and used - before[1] > _BUSY * ticks * max(now - before[0], 0.1)
+
+
+def _state(path: Path) -> object:
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None

@@ -1,0 +1,207 @@
+"""The process of one attempt of a prompt: started, found again, and ended. All but the ends blocks.
+
+It leads a session of its own, reads its prompt from a file and writes into files, so that it goes on to its end while
+no daemon is there (facts/claude-code.md 27). Its environment holds the attempt's name: by that it is found where the
+daemon died between its start and the note of it, and so are tools that outlive it, which have sessions of their own
+[26].
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import IO, Protocol
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.runners.claude.jsonl import event_of, text
+from ashep.adapters.runners.claude.session_store import Attempt, Process
+from ashep.adapters.system import process_table
+from ashep.errors import RunnerUnavailable
+from ashep.journal import durable_io
+
+TURN, SECRET = "ASHEP_TURN", "ASHEP_SECRET"
+"""Variables of its environment: which attempt it is, and what opens the gate for that."""
+
+RETRIES = "2"
+"""How often it asks a provider again that refuses; what comes later is decided elsewhere [32]."""
+
+INSIDE = "inside"
+"""What an attempt is noted to be whose process is in a sandbox: the one on record is the first in there."""
+
+_PATIENCE = 3.0  # seconds between the signals that end it
+_KILLED = 10.0  # seconds until it is gone after the last
+_OTHERS = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", TURN, SECRET)
+"""What another session of Claude Code, or of ours, gives to what it starts."""
+
+_OWN = {
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # no notes from one session to the next
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # one result, and no tool that outlives it [8]
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",  # `@/etc/passwd` in an issue would put that file into the prompt, unasked
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_MAX_RETRIES": RETRIES,
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "ENABLE_TOOL_SEARCH": "false",  # the tools are few, and none is looked for first
+}
+
+
+class Start(Protocol):
+    """How a process is started: a sandbox puts itself around it."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        directory: str,
+        files: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    ) -> "tuple[subprocess.Popen[bytes], int]":
+        """Start it in a session of its own, with these as its standard input, output and error, and give the id of the
+        process that lives as long as it does and ends with it what it started. Raises `OSError`.
+        """
+        ...
+
+
+def plain(
+    argv: Sequence[str], environment: Mapping[str, str], directory: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]]
+) -> "tuple[subprocess.Popen[bytes], int]":
+    """Start a process as it is."""
+    stdin, stdout, stderr = files
+    started = subprocess.Popen(
+        argv, cwd=directory, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+    )
+    return started, started.pid
+
+
+def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret: str) -> dict[str, str]:
+    """The environment of an attempt's process."""
+    kept = {name: value for name, value in given.items() if name not in _OTHERS}
+    return kept | _OWN | {"CLAUDE_CONFIG_DIR": str(config), TURN: attempt.name, SECRET: secret}
+
+
+def begin(
+    start: Start, argv: Sequence[str], environ: Mapping[str, str], directory: str, attempt: Attempt
+) -> tuple[int, int]:
+    """Start an attempt's process and give its pid and its start time. Raises `RunnerUnavailable`."""
+    folder = attempt.folder
+    try:
+        with (
+            (folder / "prompt").open("rb") as prompt,
+            _private(folder / "stdout") as stdout,
+            _private(folder / "stderr") as stderr,
+        ):
+            started, pid = start(argv, environ, directory, (prompt, stdout, stderr))
+    except OSError as error:
+        raise RunnerUnavailable(f"{argv[0]} cannot be started: {error}") from error
+    process_table.children[started.pid] = started
+    process_table.restrain(pid, 0)
+    return pid, process_table.stat(pid)[1]
+
+
+def _private(file: Path) -> IO[bytes]:
+    return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "wb")
+
+
+def record(attempt: Attempt, process: Process) -> None:
+    """Write down which process an attempt has."""
+    durable_io.replace(attempt.folder / "process.json", process.model_dump_json().encode())
+
+
+def found(attempt: Attempt) -> Process | None:
+    """The process of an attempt: as it is written down, or, where nobody came to do that, as it is found alive."""
+    known = attempt.process()
+    if known is None and not attempt.has("swept"):
+        holders = process_table.holders_of(mark(attempt))
+        if holders and attempt.has(INSIDE):  # the first one put the sandbox up, and is not in it
+            holders = [one for one in holders if one[0] in process_table.below(holders[0][0])] or holders
+        if holders:
+            known = Process(pid=holders[0][0], started=holders[0][1])
+    return known
+
+
+def lives(process: Process | None) -> bool:
+    """Whether a process has not ended."""
+    return process is not None and process_table.lives(process.pid, process.started)
+
+
+def runs(attempt: Attempt) -> bool:
+    """Whether an attempt's process has not ended."""
+    return lives(found(attempt))
+
+
+async def sweep(attempt: Attempt) -> None:
+    """End what an attempt's process, which has ended, left behind. Raises `RunnerUnavailable`."""
+    if not await anyio.to_thread.run_sync(attempt.has, "swept"):
+        await process_table.end(mark(attempt), RunnerUnavailable)
+        await anyio.to_thread.run_sync(attempt.note, "swept")
+
+
+async def stop(attempt: Attempt, process: Process) -> None:
+    """End an attempt's process, gently first, and what it started. Raises `RunnerUnavailable`."""
+    inside = await anyio.to_thread.run_sync(attempt.has, INSIDE)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        await anyio.to_thread.run_sync(_signal, process, number, inside)
+        with anyio.move_on_after(_KILLED if number == signal.SIGKILL else _PATIENCE):
+            while await anyio.to_thread.run_sync(lives, process):
+                await anyio.sleep(0.02)
+            break
+    if await anyio.to_thread.run_sync(lives, process):
+        raise RunnerUnavailable(f"process {process.pid} does not end")
+    await sweep(attempt)
+
+
+def _signal(process: Process, number: int, inside: bool) -> None:
+    """Send it a signal; the first process of a sandbox takes none but the last, which ends all in there."""
+    if not lives(process):
+        return
+    asks = number != signal.SIGKILL
+    for pid in process_table.below(process.pid) if inside and asks else (process.pid,):
+        with suppress(ProcessLookupError, PermissionError):
+            (os.kill if asks or inside else os.killpg)(pid, number)
+
+
+def mark(attempt: Attempt) -> process_table.Mark:
+    """What tells its processes from all others."""
+    return process_table.Mark(TURN, attempt.name)
+
+
+_ENTRY, _ENTRIES = 64 * 1024, 1000  # bytes of an entry in the register of sessions, and entries that are read
+
+
+def strangers(config: Path, sessions: Sequence[str]) -> dict[str, bool]:
+    """Which of these sessions a living process of somebody else's has open, and whether that is at work [28, 29]."""
+    found = dict[str, bool]()
+    with suppress(OSError):
+        for file in islice((config / "sessions").glob("*.json"), _ENTRIES):
+            with suppress(OSError, ValueError), durable_io.opened(file) as opened:
+                entry = event_of(opened.read(_ENTRY)) or {}
+                session, began = text(entry, "sessionId"), int(entry.get("procStart") or 0)
+                pid = process_table.outside(int(entry.get("pid") or 0), began) if session in sessions else 0
+                if pid and not _ours(pid):
+                    found[session] = found.get(session, False) or text(entry, "status") not in ("idle", "waiting")
+    return found
+
+
+def _ours(pid: int) -> bool:
+    with suppress(OSError):
+        return f"\0{TURN}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    return False
+
+
+def worked(pid: int) -> float:
+    """Seconds of processor time that what a process started has used, as far as it lives; 0 without /proc."""
+    below, total = {pid}, 0
+    table = dict[int, tuple[int, int]]()
+    with suppress(OSError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(OSError, ValueError, IndexError):
+                fields = process_table.read_stat(int(name))
+                table[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    while more := {one for one, (parent, _) in table.items() if parent in below and one not in below}:
+        below |= more
+        total += sum(table[one][1] for one in more)
+    return total / os.sysconf("SC_CLK_TCK")

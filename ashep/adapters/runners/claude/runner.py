@@ -1,0 +1,468 @@
+"""`ClaudeRunner`: the port `Runner` over Claude Code, one process a prompt (facts/claude-code.md)."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import anyio
+import anyio.to_thread
+
+from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
+from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, Seen, Watch
+from ashep.adapters.runners.claude.jsonl import event_of, part, text
+from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
+from ashep.adapters.runners.claude.sandbox import Apart, starts
+from ashep.adapters.runners.claude.session_reader import Readings
+from ashep.adapters.runners.claude.session_store import MESSAGE, Attempt, Process, Session, Store, session_id
+from ashep.adapters.runners.quotas import read_quota
+from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.sandboxes.session_sandboxes import GONE
+from ashep.adapters.system import programs
+from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
+from ashep.core.facts.runs import Life, Model
+from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerUnauthorized, RunnerUnavailable
+from ashep.journal import durable_io
+from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
+from ashep.redaction import Redaction
+
+CANNOT: Mapping[str, str] = {
+    "serves": "each turn is a process of its own; there is no server whose life is theirs",
+    "unlists": "whatever a turn asks is a file of its own: none keeps another from being listed",
+    "words": "while it waits for a provider it tells the status, and not the provider's words",
+}
+"""What the suite of runners knows and Claude Code has not, and why (`ashep.extras.testing.worlds.RunnerWorld.can`)."""
+
+ALIASES = ("opus", "sonnet", "haiku")
+"""Names of models that every installation knows."""
+
+_LOGINS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+)  # fmt: skip
+_HEADLESS = (
+    "-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",
+    "--setting-sources", "user", "--strict-mcp-config",
+)  # fmt: skip
+_Answer = TypeVar("_Answer")
+_Given = TypeVarTuple("_Given")
+
+
+class ClaudeRunner:
+    """Agents that run as processes of Claude Code, each for one prompt.
+
+    `start()` opens the gate, without which no turn begins; turns go on while this object, or the daemon, is gone, and
+    another object over the same folder finds them again.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        directory: Path,
+        folder: Path,
+        environ: Mapping[str, str],
+        begin: Begin,
+        config: Path | None = None,
+        models: Sequence[Model] = (),
+        default: Model | None = None,
+        instructions: Callable[[], str] = str,
+        base_agents: Callable[[], Mapping[str, str]] = dict,
+        redaction: Redaction | None = None,
+        web: bool = True,
+        apart: Apart | None = None,
+    ) -> None:
+        """Know where everything is; nothing is read or started.
+
+        `command`: Claude Code and arguments of the user's own. `folder`: private, outside every work tree. `config`:
+        Claude Code's own folder, with the login; None: one below `folder`. `begin`: see the gate. `instructions`: what
+        the base commit says to agents (its CLAUDE.md, AGENTS.md); `base_agents`: the texts of its `.claude/agents/*.md`
+        by name. Both may block. `web`: a reader may fetch pages although no rule says so. `apart`: keeps sessions
+        in sandboxes; None: they run as we do.
+        """
+        self._command, self._directory, self._environ, self._begin = tuple(command), directory, environ, begin
+        self._config = config or folder / "config"
+        self._models = tuple(dict.fromkeys((*models, *(Model(turn_state.PROVIDER, one) for one in ALIASES))))
+        self._default, self._instructions, self._base_agents = default, instructions, base_agents
+        self._redaction, self._web, self._apart = redaction or Redaction(), web, apart
+        self._store = Store(folder, self._config)
+        self._readings = Readings(self._store)
+        self._gate: Gate | None = None
+        self._starting = anyio.Lock()
+        self._watch = Watch()
+        self._stirs = anyio.Event()
+        self._version = "", 0
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the gate (see the port). Raises `RunnerUnavailable` where the program is missing."""
+        async with self._starting:
+            if self._gate is None:
+                await anyio.to_thread.run_sync(self._make)
+                self._gate = Gate(self._store, self._begin)
+                self._stir()
+
+    def _make(self) -> None:
+        self._written()
+        self._store.make()
+        if not self._config.is_dir():
+            durable_io.make_folder(self._config)
+
+    async def aclose(self) -> None:
+        """Close the gate (see the port); what runs goes on."""
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            self._stir()
+            await gate.close()
+
+    async def stop_server(self) -> bool:
+        await self.aclose()
+        return False
+
+    def _ready(self) -> Gate:
+        if self._gate is None:
+            raise RunnerUnavailable("Claude Code was not started")
+        return self._gate
+
+    async def _do(self, work: Callable[[Unpack[_Given]], _Answer], *given: *_Given) -> _Answer:
+        """Do what blocks, once the gate is open. Raises `RunnerUnavailable` where the disk does not do its part."""
+        self._ready()
+        try:
+            return await anyio.to_thread.run_sync(work, *given)
+        except OSError as error:
+            raise RunnerUnavailable(f"{error.filename or self._store.folder}: {error.strerror or error}") from error
+
+    def _stir(self) -> None:
+        self._stirs.set()
+        self._stirs = anyio.Event()
+
+    # --- what there is --------------------------------------------------------------------------------------------
+
+    async def catalog(self) -> Catalog:
+        names, written = await self._do(self._agents), await self._do(self._written)
+        if self._apart is not None and self._apart.logins.used:
+            with suppress(OSError):  # it is tried again with the next turn, which says so
+                await self._apart.logins.keep()
+        version, of = self._version
+        if not version or of != written:
+            environ = {**self._environ, "CLAUDE_CONFIG_DIR": str(self._config)}
+            try:
+                done = await programs.ask_version(self._command, environ)
+            except (ProgramMissing, ProgramTimedOut) as error:
+                raise RunnerUnavailable(str(error)) from error
+            version = done.stdout.decode(errors="replace").split(" ")[0].strip()
+            if done.returncode or not version:
+                raise RunnerUnavailable(f"{self._command[0]} --version ended with {done.returncode}")
+            self._version = version, written
+        instance, tried = f"claude-{version}", programs.CLAUDE_VERSION
+        return Catalog(version, instance, names, self._models, self._default, tried=tried, exhaustive=False)
+
+    def _written(self) -> int:
+        """When the program was written, in nanoseconds."""
+        program = shutil.which(self._command[0], path=self._environ.get("PATH"))
+        if program is None:
+            raise RunnerUnavailable(f"{self._command[0]} is not there")
+        return os.stat(program).st_mtime_ns
+
+    async def agents(self) -> tuple[agents.Listed, ...]:
+        """Say which agents can be named beside the built-in ones, and what they are; it need not have been started."""
+        return await anyio.to_thread.run_sync(lambda: agents.listed(self._config, self._base_agents()))
+
+    def _agents(self) -> tuple[str, ...]:
+        self.check_login()
+        return tuple(dict.fromkeys((*agents.BUILT_IN, *agents.named(self._config), *sorted(self._base_agents()))))
+
+    @property
+    def login(self) -> str:
+        """Where the login comes from: the variable that has it, else Claude Code's folder."""
+        return next((name for name in _LOGINS if self._environ.get(name)), str(self._config))
+
+    def check_login(self) -> None:
+        """Raise `RunnerUnauthorized` where nobody is logged in, which the program says at a prompt only. Blocks."""
+        given = self._config / "settings.json"
+        own = (event_of(given.read_bytes()) or {}) if given.is_file() else {}
+        named = any(self._environ.get(name) or text(part(own, "env"), name) for name in _LOGINS)
+        if not (named or text(own, "apiKeyHelper") or (self._config / ".credentials.json").is_file()):
+            raise RunnerUnauthorized("Claude Code is not logged in: run `claude`, or set ANTHROPIC_API_KEY")
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    async def open_session(self, request: SessionRequest) -> str:
+        """Keep what a session may do, under an id of its key and folder (see the port): idempotent."""
+        directory = await self._do(self._real, request.directory)
+        session = session_id(request.key, directory)
+        own = self._store.folder_of(session)
+        kept = Session(
+            key=request.key, title=request.title, access=request.access, directory=directory,
+            permissions=request.permissions, sandbox=request.sandbox,
+            config=await self._apart.config(request, own) if self._apart is not None else "",
+        )  # fmt: skip
+        await self._do(self._store.open, session, kept)
+        return session
+
+    def _real(self, directory: str | None) -> str:
+        return os.path.realpath(directory or self._directory)
+
+    async def find_session(self, key: str, directory: str | None = None) -> str | None:
+        """Find the session with a key (see the port): there is one at most in a folder."""
+        session = session_id(key, await self._do(self._real, directory))
+        return session if await self.has_session(session) else None
+
+    async def has_session(self, session: str) -> bool:
+        return await self._do(self._store.session, session) is not None
+
+    async def asked(self, session: str) -> tuple[str, ...]:
+        return await self._do(self._readings.asked, session)
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    async def send(self, prompt: Prompt) -> str:
+        """Start a process for a prompt, unless one of it runs or has ended (see the port).
+
+        One that died begins once more, under the same ids here and another one with Claude Code.
+        """
+        self._ready()
+        if not MESSAGE.fullmatch(prompt.message_id):
+            raise RunnerRefused(f"{prompt.message_id[:100]} is no message's id")
+        session = await self._do(self._store.session, prompt.session)
+        if session is None:
+            raise RunnerRefused(f"there is no session {prompt.session[:100]}")
+        for message in (None, prompt.message_id):
+            earlier = await self._do(self._dead, prompt.session, message)
+            if earlier is not None:
+                await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
+        profile = None
+        if session.config:
+            if self._apart is None:  # what it wrote there would lead a process outside
+                raise RunnerUnavailable(GONE)
+            profile = await self._apart.profile(session)
+        instance = await self._do(self._begin_turn, session, prompt, profile)
+        self._watch.sent(prompt.session)
+        self._stir()
+        return instance
+
+    def _dead(self, session: str, message: str | None = None) -> Attempt | None:
+        """The last attempt of a message, or the one whose end nobody has seen, if its process has ended for good.
+
+        Behind the lock: one that is about to be started holds it.
+        """
+        with self._store.lock(session):
+            attempts = self._store.attempts(session, message) if message else [self._store.current(session)]
+            last = attempts[-1] if attempts else None
+            return last if last is not None and not process.runs(last) else None
+
+    def _begin_turn(self, session: Session, prompt: Prompt, profile: Profile | None) -> str:
+        with self._store.lock(prompt.session):
+            attempts = self._store.attempts(prompt.session, prompt.message_id)
+            if attempts:
+                found = self._readings.turn(prompt.session, prompt.message_id, frozenset())
+                if found.state in ("running", "finished"):
+                    return found.instance
+            self._refuse(prompt)
+            attempt = self._store.add(prompt.session, prompt.message_id, len(attempts) + 1)
+            argv, secret = self._prepare(session, prompt, attempt)
+            config = self._store.config(prompt.session)
+            given = self._environ if profile is None else profile.given(self._environ)
+            environ = process.environment(given, config, attempt, secret)
+            self._store.set_current(prompt.session, prompt.message_id)
+            start = process.plain if profile is None else starts(profile, attempt, config.parent)
+            pid, started = process.begin(start, argv, environ, session.directory, attempt)
+            known = Process(pid=pid, started=started)
+            process.record(attempt, known)
+            return known.instance
+
+    def _refuse(self, prompt: Prompt) -> None:
+        """Raise where this prompt cannot begin now, or never."""
+        self.check_login()
+        if prompt.agent is not None and prompt.agent not in self._agents():
+            raise RunnerRefused(f"there is no agent {prompt.agent[:100]}")
+        if prompt.model is not None and prompt.model.provider != turn_state.PROVIDER:
+            raise RunnerRefused(f"Claude Code has no provider {prompt.model.provider[:100]}")
+        current = self._store.current(prompt.session)
+        if current is not None and process.runs(current):
+            raise RunnerRefused(f"the session runs {current.message}")
+        if prompt.session in process.strangers(self._store.config(prompt.session), [prompt.session]):
+            raise RunnerRefused("a person has this session open in Claude Code; nothing is begun beside them")
+
+    def _prepare(self, session: Session, prompt: Prompt, attempt: Attempt) -> tuple[list[str], str]:
+        """Write down what a process is given; its arguments and its secret."""
+        folder, secret, gate = attempt.folder, secrets.token_urlsafe(32), self._ready()
+        self._redaction.add(secret)
+        tools = settings.tools_of(session, web=self._web)
+        said = f"\n{prompt.text}" if prompt.text.startswith("/") else prompt.text  # it is no command of Claude Code's
+        line = {"type": "user", "message": {"role": "user", "content": said}, "uuid": attempt.uuid}
+        given = {
+            "prompt": json.dumps(line) + "\n",
+            "secret": secret,
+            "hook.py": Path(hook.__file__).read_text(),
+            "rules.json": settings.rules_file(session, attempt.uuid),
+            "settings.json": json.dumps(settings.settings_of(session, tools, folder, gate.address)),
+            "instructions.md": self._instructions(),
+            "before.json": self._readings.before(prompt.session).model_dump_json(),
+        }
+        for name, content in given.items():
+            (folder / name).touch(mode=0o600)
+            (folder / name).write_text(content, encoding="utf-8", errors="replace")
+        known = self._store.transcript(prompt.session) is not None
+        argv = [*self._command, *_HEADLESS, "--resume" if known else "--session-id", prompt.session]
+        argv += ["--settings", str(folder / "settings.json"), "--permission-mode", settings.mode_of(session)]
+        argv += ["--tools", ",".join(tools), "--permission-prompt-tool", "stdio"]
+        if given["instructions.md"]:
+            argv += ["--append-system-prompt-file", str(folder / "instructions.md")]
+        model = prompt.model or self._default
+        argv += [] if model is None else [f"--model={model.model}"]  # of one piece: no name is an option
+        return [*argv, *self._agent(prompt.agent)], secret
+
+    def _agent(self, name: str | None) -> list[str]:
+        if name is None:
+            return []
+        own = None if name in agents.named(self._config) else agents.definition(name, self._base_agents())
+        return [*([] if own is None else ["--agents", own]), f"--agent={name}"]
+
+    async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
+        found = await self._do(self._readings.turn, session, message_id, ours)
+        clean, refused = self._redaction.text, found.refused
+        limits = await self._do(self._readings.limits, session, message_id)
+        quota = read_quota(limits, turn_state.PROVIDER, self.login) if limits is not None else None
+        if refused is not None:
+            refused = replace(refused, why=clean(refused.why))
+        error = clean(found.error) if found.error else None
+        not_started = clean(found.not_started)
+        return replace(
+            found, text=clean(found.text), error=error, refused=refused, quota=quota, not_started=not_started
+        )
+
+    async def life(self, session: str) -> Life:
+        current = await self._do(self._store.current, session)
+        if current is None:
+            return Life(timedelta())
+        output = await self._do(self._readings.output, current)
+        call = ("", "compaction") if output.compacts else output.tool
+        return Life(
+            quiet=timedelta(seconds=self._watch.quiet(session)),
+            tool=hook.NAMES.get(call[1], call[1]) if call else None,
+            tool_for=timedelta(seconds=self._watch.tool_for(session, call[0] if call else None)),
+            retry_in=output.retry.again_in if output.retry is not None else None,
+        )
+
+    async def busy(self, sessions: Collection[str]) -> frozenset[str]:
+        """Those sessions in which a process of ours runs, or a person's is at work (see the port)."""
+        return await self._do(self._busy, [*sessions])
+
+    def _busy(self, sessions: list[str]) -> frozenset[str]:
+        current = {one: self._store.current(one) for one in sessions}
+        ours = {one for one, attempt in current.items() if attempt and process.runs(attempt)}
+        configs = {one: self._store.config(one) for one in sessions}
+        for config in set(configs.values()):
+            theirs = process.strangers(config, [one for one in sessions if configs[one] == config])
+            ours |= {one for one, works in theirs.items() if works}
+        return frozenset(ours)
+
+    async def abort(self, session: str) -> None:
+        """Stop a session's process and see it gone, with all that it started (see the port); a person's goes on."""
+        current = await self._do(self._store.current, session)
+        if current is None:
+            return
+        known = await self._do(process.found, current)
+        if known is not None and await self._do(process.lives, known):
+            await self._do(current.note, "aborted")
+            await process.stop(current, known)
+        else:
+            await process.sweep(current)
+        self._stir()
+
+    async def transcript(self, session: str, limit: int) -> str:
+        file = await self._do(self._store.transcript, session)
+        said = "" if file is None else await self._do(transcript.tail, file, limit)
+        return self._redaction.text(said)[-limit:] if limit > 0 else ""
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
+        return await self._do(self._requests, [*sessions])
+
+    def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
+        current = [attempt for one in sessions if (attempt := self._store.current(one)) is not None]
+        open_now = [asked for one in current for asked in permission_requests.open_in(one, self._redaction)]
+        alive = {one.session for one in current if open_now and process.runs(one)}
+        return tuple(one for one in open_now if one.session in alive)
+
+    async def reply(
+        self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
+    ) -> bool:
+        current = await self._do(self._store.current, session)
+        if current is None or not await self._do(process.runs, current):
+            return False
+        return await self._do(permission_requests.answer, current, request, kind, verdict, answers, message)
+
+    # --- signs ----------------------------------------------------------------------------------------------------
+
+    async def signs(self) -> AsyncIterator[Sign]:
+        while True:
+            while not self._is_open():
+                await self._pause(IDLE)
+            self._watch = Watch(anyio.current_time())
+            tools_at = anyio.current_time()
+            try:
+                yield Sign(None)
+                while self._is_open():
+                    tools = anyio.current_time() >= tools_at
+                    tools_at = anyio.current_time() + TOOLS if tools else tools_at
+                    seen = list[Seen]()
+                    with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
+                        seen = await self._do(self._look, tools)
+                    for sign in self._watch.take(seen):
+                        yield sign
+                    for one in seen:
+                        await self._settle(one)
+                    if any(one.running for one in seen):
+                        await anyio.sleep(LOOK)
+                    else:
+                        await self._pause(IDLE)
+            finally:
+                self._watch.since = None
+
+    def _is_open(self) -> bool:
+        return self._gate is not None
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._stirs.wait()
+
+    def _look(self, tools: bool) -> list[Seen]:
+        found = list[Seen]()
+        for session in self._store.live():
+            attempt = self._store.current(session)
+            if attempt is None:
+                continue
+            known = process.found(attempt)
+            running = process.lives(known)
+            size = self._readings.size(session)
+            with suppress(OSError):
+                size += (attempt.folder / "stdout").stat().st_size
+            people = self._readings.people(session, attempt)
+            worked = process.worked(known.pid) if tools and running and known is not None else None
+            found.append(Seen(session, running, size, tuple(permission_requests.names(attempt)), people, worked))
+        return found
+
+    async def _settle(self, seen: Seen) -> None:
+        """Where a turn has ended, end what it left behind, and look at it no more."""
+        if seen.running:
+            return
+        with suppress(RunnerUnavailable):
+            attempt = await self._do(self._dead, seen.session)
+            if attempt is not None:
+                await process.sweep(attempt)
+                await self._do(self._forget, attempt)
+
+    def _forget(self, attempt: Attempt) -> None:
+        with self._store.lock(attempt.session):
+            if self._store.current(attempt.session) == attempt:
+                self._store.set_current(attempt.session, None)

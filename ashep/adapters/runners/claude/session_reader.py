@@ -1,0 +1,117 @@
+"""What was read of sessions so far: a file is read once, forward. Blocks; one thread at a time reads a session."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from functools import partial
+
+from ashep.adapters.runners.claude import process, transcript, turn_state
+from ashep.adapters.runners.claude.jsonl import Event
+from ashep.adapters.runners.claude.session_store import Attempt, Before, Store
+from ashep.adapters.runners.claude.stream_json import Output
+from ashep.adapters.runners.claude.transcript import Spent, Transcript
+from ashep.ports.runner import Turn
+
+KEPT = 200
+"""Sessions of which it is kept; of others all is read once more."""
+
+
+class Reading:
+    """What was read of one session."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.outputs: dict[str, Output] = {}
+        self.transcript: Transcript | None = None
+
+    def output(self, attempt: Attempt) -> Output:
+        """What an attempt's process told, as it was read last."""
+        return self.outputs.setdefault(attempt.name, Output(attempt.folder / "stdout"))
+
+
+class Readings:
+    """The same of all sessions."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, Reading] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, session: str) -> Reading:
+        """That of a session."""
+        with self._lock:
+            found = self._kept.setdefault(session, Reading())
+            self._kept.move_to_end(session)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return found
+
+    def turn(self, session: str, message: str, known: frozenset[str]) -> Turn:
+        """Read a turn; `known`: messages that are no person's, or stood there before it."""
+        attempts = self._store.attempts(session, message)
+        if not attempts:
+            return Turn("missing", "")
+        reading = self.of(session)
+        with reading.lock:
+            found = [(one, reading.output(one)) for one in attempts]
+            turn = turn_state.read(found, process.found(attempts[-1]), partial(self._left, reading))
+            people = self._people(reading, session, attempts[0].before().offset, known)
+            at = reading.transcript.last_at(people) if reading.transcript is not None and people else None
+            return replace(turn, people=people, human_message_at=at)
+
+    def limits(self, session: str, message: str) -> Event | None:
+        """What the last attempt of a prompt showed of its login's quota."""
+        attempts = self._store.attempts(session, message)
+        return self.output(attempts[-1]).limits if attempts else None
+
+    def people(self, session: str, attempt: Attempt) -> tuple[str, ...]:
+        """Who wrote since an attempt was begun."""
+        reading = self.of(session)
+        with reading.lock:
+            return self._people(reading, session, attempt.before().offset, frozenset())
+
+    def output(self, attempt: Attempt) -> Output:
+        """What an attempt's process has told up to now."""
+        reading = self.of(attempt.session)
+        with reading.lock:
+            output = reading.output(attempt)
+            output.read()
+            return output
+
+    def asked(self, session: str) -> tuple[str, ...]:
+        """The messages that people and we wrote in a session."""
+        reading, ours = self.of(session), self._store.prompts(session)
+        with reading.lock:
+            found = self._transcript(reading, session)
+            written = found.written if found is not None else []
+            return tuple(dict.fromkeys(ours.get(one.uuid, one.uuid) for one in written))
+
+    def size(self, session: str) -> int:
+        """Bytes that stand in a session's transcripts."""
+        reading = self.of(session)
+        with reading.lock:
+            found = self._transcript(reading, session)
+        return transcript.grown(found.file) if found is not None else 0
+
+    def before(self, session: str) -> Before:
+        """What stands in a session now."""
+        reading = self.of(session)
+        with reading.lock:
+            found = self._transcript(reading, session)
+            return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
+
+    def _left(self, reading: Reading, attempt: Attempt) -> Spent | None:
+        found = self._transcript(reading, attempt.session)
+        return found.left(attempt.before().offset, attempt.uuid) if found is not None else None
+
+    def _people(self, reading: Reading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
+        found = self._transcript(reading, session)
+        return found.people(since, self._store.prompts(session), known) if found is not None else ()
+
+    def _transcript(self, reading: Reading, session: str) -> Transcript | None:
+        if reading.transcript is None:
+            file = self._store.transcript(session)
+            reading.transcript = Transcript(file) if file is not None else None
+        if reading.transcript is not None:
+            reading.transcript.read()
+        return reading.transcript

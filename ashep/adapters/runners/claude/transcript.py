@@ -1,0 +1,152 @@
+"""A session's transcript, which Claude Code writes: who wrote in it, what it cost, and its text. Blocks.
+
+`projects/<folder>/<session>.jsonl` in Claude Code's configuration; the folder's name is made from the work tree's in a
+way that loses something, so it is looked for (facts/claude-code.md 20). A prompt of ours is known by its id; another
+one is a person's unless Claude Code wrote it itself [30].
+"""
+
+import glob
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from ashep.adapters.runners.claude.jsonl import Event, Lines, event_of, number, part, parts, text, time_of
+from ashep.journal import durable_io
+
+_OWN = ("<task-notification>", "[Request interrupted", "Continue from where you left off", "<local-command-")
+"""How a user's message begins that no person wrote."""
+
+_OTHERS = frozenset({"system", "task_notification", "task-notification"})
+"""What `promptSource`, `turnOrigin` or `origin.kind` say of the same."""
+
+_TAIL = 8 * 1024 * 1024
+"""Bytes of a transcript's end that are read for its text: the system prompt is recorded several times [22]."""
+
+_USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+
+
+class Written(NamedTuple):
+    """A user's message."""
+
+    uuid: str
+    offset: int
+    """Where it stands."""
+    at: datetime | None = None
+    """When it was written."""
+
+
+class Spent(NamedTuple):
+    """What a session has used up to an end."""
+
+    cost: float = 0.0
+    tokens: int = 0
+
+
+def file_of(config: Path, session: str) -> Path | None:
+    """The transcript of a session; None: it has none yet."""
+    found = glob.glob(f"{glob.escape(str(config))}/projects/*/{glob.escape(session)}.jsonl")
+    return Path(min(found)) if found else None
+
+
+def grown(file: Path) -> int:
+    """Bytes that stand in a session's transcript and in those of its subagents."""
+    below = glob.glob(f"{glob.escape(str(file.with_suffix('')))}/subagents/agent-*.jsonl")
+    total = 0
+    for one in (file, *map(Path, below)):
+        with suppress(OSError):
+            total += one.stat().st_size
+    return total
+
+
+class Transcript:
+    """A transcript, as far as it was read."""
+
+    def __init__(self, file: Path) -> None:
+        self._lines = Lines(file)
+        self.file = file
+        self.written: list[Written] = []
+        """The prompts in it, in order: people's and ours."""
+        self.states: list[tuple[int, Spent]] = []
+        """What the session had used up where a process of it ended, and where that stands."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the session has used up to its last end."""
+        return self.states[-1][1] if self.states else Spent()
+
+    @property
+    def end(self) -> int:
+        """How far it was read: the bytes of its whole lines."""
+        return self._lines.offset
+
+    def read(self) -> None:
+        """Take in what was written since."""
+        for offset, line in self._lines:
+            if offset == 0:
+                self.written, self.states = [], []
+            if b'"user"' in line and (event := event_of(line)) is not None and is_prompt(event):
+                self.written.append(Written(text(event, "uuid"), offset, time_of(event)))
+            elif (
+                b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
+            ):
+                used = part(event, "modelUsage")
+                tokens = sum(number(part(used, model), name) for model in used for name in _USED)
+                self.states.append((offset, Spent(number(event, "totalCostUSD"), round(tokens))))
+
+    def left(self, since: int, uuid: str) -> Spent | None:
+        """What the session had used up where the process ended that was begun at a place for this prompt of ours; None:
+        it did not come to write that.
+        """
+        until = next((one.offset for one in self.written if one.offset >= since and one.uuid != uuid), self.end)
+        return next((spent for offset, spent in reversed(self.states) if since <= offset < until), None)
+
+    def people(self, since: int, ours: Mapping[str, str], known: Collection[str]) -> tuple[str, ...]:
+        """The ids of what people wrote behind a place; `known`: messages that are none of theirs."""
+        behind = (one.uuid for one in self.written if one.offset >= since)
+        return tuple(dict.fromkeys(uuid for uuid in behind if uuid not in ours and uuid not in known))
+
+    def last_at(self, messages: Collection[str]) -> datetime | None:
+        """When the last of these messages was written; None: that is not known."""
+        return max((one.at for one in self.written if one.at is not None and one.uuid in messages), default=None)
+
+
+def is_prompt(event: Event) -> bool:
+    """Whether a record is a user's message that a person or we wrote."""
+    if event.get("type") != "user" or not text(event, "uuid"):
+        return False
+    if any(
+        event.get(name) is True for name in ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
+    ):
+        return False
+    sources = (text(event, "promptSource"), text(event, "turnOrigin"), text(part(event, "origin"), "kind"))
+    if _OTHERS.intersection(sources):
+        return False
+    message = part(event, "message")
+    if any(text(block, "type") == "tool_result" for block in parts(message, "content")):
+        return False
+    return not said(message).startswith(_OWN)
+
+
+def said(message: Event) -> str:
+    """The text of a message."""
+    blocks = parts(message, "content")
+    return text(message, "content") or "\n".join(text(one, "text") for one in blocks if text(one, "type") == "text")
+
+
+def tail(file: Path, limit: int) -> str:
+    """The end of what was said in a session, at most so many characters."""
+    entries = list[str]()
+    with suppress(OSError), durable_io.opened(file) as opened:
+        opened.seek(max(0, opened.seek(0, 2) - _TAIL))
+        for line in opened:
+            if b'"user"' not in line and b'"assistant"' not in line:
+                continue
+            event = event_of(line)
+            if event is None or event.get("isSidechain") is True:
+                continue
+            if event.get("type") == "assistant" or is_prompt(event):
+                words = said(part(event, "message"))
+                entries += [f"{event['type']}:\n{words}\n"] if words else []
+    return "\n".join(entries)[-limit:] if limit > 0 else ""

@@ -1,0 +1,182 @@
+"""What OpenCode's sessions ask, as `GET /permission` and `GET /question` list it, and how it is answered.
+
+As tried on the real server 1.18.33 (tests/test_asking.py does it again): a permission that is denied *with* a message
+lets the model go on, and one without ends the turn; so does a rejected question, and therefore none is ever rejected.
+An answer to a question may be any text. Whatever was answered is not listed any more, and a second answer is a 404.
+
+One request that the server cannot write down, a `webfetch` without its optional timeout say, and the list of its folder
+is a 400 until that one is answered (tests/conformance/test_runner.py does it again). The event stream tells it all the
+same: so what it tells is kept, and stands in for a list that is refused.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from ashep.adapters.runners.opencode import schema
+from ashep.adapters.runners.opencode.provider_errors import Read
+from ashep.adapters.runners.opencode.session_directories import Places
+from ashep.core.facts.requests import LONGEST, MOST, Answers, Asked, Request, RequestKind, Verdict, cut
+from ashep.core.text import read_json
+from ashep.errors import RunnerRefused
+from ashep.redaction import Redaction
+
+Get = Callable[[str, str | None], Awaitable[bytes]]
+"""Asks the server for a path, of a folder."""
+
+Whose = Callable[[str], Awaitable[str | None]]
+"""The session of ours at whose root a session is; None: it is a stranger's."""
+
+
+class _Option(Read):
+    label: str
+    description: str = ""
+
+
+class _Question(Read):
+    question: str
+    options: tuple[_Option, ...] = ()
+    multiple: bool = False
+
+
+class _Permission(Read):
+    id: str
+    sessionID: str
+    permission: str = ""
+    patterns: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = {}
+
+
+class _Questions(Read):
+    id: str
+    sessionID: str
+    questions: tuple[_Question, ...] = ()
+
+
+_PERMISSIONS = TypeAdapter(tuple[_Permission, ...])
+_QUESTIONS = TypeAdapter(tuple[_Questions, ...])
+_DETAILS = ("command", "filepath", "url", "query")
+"""What the metadata of a permission calls the thing that a tool is to be used for."""
+
+KEPT = 1000
+"""Requests that are kept of what the stream told, the newest."""
+
+
+class Told:
+    """What the event stream told of requests: those that were asked and not answered since, while it stood."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self._open: dict[str, Request] = {}
+
+    def hear(self, kind: str, event: str) -> None:
+        """Take in an event of a request; where its text cannot be read, its ids are kept, so that it can be denied."""
+        try:
+            said: Any = read_json(self._redaction.data(event.encode(errors="replace")))
+            told = said["payload"]["properties"]
+            if kind.endswith(".asked"):
+                asked = _request(kind, told)
+                self._open.pop(asked.id, None)
+                self._open[asked.id] = asked
+            else:
+                self._open.pop(str(told["requestID"]), None)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        if len(self._open) > KEPT:
+            del self._open[next(iter(self._open))]
+
+    def forget(self) -> None:
+        """The server's life is over, and what it asked with it."""
+        self._open.clear()
+
+    def now(self, kind: str) -> tuple[Request, ...]:
+        """What waits for an answer, by the sessions that ask."""
+        return tuple(one for one in self._open.values() if one.kind == kind)
+
+
+def _request(kind: str, told: dict[str, Any]) -> Request:
+    try:
+        if kind.startswith("permission"):
+            return _permission(_Permission.model_validate(told))
+        return _question(_Questions.model_validate(told))
+    except ValidationError:
+        which = "permission" if kind.startswith("permission") else "question"
+        return Request(str(told["id"]), str(told["sessionID"]), which)
+
+
+async def asked(get: Get, whose: Whose, places: Places, told: Told, sessions: Collection[str]) -> tuple[Request, ...]:
+    """What these sessions ask, by the lists of their folders; where one is refused, by what the stream told."""
+    found: list[Request] = []
+    for place in await places.of_all(sessions):
+        requests, refused = await listed(get, place, whose)
+        found += requests
+        for kind, why in refused.items():
+            known = [Request("", one, kind) for one in sorted(sessions)]
+            known += await of_ours(told.now(kind), whose)
+            found += [replace(one, unlisted=why) for one in known if await places.of(one.session) == place]
+    return tuple({(one.session, one.id): one for one in found}.values())
+
+
+async def drop(
+    post: Callable[[str, str, object], Awaitable[httpx.Response]], whose: Whose, session: str, left: Iterable[Request]
+) -> None:
+    """Take what a stopped turn asked off the server's list (facts/opencode.md 19): nobody waits for it, and it may be
+    what keeps that list from being shown.
+    """
+    for one in await of_ours(left, whose):
+        if one.session == session:
+            how = "reply" if one.kind == "permission" else "reject"
+            await post(session, f"/{one.kind}/{one.id}/{how}", {"reply": "reject"})
+
+
+async def of_ours(asked: Iterable[Request], whose: Whose) -> list[Request]:
+    """Those that sessions of ours ask, or subagents below them, under the name of ours."""
+    owned = [(one, await whose(one.session)) for one in asked]
+    return [replace(one, session=session) for one, session in owned if session is not None]
+
+
+def _permission(asked: _Permission) -> Request:
+    patterns = tuple(cut(pattern) for pattern in asked.patterns[:MOST])
+    detail = next((cut(str(asked.metadata[name])) for name in _DETAILS if name in asked.metadata), "")
+    return Request(asked.id, asked.sessionID, "permission", asked.permission, patterns, detail)
+
+
+def _question(asking: _Questions) -> Request:
+    asks = tuple(
+        Asked(cut(one.question), tuple(cut(option.label) for option in one.options[:MOST]), one.multiple)
+        for one in asking.questions[:MOST]
+    )
+    return Request(asking.id, asking.sessionID, "question", asks=asks)
+
+
+_LISTS: tuple[tuple[RequestKind, TypeAdapter[Any], Callable[[Any], Request]], ...] = (
+    ("permission", _PERMISSIONS, _permission),
+    ("question", _QUESTIONS, _question),
+)
+
+
+async def listed(get: Get, place: str | None, whose: Whose) -> tuple[list[Request], dict[RequestKind, str]]:
+    """Everything that sessions of ours in a folder ask; and why a kind of it is not listed."""
+    found: list[Request] = []
+    refused: dict[RequestKind, str] = {}
+    for kind, shape, read in _LISTS:
+        try:
+            content = await get(f"/{kind}", place)
+            entries: tuple[Any, ...] = shape.validate_json(schema.whole(content))
+        except RunnerRefused as error:
+            refused[kind] = str(error)[:LONGEST]
+        except ValidationError as error:
+            refused[kind] = f"GET /{kind}: {error.errors(include_url=False, include_input=False)[0]}"[:LONGEST]
+        else:
+            found += await of_ours(map(read, entries), whose)
+    return found, refused
+
+
+def reply(kind: RequestKind, verdict: Verdict, answers: Answers, message: str) -> dict[str, object]:
+    """What a request is answered with."""
+    if kind == "permission":
+        return {"reply": "once"} if verdict == "allow" else {"reply": "reject", "message": message}
+    return {"answers": [list(answer) for answer in answers]}

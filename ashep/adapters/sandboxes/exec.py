@@ -1,0 +1,117 @@
+"""Programs that run where the agents of a place run, and are none of theirs: the set-up, and what a person tries."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import anyio.to_thread
+
+from ashep.adapters.sandboxes import bubblewrap
+from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, View, filter_file
+from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.system.programs import Finished
+from ashep.errors import ProgramMissing
+
+_FIRST = 60.0  # seconds until a sandbox says which its first process is
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The sandbox of a place."""
+
+    sandbox: Bubblewrap
+    view: View
+    environment: Mapping[str, str]
+    """What its agents have."""
+
+    async def run(
+        self, argv: Sequence[str], at: Path, env: Mapping[str, str], timeout: float, longest: float = 0.0
+    ) -> Finished:
+        """Run a program to its end, in a folder of the place; `env`: variables beside those that agents have.
+
+        `longest` as `programs.run` has it.
+        """
+        view, both = replace(self.view, at=at), {**self.environment, **env}
+        return await bubblewrap.run(self.sandbox, view, argv, env=both, timeout=timeout, longest=longest)
+
+    def foreground(self, argv: Sequence[str], at: Path) -> int:
+        """Run a program at our terminal and give its exit code, as a shell does. Blocks; what it started ends, too."""
+        before = signal.signal(signal.SIGINT, _leave)  # it is the program's: what is ignored would be, there too
+        try:
+            with filter_file() as passed:
+                wrapped = self.sandbox.wrap(replace(self.view, at=at), argv, passed)
+                process = subprocess.Popen(wrapped, cwd="/", env=dict(self.environment), pass_fds=passed)
+                code = process.wait()
+        except OSError as error:
+            raise ProgramMissing(f"{self.sandbox.program} cannot be started: {error}") from error
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return code if code >= 0 else 128 - code
+
+
+def _leave(*_: object) -> None:
+    """Do nothing about a signal."""
+
+
+async def enter(profile: Profile | None, environment: Mapping[str, str], project: Path | None = None) -> Inside | None:
+    """Give the sandbox of a place, as its agents have it with their environment; None: they run without.
+
+    `project`: its files can be read there, too, as far as its profile does not hide them.
+    """
+    if profile is None or profile.sandbox is None:
+        return None
+    view = replace(profile.view, lasting=False)
+    if project is not None:
+        view = replace(view, readable=(*view.readable, await anyio.to_thread.run_sync(project.resolve)))
+    return Inside(profile.sandbox, view, environment)
+
+
+def start(
+    bubblewrap: Bubblewrap,
+    view: View,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    files: tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]],
+) -> "tuple[subprocess.Popen[bytes], int | None]":
+    """Start a program in the sandbox, in a session of its own, and give the process that was started and the id of the
+    sandbox's first one: where that is killed all in it end. None: it did not say so, and has ended or soon will.
+
+    `files`: its standard input, output and error. Blocks for as long as a sandbox takes. Raises `OSError`.
+    """
+    ends = [*os.pipe()]
+    read, write = ends
+    try:
+        with filter_file() as forbidding:
+            process = subprocess.Popen(
+                bubblewrap.wrap(view, argv, forbidding, write),
+                cwd="/", env=env, stdin=files[0], stdout=files[1], stderr=files[2], start_new_session=True,
+                pass_fds=(write, *forbidding),
+            )  # fmt: skip
+        os.close(ends.pop())
+        told = b""
+        while select.select([read], [], [], _FIRST)[0] and (more := os.read(read, 4096)):
+            told += more
+        with suppress(ValueError, KeyError):
+            return process, int(json.loads(told)["child-pid"])
+        return process, None
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def needed(program: Path | None) -> set[Path]:
+    """Give the folders that a program is in; of a package of npm's all that it came with. None: of one that is not
+    there nothing. Blocks.
+    """
+    found = set[Path]()
+    for one in (program.absolute(), program.resolve()) if program is not None else ():
+        packages = [folder for folder in one.parents if folder.name == "node_modules"]
+        found.add(packages[-1] if packages else one.parent)
+    return found

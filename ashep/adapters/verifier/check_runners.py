@@ -1,0 +1,207 @@
+"""How each type of check is carried out."""
+
+import os
+import re
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from ashep.adapters.verifier.checkout import Checkout
+from ashep.adapters.verifier.http_check import judged, order_of
+from ashep.adapters.verifier.program_run import CHILDREN, PRINTED, PROCESSES, Ran, python, run
+from ashep.adapters.verifier.sandbox import Isolation, Nothing, Sandbox, environment, missing
+from ashep.adapters.verifier.static_checks import code_pattern, error, failed, file_exists, passed
+from ashep.core.facts.delivery import Cause
+from ashep.core.policy import base_types, checks
+from ashep.core.policy.checks import BASE
+from ashep.ports.verifier import CheckType, Ended, Found
+from ashep.redaction import Redaction
+
+_ASK = (*python(), str(CHILDREN / "http_probe.py"))
+_ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
+
+
+async def look(check: checks.Check, tree: Path) -> Found:
+    """Carry out a check that only looks."""
+    if isinstance(check, checks.FileExistsCheck):
+        return await file_exists(tree, check.verify)
+    if isinstance(check, checks.CodePatternCheck):
+        return await code_pattern(tree, check.verify)
+    return Found("skipped", "a person is asked")
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where programs of checks run, and by which settings: the `Ground` of a check of the user's own."""
+
+    checkout: Checkout
+    commit: str
+    isolation: Isolation
+    names: tuple[str, ...]
+    """Variables of ashep's environment that programs are given."""
+    environ: Mapping[str, str]
+    redaction: Redaction
+    types: Mapping[str, CheckType]
+    memory: int | None = None
+    """Bytes that the processes of a check may hold together."""
+    service_url: str | None = None
+    """The service that runs by itself, where a check starts none."""
+    strangers: frozenset[str] = frozenset()
+    """Checks that stand in an issue's text."""
+    base: str | None = None
+    """The commit before any work."""
+    isolated: bool | None = None
+    """Whether programs ran in a sandbox; None: none was run, as a check of the user's own may need none."""
+
+    @property
+    def tree(self) -> Path:
+        return self.checkout.tree
+
+    async def carry_out(self, check: checks.Check) -> Found:
+        """Carry out a check that runs programs."""
+        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
+            return await self._elsewhere(check.verify)
+        if why := self.isolation.refused(stranger=check.id in self.strangers):
+            return error(why)
+        if isinstance(check, checks.TestPassCheck):
+            return await self._test_pass(check.verify)
+        if isinstance(check, checks.HttpRequestCheck) and check.verify.service is not None:
+            return await self._http_request(check.verify, check.verify.service)
+        return await self._own(check) if isinstance(check, checks.OwnCheck) else await look(check, self.tree)
+
+    async def run(self, argv: Sequence[str], timeout: timedelta) -> Ended:
+        ran = await self._run(argv, timeout.total_seconds())
+        return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
+
+    async def _test_pass(self, wanted: checks.TestPass) -> Found:
+        if without := await self._without(wanted.command[0]):
+            return without
+        if self.base is None and any(BASE in word for word in wanted.command):
+            return error(f"its command names {BASE}, the commit before any work, and that is not known")
+        command = [word.replace(BASE, self.base or "") for word in wanted.command]
+        if shadow := self._shadow(command):
+            return failed(shadow)
+        ran = await self._run(command, wanted.timeout.total_seconds())
+        cause = _cause(ran, wanted.command[0])
+        if why := _why(ran, wanted.command[0], wanted.timeout):
+            return failed(why, ran.output, cause)
+        said = f"exit code {ran.code}" if ran.code is not None and ran.code >= 0 else f"ended by {_signal(ran.code)}"
+        if ran.code == wanted.expect_exit_code:
+            return passed(said, ran.output)
+        return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
+
+    async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> Found:
+        if without := await self._without(service.start[0]):
+            return without
+        bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
+        return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
+
+    async def _elsewhere(self, wanted: checks.HttpRequest) -> Found:
+        """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
+        address = self.service_url
+        if address is None:
+            told = (
+                "it starts no `service`, and `verification.service_url` in config.yaml names none that runs by itself"
+            )
+            return error(told)
+        bound = wanted.timeout.total_seconds() + _ASKING
+        order = order_of(wanted, address)
+        return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
+
+    async def _own(self, check: checks.OwnCheck) -> Found:
+        known = self.types.get(check.type)
+        if known is None:
+            return error(f"no check of the type {check.type} is known: name its class in `verification.types`")
+        try:
+            with anyio.fail_after(check.timeout.total_seconds()):
+                return await known.check(check.verify, self)
+        except TimeoutError:
+            return error(f"it had not ended after {base_types.format_duration(check.timeout)}", cause="time")
+
+    def _shadow(self, command: Sequence[str]) -> str:
+        """Say which file of the work Python would run in the place of a module of its own, or of a test runner."""
+        path = min(self.checkout.shadows, default="")
+        if not path or not _RUNS_MODULE.search(" ".join(command)):
+            return ""
+        why = f"the work adds {path}, which `{shlex.join(command)[:100]}` would import in the place of the real module"
+        return f"{why}: rename it, or put it into a package"
+
+    async def _without(self, program: str) -> Found | None:
+        path = self._env()["PATH"]
+        return (
+            error(f"there is no program {program} on PATH ({path})", cause="program")
+            if await to_thread.run_sync(missing, program, path)
+            else None
+        )
+
+    def _env(self) -> dict[str, str]:
+        return environment(self.checkout.folders, self.names, self.environ, self.isolation.sandbox)
+
+    async def _run(
+        self,
+        argv: Sequence[str],
+        timeout: float,
+        *,
+        stdin: str = "",
+        report: bool = False,
+        sandbox: Sandbox | None = None,
+    ) -> Ran:
+        used = sandbox or self.isolation.sandbox
+        if sandbox is None:  # what asks elsewhere runs nothing of the candidate's
+            self.isolated = used.isolated
+        env = self._env()
+        wrapped = await to_thread.run_sync(used.wrap, argv, self.checkout.folders, env["PATH"])
+        return await run(
+            wrapped,
+            cwd=self.tree,
+            env=env,
+            sandboxed=used.isolated,
+            timeout=timeout,
+            redaction=self.redaction,
+            stdin=stdin,
+            report=report,
+            memory=self.memory,
+        )
+
+
+_RUNS_MODULE = re.compile(r"\b(?:python|pypy)[\d.]*\b.*\s-[A-Za-z]*m", re.DOTALL)
+
+
+def _why(ran: Ran, program: str, timeout: timedelta) -> str:
+    """Say why a program did not end by itself; empty: it did."""
+    match ran.reason:
+        case "exited":
+            return ""
+        case "missing":
+            return f"{program} cannot be started: {os.strerror(ran.errno)}"
+        case "timeout":
+            return f"it had not ended after {base_types.format_duration(timeout)}; it was killed"
+        case "output":
+            return f"it printed more than {PRINTED // 1024**2} MiB; it was killed"
+        case "processes":
+            return f"it had more than {PROCESSES} processes; it was killed"
+        case "memory":
+            return "its processes held more memory than `verification.memory_limit` allows; it was killed"
+        case "ended":
+            return "it was killed with ashep"
+
+
+def _cause(ran: Ran, program: str) -> Cause:
+    """Say what kept a program from ending well, where that shows in how it ended; empty: what it printed may say it."""
+    if ran.reason == "missing":  # one that is named by a path is the candidate's own
+        return "" if os.sep in program else "program"
+    killed = ran.reason == "exited" and ran.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    return "time" if ran.reason == "timeout" else "memory" if ran.reason == "memory" or killed else ""
+
+
+def _signal(code: int | None) -> str:
+    try:
+        return signal.Signals(-(code or 0)).name
+    except ValueError:
+        return f"signal {-(code or 0)}"

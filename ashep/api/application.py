@@ -1,0 +1,247 @@
+"""HTTP: who may ask, how much, and what becomes of what goes wrong. The answers themselves are those of `tickets`."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ashep.actions.answers import Answered, NotAsked
+from ashep.actions.verify import NoChecks, NoSuchIssue
+from ashep.api.connection_limits import AT_ONCE, Door, Guard
+from ashep.api.handlers.actions import NoDaemon, NotYours, Stale
+from ashep.api.handlers.allowed_repositories import NoBranch, NotAllowed, Unclear
+from ashep.api.handlers.events import Full, Stream
+from ashep.api.handlers.queries import NotMeant, NotThere
+from ashep.api.handlers.tickets import Busy, Ending, KeyTaken
+from ashep.api.openapi import PATTERNS, PROBLEM, Asked, Operation, Service, document
+from ashep.api.routes import ALSO, OPERATIONS
+from ashep.api.schemas.verification import KEY, ProblemAnswer, TicketAnswer
+from ashep.api.sessions import NOBODY, Session, WrongCode
+from ashep.api.static import MISSING, Page
+from ashep.config.findings import ConfigErrors
+from ashep.core.text import clean
+from ashep.errors import AshepError, TrackerError, TrackerMissing, UsageError
+
+MAX_BODY = 256 * 1024
+"""Bytes of a request's body."""
+
+READING = 10.0
+"""Seconds in which a body must have come."""
+
+LONGEST = 2 * 60 * 60.0
+"""Seconds that a request is worked on at most; every check has a time of its own."""
+
+_MISTAKES = 20  # that an answer names
+_SHOWN = 1000  # characters of a message
+
+EVENTS = "text/event-stream"
+
+_ESCAPES = re.compile(r"\\(?:u00[01][0-9a-f]|[bfr]|(.))")
+"""Escapes of JSON; those without the group are of control characters other than tab and newline."""
+
+_PARTS = dict.fromkeys(("ticket_id", "id", "issue"), "id of an issue") | {"run": "id of a run", "seq": "number"}
+
+_STATUSES: tuple[tuple[type[AshepError], int], ...] = (
+    (WrongCode, 403),
+    (NotYours, 403),
+    (NotThere, 404),
+    (NotMeant, 422),
+    (Stale, 409),
+    (NotAsked, 409),
+    (Answered, 409),
+    (NoDaemon, 503),
+    (Full, 503),
+    (TrackerMissing, 503),  # it is a UsageError, too
+    (UsageError, 422),
+    (NoSuchIssue, 404),
+    (NoBranch, 404),
+    (NoChecks, 422),
+    (KeyTaken, 422),
+    (Unclear, 422),
+    (NotAllowed, 403),
+    (Busy, 409),
+    (Ending, 503),
+    (ConfigErrors, 422),
+    (TrackerError, 503),
+    (AshepError, 502),
+)
+"""What an error is to whoever asked; the first that fits."""
+
+
+class Refused(Exception):
+    """A request that is not carried out."""
+
+    def __init__(self, status: int, detail: str, errors: tuple[str, ...] = ()) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.errors = status, detail, errors
+
+
+def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dict[str, str] | None = None) -> Response:
+    """Give a problem as an answer."""
+    told = ProblemAnswer(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=clean(detail)[:_SHOWN],
+        errors=tuple(clean(one)[:_SHOWN] for one in errors[:_MISTAKES]),
+    )
+    return Response(told.model_dump_json(), status, headers, PROBLEM)
+
+
+def application(service: Service, say: Callable[[str], None], page: Page, origins: Collection[str] = ()) -> Starlette:
+    """Make the application; `say` is told of mistakes of the service's own, `origins` are those of proxies."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for one in OPERATIONS:
+        by_path.setdefault(one.path, {})[one.method] = one
+    described = document(OPERATIONS)
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(described)
+
+    def endpoint(operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            operation = operations["GET" if request.method == "HEAD" else request.method]
+            return await _answer(service, say, operation, request)
+
+        return answer
+
+    def also(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            if "text/html" in request.headers.get("accept", ""):
+                return page.answer(request) or problem(406, MISSING)
+            found = await _answer(service, say, operation, request)
+            found.headers["Vary"] = "Accept"
+            return found
+
+        return answer
+
+    async def elsewhere(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.NOT_FOUND and (found := page.answer(request)) is not None:
+            return found
+        if "text/html" in request.headers.get("accept", "") and not page.files:
+            return problem(404, MISSING)
+        if _who(service, request) is None:
+            return _unknown()
+        return problem(error.status_code, f"{request.method} {request.url.path}", (), dict(error.headers or {}))
+
+    routes = [Route(path, endpoint(known), methods=[*known]) for path, known in by_path.items()]
+    routes += [Route(path, also(by_path[of]["GET"]), methods=["GET"]) for path, of in ALSO.items()]
+    full = problem(503, f"{AT_ONCE} requests are worked on; ask again", (), {"Retry-After": "5"})
+    made = Starlette(
+        routes=[*routes, Route("/openapi.json", openapi)],
+        middleware=[
+            Middleware(Guard, origins, lambda one: problem(one.status, one.why)),
+            Middleware(Door, lambda scope: _who(service, Request(scope)) is not None, full),
+        ],
+        exception_handlers={HTTPException: elsewhere},
+    )
+    made.router.redirect_slashes = False
+    return made
+
+
+async def _answer(service: Service, say: Callable[[str], None], operation: Operation, request: Request) -> Response:
+    session = _who(service, request)
+    if operation.scope is not None:
+        if session is None:
+            return _unknown()
+        if operation.scope not in session.scopes:
+            return problem(403, f"this token may not {operation.scope}: a person comes in by `ashep ui`")
+    try:
+        with anyio.fail_after(LONGEST):
+            place, given = _place(request), await _given(operation, request)
+            authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
+            asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request), agent)
+            answer = await operation.carry(service, asked)
+        if isinstance(answer, Stream):
+            asks = request.method != "HEAD"
+            return StreamingResponse(answer.lines, media_type=EVENTS) if asks else Response(media_type=EVENTS)
+        told = await to_thread.run_sync(lambda: _shown(answer.model_dump_json()))
+        where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
+        headers = where if operation.status == HTTPStatus.CREATED else None
+        return Response(told, operation.status, headers, "application/json")
+    except Refused as refused:
+        return problem(refused.status, refused.detail, refused.errors)
+    except AshepError as error:
+        status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+        return problem(status, str(error), tuple(map(str, getattr(error, "errors", ()))))
+    except TimeoutError:
+        return problem(504, f"it was not done after {LONGEST:.0f} s, and was given up")
+    except ClientDisconnect:
+        return problem(400, "the request broke off")
+    except Exception as error:  # a mistake of ours: who asks learns that there was one, and not how we look inside
+        say(f"warning: {request.method} {operation.path} failed: {type(error).__name__}: {error}")
+        return problem(500, "the service made a mistake; it says more in its own output")
+
+
+def _shown(told: str) -> str:
+    """Give JSON by which nobody can be misled, also where control characters stand in it as JSON writes them."""
+    return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
+
+
+def _who(service: Service, request: Request) -> Session | None:
+    return service.sessions.who(request.headers.get("authorization", ""))
+
+
+def _unknown() -> Response:
+    detail = "give a token: Authorization: Bearer …; `ashep ui` lets a person in"
+    return problem(401, detail, (), {"WWW-Authenticate": "Bearer"})
+
+
+def _place(request: Request) -> dict[str, str]:
+    place: dict[str, str] = dict(request.path_params)
+    for name, part in place.items():
+        if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
+            raise Refused(404, f"{part!r} is no {_PARTS.get(name, name)}")
+    return place
+
+
+def _key(operation: Operation, request: Request) -> str | None:
+    key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
+    if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
+        raise Refused(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
+    return key
+
+
+async def _given(operation: Operation, request: Request) -> BaseModel | None:
+    if operation.query is not None:
+        return _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
+    return await _body(operation, request) if operation.body is not None else None
+
+
+async def _body(operation: Operation, request: Request) -> BaseModel:
+    """Read the body no further than it may go, and no longer than it may take."""
+    assert operation.body is not None
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise Refused(415, "the body is JSON: Content-Type: application/json")
+    raw = bytearray()
+    with anyio.move_on_after(READING) as limit:
+        async for chunk in request.stream():
+            raw += chunk
+            if len(raw) > MAX_BODY:
+                raise Refused(413, f"a body has at most {MAX_BODY // 1024} KiB")
+    if limit.cancelled_caught:
+        raise Refused(408, f"the body had not come after {READING:.0f} s")
+    return await to_thread.run_sync(_checked, partial(operation.body.model_validate_json, bytes(raw)))
+
+
+def _checked(read: Callable[[], BaseModel]) -> BaseModel:
+    try:
+        return read()
+    except ValidationError as error:
+        found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
+        if found[0]["type"] == "json_invalid":
+            raise Refused(400, found[0]["msg"]) from error
+        errors = tuple(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in found)
+        raise Refused(422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors) from error

@@ -1,0 +1,81 @@
+"""How everything stood at a moment, told from checkpoints of the journal, which are made beside what is asked."""
+
+import json
+
+import anyio
+from anyio import to_thread
+
+from ashep.api.handlers.queries import NotMeant, Pictures
+from ashep.api.schemas import page
+from ashep.api.schemas.verification import Given, TicketId
+from ashep.store import playback
+from ashep.store.checkpoints import Keeper
+from ashep.views import point_in_time as views
+from ashep.views import times
+
+SLICE = 0.04
+"""Seconds for which checkpoints are made at a time; as long a pause follows, in which others are answered."""
+
+LOOK = 30.0
+"""Seconds between looks whether the journal has grown."""
+
+
+class WhichMoment(Given):
+    """Which moment is told."""
+
+    at: page.Since
+    """A time (03:00), a span (12h), a date or both."""
+    issue: TicketId | None = None
+    """An issue that is to be told of, too."""
+
+
+class Then(page.Pictured):
+    """How everything stood at a moment, in the words of `now` and of policies."""
+
+    at: str
+    last: str | None
+    """When the last record until then was written."""
+    kept_from: str | None
+    """From when on the journal tells; null: there is none."""
+    ready: bool
+    """Whether the moment can be told by now; else checkpoints of the journal are still being made."""
+    progress: float
+    """How much of that is done, of 1."""
+    counts: dict[page.State, int] | None
+    """Null: the journal does not say, or not yet."""
+    waiting: list[page.Issue]
+    running: list[page.Issue]
+    policies: list[page.Policy]
+    """Those that were in force."""
+    issue: page.Issue | None
+    """The one that was asked for, if it was known."""
+
+
+async def keep(of: Pictures) -> None:
+    """Make checkpoints of the journal for ever, beside what is asked."""
+    keeper = of.keeper = Keeper(of.state)
+    alone = anyio.CapacityLimiter(1)
+    try:
+        while True:
+            began = anyio.current_time()
+            more = await to_thread.run_sync(keeper.advance, SLICE, limiter=alone)
+            await anyio.sleep(anyio.current_time() - began if more else LOOK)
+    finally:
+        keeper.close()
+
+
+async def then(of: Pictures, which: WhichMoment) -> Then:
+    """Tell how everything stood at a moment, one at a time. Raises `NotMeant`."""
+    now = of.now()
+    try:
+        moment = min(times.moment(which.at, now), now)
+    except (ValueError, OverflowError) as error:
+        raise NotMeant("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
+
+    def look() -> Then:
+        with playback.then(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:
+            told = views.told(found, moment, of.recalled, which.issue)
+        return Then.model_validate_json(json.dumps(told))
+
+    async with of.folds:
+        return await to_thread.run_sync(look)

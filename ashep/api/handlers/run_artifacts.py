@@ -1,0 +1,259 @@
+"""Work of a run as it lies elsewhere: what git has of it and what stands in its session; and what work may use.
+
+Git and agent servers are asked when a person opens that, a few at one time and for a bounded time. What cannot be told
+is told why.
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+from itertools import accumulate
+from typing import Annotated, Literal, TypeVar
+
+import anyio
+from anyio import to_thread
+from pydantic import Field
+
+from ashep.actions import session_reader
+from ashep.adapters.git.diffs import GitDiffs
+from ashep.api.handlers.queries import NotThere, Pictures
+from ashep.api.schemas import page
+from ashep.api.schemas.verification import TICKET, Answer, Given
+from ashep.config import settings_in
+from ashep.core.text import clean
+from ashep.errors import AshepError
+from ashep.store.read_model import Picture
+from ashep.views import runs, usage
+
+MOST_FILES = 2000
+"""Files that are named."""
+
+MOST_LINES = 2000
+"""Lines of a file's diff in one answer."""
+
+LONGEST = 400_000
+"""Characters of a file's diff in one answer, about."""
+
+TAIL = 200_000
+"""Characters of a transcript."""
+
+TO_GIT, TO_SERVERS = 30.0, 10.0
+"""Seconds for which git, and an agent server, are asked."""
+
+_T = TypeVar("_T")
+Path = Annotated[str, Field(min_length=1, max_length=4096)]
+RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}/[A-Za-z][A-Za-z0-9_-]{0,99}\.[1-9][0-9]{0,8}\.[1-9][0-9]{0,8}$"
+assert RUN.startswith(TICKET.removesuffix("$"))
+
+
+class WhichLines(Given):
+    """What is shown of a change."""
+
+    path: Path | None = None
+    """One of the files, by its path in the list; without it the files are listed."""
+    after: page.Seq = 0
+    """The `next` of the lines before."""
+    lines: Annotated[int, Field(ge=1, le=MOST_LINES)] = MOST_LINES
+
+
+class ChangedFile(Answer):
+    """A file that a run changed."""
+
+    path: str
+    former: str | None
+    """Where it was, if it was renamed."""
+    status: Literal["created", "modified", "deleted", "renamed"]
+    added: int
+    removed: int
+    unread: Literal["binary", "large", "submodule"] | None
+    """Why its lines are neither counted nor shown."""
+    link: bool
+    """It is a symbolic link now."""
+
+
+class Changes(Answer):
+    """What a run changed: its files, or lines of one."""
+
+    why: str | None
+    """Why there is nothing."""
+    base: str | None = None
+    head: str | None = None
+    files: tuple[ChangedFile, ...] = ()
+    more: int = 0
+    """Files that are not named."""
+    lines: tuple[str, ...] = ()
+    """Of the file that was asked for, each with its sign."""
+    total: int = 0
+    """How many there are of them."""
+    next: int | None = None
+    """Where they go on; null: these are the last."""
+
+
+class After(Given):
+    """What is known already."""
+
+    after: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+    """The `mark` of the answer before: the text is not sent again where it is the same."""
+
+
+class Transcript(Answer):
+    """The end of what was said in a session."""
+
+    why: str | None
+    """Why there is none."""
+    text: str | None = None
+    """Null: there is none, or it is the same as before."""
+    mark: str | None = None
+    cut: bool = False
+    """More was said before."""
+
+
+class Looked(Given):
+    """Which run is looked at."""
+
+    run: Annotated[str, Field(max_length=400, pattern=RUN)] | None = None
+    """Its signs of life are told, too, while it goes on."""
+
+
+class DayRow(page.UsageRow):
+    """What runs on a provider used on a day."""
+
+    day: str
+
+
+class Days(page.Pictured):
+    """What runs used, by day and provider."""
+
+    rows: list[DayRow]
+
+
+class Limit(Answer):
+    """A limit of `budgets`, as the daemon has it."""
+
+    scope: Literal["run", "issue", "day", "provider", "total", "runs_per_hour"]
+    name: str
+    """The provider and the day, or the day; empty of the others."""
+    unit: Literal["tokens", "cost", "runs"]
+    used: float | None
+    """Null: of each run, or issue, its own."""
+    limit: float
+    warn_at: float
+    """From when on a person is warned."""
+    until: str | None
+    """When it begins anew."""
+    reached: bool
+    holds: list[str]
+    """Issues that it keeps from going on, the first hundred."""
+    held: int
+    """How many these are."""
+
+
+class Budgets(page.Pictured):
+    """Every limit."""
+
+    limits: list[Limit]
+
+
+async def diff(pictures: Pictures, run: str, which: WhichLines) -> Changes:
+    """Say what a run changed. Raises `NotThere`."""
+    ends = await pictures.read(_there(run, runs.ends))
+    if isinstance(ends, str):
+        return Changes(why=ends)
+    git = GitDiffs(pictures.folder.parent, TO_GIT, pictures.redaction)
+    try:
+        with anyio.fail_after(TO_GIT):
+            async with pictures.beside:
+                if gone := [one[:12] for one in ends if await git.find(one) is None]:
+                    return Changes(why=f"Git does not have the commits of this run any more: {', '.join(gone)}.")
+                return await (_files(git, *ends) if which.path is None else _lines(git, *ends, which.path, which))
+    except TimeoutError:
+        return Changes(why=f"Git did not answer in {TO_GIT:.0f} s.")
+    except AshepError as error:
+        return Changes(why=clean(pictures.redaction.text(str(error))))
+
+
+_UNREAD = {"binary": "It is binary.", "large": "It is too large.", "submodule": "It is a submodule."}
+
+
+async def _files(git: GitDiffs, base: str, head: str) -> Changes:
+    found = await git.read(base, head)
+    files = tuple(
+        ChangedFile(
+            path=one.path, former=one.former, status=one.kind, added=one.added, removed=one.removed, unread=one.unread,
+            link=one.link,
+        )
+        for one in found.files[:MOST_FILES]
+    )  # fmt: skip
+    why = None if files else "It changed no file."
+    return Changes(why=why, base=found.base, head=found.head, files=files, more=len(found.files) - len(files))
+
+
+async def _lines(git: GitDiffs, base: str, head: str, path: str, which: WhichLines) -> Changes:
+    found = await git.patch(base, head, path, which.after, which.lines)
+    if found is None:
+        return Changes(why="It did not change that file.")
+    if found.unread is not None:
+        return Changes(why=_UNREAD[found.unread])
+    lengths = accumulate(map(len, found.lines))
+    lines = found.lines[: max(1, sum(length <= LONGEST for length in lengths))]
+    end = which.after + len(lines)
+    return Changes(why=None, lines=lines, total=found.total, next=end if end < found.total else None)
+
+
+def _there(run: str, look: Callable[..., _T | None]) -> Callable[[Picture], _T]:
+    def told(seen: Picture) -> _T:
+        found = look(seen.database, run)
+        if found is None:
+            raise NotThere(f"there is no run {run}")
+        return found
+
+    return told
+
+
+async def transcript(pictures: Pictures, run: str, known: str | None) -> Transcript:
+    """Give the end of what was said in a run's session. Raises `NotThere`, `ConfigErrors`."""
+    session, folder = await pictures.read(_there(run, runs.session_of))
+    if session is None:
+        return Transcript(why="It has no session.")
+    settings = await to_thread.run_sync(settings_in, pictures.folder)
+    project = pictures.folder.parent
+    try:
+        with anyio.fail_after(TO_SERVERS):
+            async with pictures.beside:
+                said = await session_reader.tail(project, settings, session, folder, TAIL, pictures.redaction)
+    except TimeoutError:
+        return Transcript(why=f"Its agent server did not answer in {TO_SERVERS:.0f} s.")
+    except AshepError as error:
+        return Transcript(why=clean(pictures.redaction.text(str(error))))
+    text = clean(pictures.redaction.text(said))
+    if not text:
+        return Transcript(why="Nothing was said in it yet.")
+    mark = sha256(text.encode()).hexdigest()[:16]
+    return Transcript(why=None, text=None if mark == known else text, mark=mark, cut=len(said) >= TAIL)
+
+
+async def opening(pictures: Pictures, run: str) -> page.Opening:
+    """Say how a run's session is opened, and where a browser shows it. Raises `NotThere`, `ConfigErrors`."""
+    told, (session, folder) = await pictures.session(run), await pictures.read(_there(run, runs.session_of))
+    if session is None:
+        return told.model_copy(update={"why": "It has no session."})
+    settings, address, why = await to_thread.run_sync(settings_in, pictures.folder), None, None
+    try:
+        with anyio.fail_after(TO_SERVERS):
+            async with pictures.beside:
+                address = await session_reader.link(pictures.folder.parent, settings, session, folder)
+    except TimeoutError:
+        why = f"Its agent server did not answer in {TO_SERVERS:.0f} s."
+    except AshepError as error:
+        why = clean(pictures.redaction.text(str(error)))
+    return told.model_copy(update={"link": address, "why": why})
+
+
+async def days(pictures: Pictures, since: str | None) -> Days:
+    """What runs used, by day and provider. Raises `NotMeant`."""
+    start = pictures.since(since)
+    return await pictures.told(Days, lambda seen: usage.days(seen.database, start))
+
+
+async def budgets(pictures: Pictures) -> Budgets:
+    """Every limit, and what is used of it."""
+    return await pictures.told(Budgets, lambda seen: usage.budgets(seen.database, pictures.now()))

@@ -1,0 +1,126 @@
+"""Entrance for people: a socket of this user's alone, over which `ashep ui` is given the link of the page.
+
+The code in the link stands nowhere on the disk. Of several servers of a project the first is the one that lets people
+in: it holds the lock beside the socket.
+"""
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ashep.adapters.system import control_socket, process_table
+from ashep.adapters.system.control_socket import UI, NotListening
+from ashep.api.paired_devices import Devices
+from ashep.api.sessions import Sessions
+from ashep.core.issues.human_overrides import AGENT_ACTORS
+from ashep.errors import AshepError, UsageError
+
+LOCK = "ui.lock"
+
+NO_ORIGIN = (
+    "no other device reaches this server: name the proxy with TLS in front of it, as `ui: {origins: "
+    "[https://box.example.net]}` in config.yaml, and start the server anew. Without one, from a computer: "
+    "`ssh -L 8090:127.0.0.1:8090 THERE`, and `ashep ui` here"
+)
+
+
+class _Wanted(BaseModel):
+    """A link for a person, or something about devices."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    person: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    pair: bool = False
+    """With a device that is known from then on."""
+    origin: Annotated[str, Field(max_length=300)] | None = None
+    """Where that reaches the server; null: by the first that the server has."""
+    devices: bool = False
+    revoke: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    where: bool = False
+    """By which address people come to the page."""
+
+
+@contextmanager
+def held(state: Path) -> Generator[bool]:
+    """Hold the entrance, or say that another server does."""
+    file = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        yield process_table.locked(file)
+    finally:
+        os.close(file)
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """How people come to a server."""
+
+    sessions: Sessions
+    address: str
+    """For who is on this machine, or has its port brought to theirs."""
+    origins: Sequence[str] = ()
+    """For everybody else."""
+
+    def link(self, person: str, *, pairs: bool = False, origin: str | None = None) -> str:
+        """Give a link for a person, with a code. Raises `UsageError` where no device reaches the server."""
+        if pairs and (not self.origins or (origin or self.origins[0]) not in self.origins):
+            known = f"; it knows {', '.join(self.origins)}" if self.origins else ""
+            raise UsageError(f"{NO_ORIGIN}{known}")
+        address = (origin or self.origins[0]) if pairs else self.address
+        return link(address, self.sessions.code(person, pairs=pairs))
+
+    async def answer(self, line: bytes) -> dict[str, Any]:
+        """Answer who may use the socket."""
+        try:
+            wanted = _Wanted.model_validate_json(line)
+            if wanted.where:
+                return {"where": (*self.origins, self.address)[0]}
+            if (devices := self.sessions.devices) is not None and (wanted.devices or wanted.revoke is not None):
+                gone = devices.revoke(wanted.revoke) if wanted.revoke is not None else []
+                await devices.save()
+                return {"devices": devices.listed(), "revoked": gone}
+            if wanted.person is None or not wanted.person.isprintable() or wanted.person.startswith(AGENT_ACTORS):
+                return {"error": "a name is asked for"}
+            return {"link": self.link(wanted.person, pairs=wanted.pair, origin=wanted.origin)}
+        except ValidationError:
+            return {"error": "that is no request of this version"}
+        except AshepError as error:
+            return {"error": str(error)}
+
+
+async def let_in(state: Path, environ: Mapping[str, str], entrance: Entrance, say: Callable[[str], None]) -> None:
+    """Answer whoever asks, for ever; call it while holding the entrance."""
+    await control_socket.serve(state, environ, entrance.answer, say, UI)
+
+
+def link(address: str, code: str) -> str:
+    """Give the address of the page with a code, which no browser sends to anybody."""
+    return f"{address}/#enter={code}"
+
+
+def ask(state: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Ask the server; None: none listens. Raises `AshepError`."""
+    with suppress(NotListening):
+        return control_socket.ask(state, request, UI)
+    return None
+
+
+def devices(state: Path, revoke: str | None, now: Callable[[], datetime]) -> dict[str, Any]:
+    """List devices, or revoke some: by the server, else in its place. Blocks; raises `AshepError`."""
+    told = ask(state, {"devices": True, "revoke": revoke})
+    if told is not None or not state.is_dir():
+        return told or {"devices": [], "revoked": []}
+    with held(state) as alone:
+        if not alone:
+            raise AshepError("a server of this project does not answer: try again, or end it first")
+        known = Devices(state, now)
+        known.load()
+        gone = known.revoke(revoke) if revoke is not None else []
+        if gone:
+            known.write()
+        return {"devices": known.listed(), "revoked": gone}

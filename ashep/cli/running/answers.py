@@ -1,0 +1,214 @@
+"""Commands by which a person answers, starts afresh, and takes over: approve, reject, answer, retry, take, release."""
+
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from ashep.actions import answers
+from ashep.actions.audit import Books
+from ashep.actions.open_session import opened
+from ashep.adapters.system.signatures import is_signed, sign
+from ashep.cli import output
+from ashep.cli.commands import Issue, Message, app, example, project_of
+from ashep.cli.context import configured, now, picture
+from ashep.config import load, settings_in
+from ashep.core.issues.signed_approvals import LASTS, approval_of
+from ashep.core.policy.settings import Labels
+from ashep.errors import AshepError, DiskFailed, JournalDamaged, UsageError
+from ashep.factories import tracker_of
+from ashep.journal.lock import holder
+from ashep.ports.tracker import Tracker
+from ashep.views import runs, status
+
+Write = Callable[[Tracker, Labels], Awaitable[str | None]]
+"""Writes to the tracker; says what else happened there in the same moment, where anything did."""
+
+Instead = Annotated[bool, typer.Option("--instead", help="In place of an answer of a person that stands already.")]
+
+
+@app.command(epilog=example('ashep approve t-1 -m "well done"', "ashep approve t-1 --instead"))
+def approve(
+    context: typer.Context,
+    issue: Issue,
+    message: Message = None,
+    instead: Instead = False,
+    signed: Annotated[bool, typer.Option("--sign", help="Sign it by SSH, with your key of `people.keys`.")] = False,
+    key: Annotated[Path | None, typer.Option("--key", help="Sign with this file, and not by the ssh-agent.")] = None,
+) -> None:
+    """Answer an issue's question with yes, as yourself.
+
+    Where a person has asked for changes and ashep has not seen that yet, nothing is written without --instead.
+
+    A signature counts for a day, and only for what is shown before it is made: if any of that changes, it is void.
+    """
+    if signed:
+        message = anyio.run(sign_approval, project_of(context), issue, message, key)
+    else:
+        answers.refuse_unsigned(settings_in(configured(project_of(context))), issue)
+    _answer(context, issue, message, instead, approved=True)
+
+
+async def sign_approval(project: Path, issue: str, message: str | None, key: Path | None) -> str:
+    """Show what is approved, and return a comment that holds it with the person's signature."""
+    folder = configured(project)
+    settings, world = settings_in(folder), Books(folder / "state").go_on()
+    name = await answers.answering(project, settings, os.environ)
+    keys = settings.people.keys_of(name) if settings.people is not None else ()
+    if not keys:
+        raise UsageError(f"{name} has no key in `people.keys` of config.yaml: add it there")
+    approval = approval_of(world, world.flows[issue]) if issue in world.flows else None
+    if approval is None:
+        raise answers.NotAsked(f"{issue} asks for no approval, as far as the journal tells (`ashep status {issue}`)")
+    approval = replace(approval, expires=now().replace(microsecond=0) + LASTS)
+    for field, value in asdict(approval).items():
+        output.say(f"{field}: {value}")
+    armor = sign(approval.text, key or keys[0])
+    if not await is_signed(approval.text, armor, keys):
+        raise UsageError(f"{key} signed, but is none of your keys in `people.keys` of config.yaml: add it there")
+    return f"{message or ''}\n\n{approval.text}\n{armor}".strip()
+
+
+@app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))
+def reject(context: typer.Context, issue: Issue, message: Message = None, instead: Instead = False) -> None:
+    """Ask for changes, as yourself; say which with -m.
+
+    Where a person has approved and ashep has not seen that yet, nothing is written without --instead.
+    """
+    if not message:
+        output.note("without a comment (-m) the agent is not told what to change")
+    _answer(context, issue, message, instead, approved=False)
+
+
+def _answer(context: typer.Context, issue: str, message: str | None, instead: bool, *, approved: bool) -> None:
+    project, what = project_of(context), "approved" if approved else "changes requested"
+    write = partial(answers.answer, issue=issue, approved=approved, comment=message, at=now(), instead=instead)
+    _answered(project, issue, what, write)
+
+
+def _answered(project: Path, issue: str, what: str, write: Write) -> None:
+    """Answer, and say so; an error where somebody else answered in the same moment."""
+    try:
+        name, beside = _as_person(project, write)
+    except answers.Answered as error:
+        raise AshepError(f"{error}; --instead replaces it") from error
+    output.say(f"{issue}: {what} as {name}. {_what_next(project)}")
+    if beside:
+        raise AshepError(f"{issue}: {beside}")
+
+
+@app.command(epilog=example('ashep answer t-1 "use the second one"', "ashep answer t-1 2", "ashep answer t-1 yes"))
+def answer(
+    context: typer.Context,
+    issue: Issue,
+    words: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; a number chooses an option.")],
+    instead: Instead = False,
+) -> None:
+    """Answer what an agent asks, as yourself; it goes on with it.
+
+    Where its run asks for leave to use a tool, `yes` allows that once, and any other answer denies it and is told to
+    the agent. Where it asks several questions at once, give a line for each. For a run, a comment that begins with
+    @ashep does the same.
+    """
+    project = project_of(context)
+    question: dict[str, Any] | None = _account(project, issue).get("question")
+    leads_back = question is not None and question["kind"] == "input"
+    write = partial(answers.say, issue=issue, text=words, at=now(), instead=instead, leads_back=leads_back)
+    _answered(project, issue, "answered", write)
+
+
+@app.command(epilog=example("ashep retry t-1", 'ashep retry t-1 --phase review -m "the server was down"'))
+def retry(
+    context: typer.Context,
+    issue: Issue,
+    phase: Annotated[str | None, typer.Option("--phase", metavar="P", help="The phase to go on with.")] = None,
+    message: Message = None,
+) -> None:
+    """Start a parked issue afresh. Taking off its label ashep:parked does the same."""
+    project = project_of(context)
+    stands = _account(project, issue)
+    if phase is not None:
+        policies, name = load(configured(project)).policies.policies, stands.get("policy")
+        chosen = [policies[name]] if name in policies else policies.values()
+        answers.check_phase(phase, {one.name for policy in chosen for one in policy.phases})
+    held = stands.get("state") == "not_eligible"
+    name, _ = _as_person(
+        project, partial(answers.retry, issue=issue, phase=phase, held=held, comment=message, at=now())
+    )
+    output.say(f"{issue}: starts afresh{f' with {phase}' if phase else ''}, as {name} asked. {_what_next(project)}")
+
+
+@app.command(epilog=example("ashep take t-1", 'ashep take t-1 -m "I finish this by hand"'))
+def take(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Take an issue over, as yourself: nothing is sent or started for it until you release it.
+
+    A turn of its agent that runs is stopped; that burns no attempt. How its session is opened is printed. Setting its
+    label ashep:paused does the same.
+    """
+    project = project_of(context)
+
+    async def write(tracker: Tracker, labels: Labels) -> None:
+        if not await answers.take(tracker, labels, issue, comment=message, at=now()):
+            output.note(f"{issue} was taken already")
+
+    name, _ = _as_person(project, write)
+    output.say(f"{issue}: taken, as {name} asked, until `ashep release {issue}`. {_what_next(project)}")
+    output.say(_session(project, issue))
+
+
+@app.command(epilog=example("ashep release t-1", 'ashep release t-1 -m "go on"'))
+def release(context: typer.Context, issue: Issue, message: Message = None) -> None:
+    """Let an issue go on that you, or somebody else, took over. Taking off its label ashep:paused does the same.
+
+    The agent goes on in the same session, and is told that a person was there; or, where the policy says so, the next
+    phase looks at what the person did.
+    """
+    project = project_of(context)
+    name, _ = _as_person(project, partial(answers.release, issue=issue, comment=message, at=now()))
+    output.say(f"{issue}: goes on, as {name} asked. {_what_next(project)}")
+
+
+def _session(project: Path, issue: str) -> str:
+    try:
+        with picture(configured(project) / "state") as seen:
+            told = runs.runs(seen.database, issue, 0)["runs"]
+            run = next((run for run in told if run["session"]), None)
+            folder = runs.folder_of(seen.database, run["run"]) if run and seen.database else None
+    except (JournalDamaged, DiskFailed) as error:
+        return str(error)
+    if run is None:
+        return "It has no session yet."
+    return anyio.run(opened, project, settings_in(configured(project)), issue, run["session"], folder, True)
+
+
+def _account(project: Path, issue: str) -> dict[str, Any]:
+    """Say what the journal knows of the issue; nothing where it cannot be read, for the tracker decides."""
+    try:
+        with picture(configured(project) / "state") as seen:
+            return status.shown(seen.database, issue) or {}
+    except (JournalDamaged, DiskFailed) as error:
+        output.note(str(error))
+        return {}
+
+
+def _as_person(project: Path, write: Write) -> tuple[str, str]:
+    """Let a person write to the tracker; give the name under which that happened, and what `write` says."""
+    settings = settings_in(configured(project))
+
+    async def run() -> tuple[str, str]:
+        name = await answers.answering(project, settings, os.environ)
+        async with aclosing(tracker_of(project, settings, name)) as tracker:
+            return name, await write(tracker, settings.labels) or ""
+
+    return anyio.run(run)
+
+
+def _what_next(project: Path) -> str:
+    running = holder(configured(project) / "state") is not None
+    return "ashep sees it at its next look" if running else "ashep is not running: `ashep work` goes on with it"

@@ -1,0 +1,141 @@
+"""The server of the page, of programs and of verification: `ashep serve`; and `ashep ui`, by which people come in."""
+
+import io
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from ashep.actions.answers import answering
+from ashep.cli import output
+from ashep.cli.commands import Json, app, example, project_of
+from ashep.cli.context import configured, now
+from ashep.config import settings_in
+from ashep.core.policy.page_settings import parse_origin
+from ashep.errors import UsageError
+from ashep.views.times import local
+
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0: one that is free.")]
+Host = Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on: loopback.")]
+Socket = Annotated[
+    Path | None, typer.Option("--socket", metavar="PATH", help="A unix socket in place of the port, for `ssh -L`.")
+]
+
+
+@app.command(epilog=example("ashep serve", "ashep serve --port 0", "ashep serve --socket ~/ashep.sock"))
+def serve(
+    context: typer.Context,
+    port: Port = 8090,
+    host: Host = "127.0.0.1",
+    token_env: Annotated[
+        str | None, typer.Option("--token-env", metavar="NAME", help="Take the token from this variable.")
+    ] = None,
+    socket: Socket = None,
+) -> None:
+    """Answer requests over HTTP, until told to stop (SIGTERM, Ctrl-C): the page, programs, and who has issues verified.
+
+    `ashep ui` lets a person in. A program gives a token: that of the variable, else one that is written into the state
+    folder, for this user alone, when there is none yet; its place is printed. It reads everything and has issues
+    verified, but it answers nothing that a person is asked. GET /openapi.json describes the endpoints. Repositories are
+    those that `verification.repositories` names, by default the project alone. What a verification comes to is written
+    into the issue's metadata. A daemon may run beside it; it does not need one.
+
+    Exit codes: 0 stopped, 1 the port is taken, 2 configuration or usage.
+    """
+    from ashep.api.server import Wanted
+    from ashep.api.server import serve as listen
+
+    project = project_of(context)
+    folder = configured(project)
+    listen(project, folder, settings_in(folder), Wanted(host, port, token_env, socket), output.progress)
+
+
+@app.command(
+    epilog=example("ashep ui", "ashep ui --open", "ashep ui --pair", "ashep ui --devices", "ashep ui --revoke iPhone")
+)
+def ui(
+    context: typer.Context,
+    port: Port = 8090,
+    host: Host = "127.0.0.1",
+    socket: Socket = None,
+    shows: Annotated[bool, typer.Option("--open", help="Open it in a browser, too.")] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pair", help="For a phone: a QR code, and it is known from then on.")
+    ] = False,
+    origin: Annotated[
+        str | None, typer.Option("--origin", metavar="URL", help="With --pair: where it reaches the server.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--devices", help="List the devices that are paired.")] = False,
+    revoke: Annotated[
+        str | None, typer.Option("--revoke", metavar="NAME", help="Let a device in no more; `all`: none.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a link by which you come in as yourself: to the page, or with a program of your own. It is good once.
+
+    Where no server of this project listens, one does from now on, here, until Ctrl-C; --host, --port and --socket are
+    for that. A link is good for two minutes. What you answer there stands in the tracker under your name, as with
+    `ashep approve`.
+
+    With --pair the link is for a phone, by the first of `ui.origins`: proxies with TLS that you put in front. What
+    comes in by it acts as you, after a restart of the server, too, until it has asked nothing for twelve hours, or is
+    revoked.
+
+    Exit codes: 0 a link was printed, 1 the port is taken, 2 configuration or usage.
+    """
+    from ashep.api import login_links
+    from ashep.api.server import Person, Wanted
+    from ashep.api.server import serve as listen
+
+    project = project_of(context)
+    folder = configured(project)
+    if listed or revoke is not None:
+        _devices(login_links.devices(folder / "state", revoke, now), as_json=as_json)
+        return
+    if origin is not None and not pairs:
+        raise UsageError("--origin: only a device that is paired comes by it; give --pair, too")
+    settings = settings_in(folder)
+    person = anyio.run(answering, project, settings, os.environ)
+
+    def show(link: str) -> None:
+        if pairs:
+            output.progress(_drawn(link))
+        output.progress(link)
+        if shows:
+            webbrowser.open(link)
+
+    asked = login_links.ask(folder / "state", {"person": person, "pair": pairs, "origin": origin})
+    if asked is not None:
+        show(str(asked["link"]))
+        return
+    try:
+        origins = () if origin is None else (parse_origin(origin),)
+    except ValueError as error:
+        raise UsageError(f"--origin {origin}: {error}") from error
+    if pairs and not (settings.ui.origins or origins):
+        raise UsageError(login_links.NO_ORIGIN)
+    wanted = Wanted(host, port, None, socket, origins)
+    listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin))
+
+
+def _drawn(link: str) -> str:
+    import segno  # for this alone
+
+    drawn = io.StringIO()
+    segno.make(link, micro=False).terminal(drawn, compact=True)
+    return drawn.getvalue().rstrip("\n")
+
+
+def _devices(told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.data(told)
+        return
+    for name in told["revoked"]:
+        output.say(f"{name} is let in no more")
+    rows = [[one["name"], one["person"], local(one["paired"]), local(one["seen"])] for one in told["devices"]]
+    output.table(("device", "as", "paired", "last seen"), rows)
+    if not rows:
+        output.say("no device is paired")

@@ -1,0 +1,179 @@
+"""Commands about the daemon: work, stop, demo."""
+
+import os
+import signal
+import time
+import webbrowser
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ashep.cli import output
+from ashep.cli.commands import app, example, project_of
+from ashep.cli.context import configured, now
+from ashep.errors import AshepError, UsageError
+from ashep.journal.lock import holder, refuse_held
+from ashep.views.status import WORKPLACE
+
+if TYPE_CHECKING:  # importing it takes a second, which `stop` does not need, and `work` only where it may begin
+    from ashep.app import DryRun
+
+_STOP = 60.0
+"""Seconds that `stop` waits for the daemon to end: on a slow machine that takes longer."""
+
+_NOTE = 10.0
+"""Seconds after which it says so."""
+
+
+@app.command(
+    epilog=example("ashep work", "ashep work t-1 t-2 --until-idle", "ashep work --dry-run", "ashep work --max-issues 5")
+)
+def work(
+    context: typer.Context,
+    issues: Annotated[list[str] | None, typer.Argument(metavar="ISSUE", help="Only these issues.")] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End once nothing runs and nothing can start.")
+    ] = False,
+    idle_grace: Annotated[
+        str, typer.Option("--idle-grace", metavar="TIME", help="With --until-idle: wait for what is due this soon.")
+    ] = "5m",
+    max_issues: Annotated[
+        int | None, typer.Option("--max-issues", metavar="N", min=1, help="Take at most so many issues.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say who would start and who is held, and write nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+) -> None:
+    """Work on ready issues until told to stop (SIGTERM, Ctrl-C)."""
+    project = project_of(context)
+    folder = configured(project)
+    if not dry_run:
+        refuse_held(folder / "state")  # before what takes seconds: imports, the configuration, and what it names
+    from ashep import app as daemon
+    from ashep.core.policy.base_types import parse_duration
+
+    if as_json and not dry_run:
+        raise UsageError("--json goes with --dry-run")
+    try:
+        grace: Any = parse_duration(idle_grace)
+    except ValueError as error:
+        raise UsageError(f"--idle-grace {idle_grace}: {error}") from error
+    options = daemon.WorkOptions(tuple(issues or ()), until_idle, grace, max_issues)
+    if dry_run:
+        _print_dry_run(daemon.dry_run(project, options), as_json=as_json)
+        return
+    raise typer.Exit(daemon.work(project, options, progress))
+
+
+def progress(line: str) -> None:
+    """Print a line of the story, with the time."""
+    output.progress(f"{now().astimezone():%H:%M:%S} {line}")
+
+
+def _print_dry_run(seen: "DryRun", *, as_json: bool) -> None:
+    if as_json:
+        starting = [asdict(one) for one in seen.starting]
+        held = [{"issue": issue, "code": code, "why": why} for issue, code, why in seen.held]
+        output.data({"workspace": seen.workspace, "starting": starting, "held": held, "notes": seen.notes})
+        return
+    for one in seen.starting:
+        output.say_painted((f"{one.issue}: {one.phase} would start with {one.agent}", "bold"))
+        output.say("\n".join(f"    {line}" for line in one.prompt.splitlines()))
+    if not seen.starting:
+        output.say("nothing would start")
+    for note in seen.notes:
+        output.note(note)
+    output.say(WORKPLACE[seen.workspace])
+    output.table(("HELD", "CODE", "WHY"), seen.held)
+
+
+@app.command(epilog=example("ashep stop", "ashep stop --server"))
+def stop(
+    context: typer.Context,
+    server: Annotated[bool, typer.Option("--server", help="End the managed agent server, too.")] = False,
+) -> None:
+    """Stop the daemon. Turns that run go on at the agent server, and are picked up at the next start."""
+    project = project_of(context)
+    state = configured(project) / "state"
+    daemon = holder(state)
+    began = time.monotonic()  # noqa: TID251 - a command for people, outside of everything that is replayed
+    asked, is_noted = 0, False
+    while daemon is not None and (waited := time.monotonic() - began) < _STOP:  # noqa: TID251 - as above
+        if waited > _NOTE and not is_noted:
+            is_noted = True
+            output.note(f"process {daemon.pid} has not ended after {_NOTE:g} s; waiting up to {_STOP:g} s")
+        if daemon.pid and daemon.pid != asked:
+            asked = daemon.pid
+            with suppress(ProcessLookupError):
+                _terminate(asked)
+        time.sleep(0.05)  # noqa: TID251 - as above
+        daemon = holder(state)
+    if daemon is not None:
+        raise AshepError(f"process {daemon.pid} was asked to stop, and has not ended after {_STOP:.0f} seconds")
+    output.say(f"stopped process {asked}" if asked else "ashep is not running")
+    if server:
+        from ashep.app import stop_server
+
+        output.say("ended the agent server" if stop_server(project) else "there is no agent server of ashep's to end")
+
+
+def _terminate(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except PermissionError as error:
+        raise AshepError(f"process {pid} is another user's, and may not be stopped") from error
+
+
+@app.command(
+    epilog=example(
+        "ashep demo",
+        "ashep demo --simulated",
+        "ashep demo --ui --open",
+        "ashep demo --agents mixed",
+        "ashep demo --stories",
+        "ashep demo --in /tmp/demo",
+    )
+)
+def demo(
+    simulated: Annotated[bool, typer.Option("--simulated", help="Without bd and OpenCode, in virtual time.")] = False,
+    agents: Annotated[
+        Literal["opencode", "mixed"],
+        typer.Option("--agents", help="mixed: Claude Code implements, OpenCode judges, `ashep work` is killed."),
+    ] = "opencode",
+    stories: Annotated[
+        bool, typer.Option("--stories", help="Stories of the BMAD method in place of issues: `ashep story run --all`.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the demonstration's project there to look at.")] = False,
+    place: Annotated[
+        Path | None, typer.Option("--in", metavar="DIR", help="Keep it in this folder; if it was killed there, go on.")
+    ] = None,
+    ui: Annotated[bool, typer.Option("--ui", help="Simulated, with the page: you answer there, until Ctrl-C.")] = False,
+    shows: Annotated[bool, typer.Option("--open", help="With --ui: open the page in a browser, too.")] = False,
+) -> None:
+    """Watch issues being walked through a policy, offline, with a scripted model."""
+    from ashep.extras.demo.run import demo as run
+    from ashep.extras.demo.scenario import CALC
+    from ashep.extras.demo.story_scenario import STORIES
+
+    def show(link: str) -> None:
+        output.progress(link)
+        if shows:
+            webbrowser.open(link)
+
+    simulated = simulated or ui
+
+    if simulated and place is not None:
+        raise UsageError("--in goes with the real tools, not with --simulated or --ui")
+    if simulated and agents != "opencode":
+        raise UsageError("--agents goes with the real tools, not with --simulated or --ui")
+    if stories and simulated:
+        raise UsageError("--stories goes with the real tools, not with --simulated or --ui: stories are files in git")
+    if stories and agents != "opencode":
+        raise UsageError("--stories goes without --agents: its roles are OpenCode's")
+    piece, enter = STORIES if stories else CALC, show if ui else None
+    say = output.progress
+    raise typer.Exit(run(simulated=simulated, agents=agents, piece=piece, keep=keep, place=place, say=say, enter=enter))

@@ -1,0 +1,69 @@
+"""Which files of a project its configuration names: programs that it starts, and modules that it imports.
+
+Whoever may change such a file changes what ashep does, as the configuration itself does that names it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from ashep.core.impact.path_classes import tidy
+from ashep.core.policy.checks import CodePatternCheck, FileExistsCheck, ManualCheck
+from ashep.core.policy.policies import Policies
+from ashep.core.policy.settings import Settings
+
+_NOT_READ = ("impact", "labels", "landing", "redact")  # settings that name no file that is run or read
+
+_LOOKED_INTO = (FileExistsCheck, CodePatternCheck, ManualCheck)
+"""Checks whose files are what the work is about, and are not run."""
+
+_TOKEN = re.compile(r"[^\s'\"=;&|<>()$`,:]+")
+"""What may be a path within a word: words may be commands for a shell, or options with values."""
+
+_CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Paths from the repository's top, and modules, which may stand in a folder such as `src`."""
+
+    paths: frozenset[str] = frozenset()
+    modules: tuple[str, ...] = ()
+
+    def has(self, path: str) -> bool:
+        """Whether the configuration names the file."""
+        return path in self.paths or f"/{path}".endswith(self.modules)
+
+
+NOTHING = Named()
+
+
+def named_by(settings: Settings, policies: Policies | None = None) -> Named:
+    """Say which files these name, in time that goes with their length."""
+    dumped = settings.model_dump(mode="json")
+    words = list(_words([dumped[key] for key in dumped if key not in _NOT_READ]))
+    for policy in policies.policies.values() if policies else ():
+        run = (check for phase in policy.phases for check in phase.checks if not isinstance(check, _LOOKED_INTO))
+        words += _words([check.model_dump(mode="json") for check in run])
+    tidied = (tidy(token) for word in words for token in _TOKEN.findall(word))
+    paths = frozenset(path for path in tidied if path and not path.startswith(("/", "..", "~")))
+    modules = (word.partition(":")[0].split(".") for word in words if _CLASS.fullmatch(word))
+    return Named(paths, tuple(sorted({file for parts in modules for file in _files(parts)})))
+
+
+def _words(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in cast("Mapping[str, object]", value).values():
+            yield from _words(one)
+    elif isinstance(value, (list, tuple)):
+        for one in cast("Iterable[object]", value):
+            yield from _words(one)
+
+
+def _files(parts: list[str]) -> Iterator[str]:
+    yield f"/{'/'.join(parts)}.py"
+    for length in range(1, len(parts) + 1):
+        yield f"/{'/'.join(parts[:length])}/__init__.py"

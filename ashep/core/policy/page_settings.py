@@ -1,0 +1,32 @@
+"""The page's settings: by which names, beside those of loopback, it may be asked."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from ashep.core.policy.base_types import Document
+
+_ORIGIN = r"^https://([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$"
+
+
+def parse_origin(value: str) -> str:
+    """Read an origin as browsers send it, compared letter by letter; anything else is a ValueError that says so."""
+    found = re.fullmatch(_ORIGIN, value) if len(value) <= 300 else None
+    port = int(found[3][1:]) if found and found[3] else 0
+    if found is None or port == 443 or port > 65535:
+        how = "https, small letters, no path, and a port only where it is not 443"
+        raise ValueError(f"expected an origin as browsers send it, such as https://box.example.net ({how})")
+    return value
+
+
+Origin = Annotated[str, AfterValidator(parse_origin), WithJsonSchema({"type": "string", "pattern": _ORIGIN})]
+"""The origin of a proxy with TLS."""
+
+
+class UiSettings(Document):
+    """The page (docs/guides/page.md)."""
+
+    origins: Annotated[tuple[Origin, ...], Field(max_length=20)] = ()
+    """Origins of proxies with TLS in front of `ashep serve`, as `https://box.example.net`: it answers to these names,
+    too, so that a phone can be paired (`ashep ui --pair`). Messages of `notify` link to the first one."""

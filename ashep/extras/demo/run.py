@@ -1,0 +1,277 @@
+"""`ashep demo`: Agent Shepherd at work on a small project, offline, and the proof that it did what it promises.
+
+A real `ashep work` with the real bd and a real OpenCode server; only the model is scripted, and the person.
+"""
+
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ashep.adapters.system.folders import delete
+from ashep.core.text import clean
+from ashep.errors import AshepError, ours
+from ashep.extras.demo.mixed_agents import configure, kill
+from ashep.extras.demo.policy_edits import Edits, edit, restore
+from ashep.extras.demo.progress import STILL, Progress
+from ashep.extras.demo.project import PERSON, Stage, ashep
+from ashep.extras.demo.proof import proofs, told
+from ashep.extras.demo.scenario import CALC, ISSUES, Piece
+from ashep.extras.demo.simulated import simulate
+from ashep.extras.demo.state_dir import (
+    LOG,
+    PREFIX,
+    Agents,
+    Kept,
+    end_abandoned,
+    end_processes,
+    start_model,
+    write_environment,
+)
+from ashep.extras.demo.story_scenario import STORIES, proofs_of_stories
+
+LOOK = 1.5
+"""Seconds between looks at bd, for the picture and for the person."""
+
+END = 60.0
+"""Seconds that the daemon has to stop in good order."""
+
+Say = Callable[[str], None]
+
+_AFTER = {issue.id: issue.after for issue in ISSUES if issue.after}
+"""Which issue must be closed before the person looks at one."""
+
+
+def demo(
+    *,
+    simulated: bool = False,
+    agents: Agents = "opencode",
+    piece: Piece = CALC,
+    keep: bool = False,
+    place: Path | None = None,
+    say: Say = print,
+    enter: Say | None = None,
+) -> int:
+    """Show it and give the exit code: 0 where every proof holds.
+
+    `agents`: with `mixed` two kinds of them work, and the daemon is killed. `piece`: what is played with the real
+    tools. One that goes on has what it began with.
+    `enter`: of the simulated one, is told the link of the page; it then goes on until a signal.
+    `keep` leaves the folder as it is at the end. `place` is the folder, which is kept: one that was killed goes on.
+    """
+    keep = keep or place is not None
+    folder = place.absolute() if place else Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        if enter is not None:
+            from ashep.extras.demo.page import look_in
+
+            return look_in(folder, say, enter)
+        return simulate(folder, say) if simulated else anyio.run(_real, folder, agents, piece, say)
+    except BaseExceptionGroup as group:
+        raise AshepError("; ".join(map(str, ours(group)))) from None
+    finally:
+        if keep:
+            say(f"everything is in {folder}")
+        else:
+            anyio.run(to_thread.run_sync, delete, folder)
+
+
+async def _real(folder: Path, agents: Agents, piece: Piece, say: Say) -> int:
+    stage, codes = Stage.at(folder, piece, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(Kept.of, folder, agents, piece.name)
+    stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
+    if kept.agents == "mixed":
+        stage = Stage.at(folder, claude=True).asking(kept.url)
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async with anyio.create_task_group() as group:
+            scope = anyio.CancelScope()
+            group.start_soon(_cancel_by_signal, signals, scope, codes)
+            try:
+                with scope:
+                    await end_abandoned()
+                    codes.append(await _show(stage, kept, say))
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await end_processes(folder)
+            group.cancel_scope.cancel()
+    return codes[0]
+
+
+async def _cancel_by_signal(signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope, codes: list[int]) -> None:
+    """Let Ctrl-C, SIGTERM and a closed terminal end everything in good order; a second one does not hasten that."""
+    async for received in signals:
+        codes.append(128 + received)
+        scope.cancel()
+
+
+async def _show(stage: Stage, kept: Kept, say: Say) -> int:
+    await start_model(stage, kept.url)
+    if kept.built:
+        say(f"a demonstration was begun in {stage.folder}; it goes on")
+        await stage.ashep("stop", check=False)
+        await restore(stage)
+    else:
+        kept = await _build(stage, kept, say)
+    edits = Edits()
+    async with _working(stage) as begin, anyio.create_task_group() as group:
+        group.start_soon(_end_where_still, stage)
+        if kept.agents == "mixed" and not kept.killed:
+            kept = replace(kept, killed=await kill(stage, await begin(), say))
+            await to_thread.run_sync(kept.write, stage.folder)
+        await _watch(stage, await begin(), Console(), edits)
+        group.cancel_scope.cancel()
+    shown = ""
+    for words in stage.piece.shows:
+        say(f"\n$ ashep {' '.join(words)}")
+        shown = (await stage.ashep(*words, check=False)).rstrip()
+        say(shown)
+    if stage.piece is STORIES:
+        return told(await proofs_of_stories(stage, kept), say)
+    return told(await proofs(stage, kept, edits, shown), say)
+
+
+async def _end_where_still(stage: Stage) -> None:
+    """Raise `AshepError` once nothing new happens any more."""
+    log = stage.folder / LOG
+    progress = Progress(stage.project, stage.environ, lambda: log.stat().st_size if log.exists() else 0)
+    while not await to_thread.run_sync(progress.is_over):
+        await anyio.sleep(LOOK)
+    status = await stage.ashep("status", "--all", check=False)
+    raise AshepError(f"nothing new for {STILL:.0f} s, so it was ended. `ashep status --all`:\n{status.rstrip()}")
+
+
+async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
+    say(f"{stage.piece.begins}, a scripted model (about 10 seconds) …")
+    for begun in ("home", "calc"):  # of one that was killed while it was built
+        await to_thread.run_sync(delete, stage.folder / begun)
+    if why := await stage.build(kept.url):
+        say(f"no sandbox can be used here ({why}): agents, and the checks of these issues, run as you")
+    if kept.agents == "mixed":
+        await configure(stage)
+    kept = replace(kept, built=True, failed_before=not await stage.test())
+    write_environment(stage.folder, stage.environ, stage.bd.parent)
+    kept.write(stage.folder)
+    works = shlex.join(("ashep", *stage.piece.works))
+    say(f"{stage.project}: its test {'fails' if kept.failed_before else 'passes'}; `{works}` begins")
+    return kept
+
+
+@asynccontextmanager
+async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
+    """Give what begins a daemon, as a user does; in the end it is stopped, and so are the servers."""
+    argv, begun = ashep(*stage.piece.works), list[Process]()
+
+    async def begin() -> Process:
+        # a session of its own: Ctrl-C ends this program, which then stops the daemon in good order
+        process = await anyio.open_process(
+            argv, cwd=stage.project, env=stage.environ, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        begun.append(process)
+        return process
+
+    try:
+        yield begin
+    finally:
+        with anyio.CancelScope(shield=True):
+            for process in begun:
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                with anyio.move_on_after(END):
+                    await process.wait()
+                if process.returncode is None:
+                    process.kill()
+                await process.aclose()
+            with suppress(AshepError):
+                await stage.ashep("stop", "--server")
+
+
+@dataclass(slots=True)
+class _Picture:
+    """What is shown while it works."""
+
+    issues: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=8))
+
+    def __rich__(self) -> Group:
+        table = Table(box=None, pad_edge=False)
+        for name in ("ISSUE", "STATUS", "PHASE", "TITLE"):
+            table.add_column(name, no_wrap=True, min_width=12)
+        for issue in self.issues:
+            table.add_row(str(issue["id"]), str(issue["status"]), _phase(issue), Text(clean(str(issue["title"]))))
+        words = (Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self.lines)
+        return Group(table, Text(), *words)
+
+
+def _phase(issue: dict[str, Any]) -> str:
+    labels: list[str] = issue.get("labels") or []
+    phase = next((label.removeprefix("phase:") for label in labels if label.startswith("phase:")), "")
+    asks = any(label.startswith("needs:") for label in labels)
+    return f"{phase} (asks {PERSON})" if asks else phase
+
+
+async def _watch(stage: Stage, process: Process, console: Console, edits: Edits) -> None:
+    """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile.
+
+    A piece that ends by itself has nobody beside it.
+    """
+    picture = _Picture()
+    live = Live(picture, console=console, refresh_per_second=4) if console.is_terminal else None
+    async with anyio.create_task_group() as group:
+        if live is not None:
+            live.start()
+        try:
+            group.start_soon(_follow, process, picture, None if live else console)
+            while stage.piece.ends or not picture.issues or any(one["status"] != "closed" for one in picture.issues):
+                picture.issues = await stage.issues()
+                closed = {str(issue["id"]) for issue in picture.issues if issue["status"] == "closed"}
+                for issue in picture.issues:
+                    if _AFTER.get(str(issue["id"]), "") in ("", *closed):
+                        await _answer(stage, issue, picture, None if live else console)
+                if not edits.begun and closed and not stage.piece.ends:
+                    await edit(stage, edits, lambda line: _line(line, picture, None if live else console))
+                await anyio.sleep(LOOK)
+                if process.returncode == 0 and stage.piece.ends:
+                    break
+                if process.returncode is not None:
+                    raise AshepError(f"`ashep {shlex.join(stage.piece.works)}` has ended:\n" + "\n".join(picture.lines))
+        finally:
+            if live is not None:
+                live.stop()
+        group.cancel_scope.cancel()
+
+
+async def _answer(stage: Stage, issue: dict[str, Any], picture: _Picture, console: Console | None) -> None:
+    labels: list[str] = issue.get("labels") or []
+    if "needs:human_approval" in labels and "human:approved" not in labels:
+        await stage.person("label", "add", str(issue["id"]), "human:approved", "--json")
+        _line(f"$ bd label add {issue['id']} human:approved   ({PERSON} approves)", picture, console)
+
+
+async def _follow(process: Process, picture: _Picture, console: Console | None) -> None:
+    assert process.stdout is not None
+    rest = ""
+    async for text in TextReceiveStream(process.stdout, errors="replace"):
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            _line(clean(line), picture, console)
+
+
+def _line(line: str, picture: _Picture, console: Console | None) -> None:
+    picture.lines.append(line)
+    if console is not None:
+        console.print(Text(line), soft_wrap=True)

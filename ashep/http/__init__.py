@@ -1,8 +1,0 @@
-"""The HTTP server beside the daemon, `ashep serve`: loopback only, one guard, and what each token may ask.
-
-Never: how a check is carried out, or the daemon.
-
-`page` is what people look at and do, `verification` what programs have verified. `operations` is one table of
-endpoints, and describes them and the `models` of what goes in and out; `door` and `http` answer requests, `sessions`
-and `entrance` let people in, `static` is the built page, `serving` listens.
-"""

@@ -1,0 +1,239 @@
+"""Tables, and the rows that are made of entries, runs and what is known of the daemon: pure functions."""
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Table
+from sqlmodel import Field, SQLModel
+
+from ashep.core.facts.commands import Command
+from ashep.core.facts.records import Entry, body_text, form_of, format_time
+from ashep.core.facts.resources import JournalBegun
+from ashep.core.facts.vocabulary import DECISIONS
+from ashep.core.policy.runner_kinds import OPENCODE
+from ashep.core.resources.budgets import Gauge, of_all
+from ashep.core.resources.notices import targets
+from ashep.core.runs.run_record import RunRecord, run_of
+from ashep.core.state.holds import NO_PROVIDER
+from ashep.core.state.world import World
+from ashep.store.issue_row import Row, as_json
+
+FORM = 8
+"""The version of the tables."""
+
+
+class Meta(SQLModel, table=True):
+    """Of what the rest is a picture."""
+
+    key: str = Field(primary_key=True)
+    value: str
+
+
+class Facts(SQLModel, table=True):
+    """An entry of the journal."""
+
+    seq: int = Field(primary_key=True)
+    at: str
+    kind: str
+    type: str
+    issue: str | None = Field(default=None, index=True)
+    run: str | None = Field(default=None, index=True)
+    body: str
+
+
+class Runs(SQLModel, table=True):
+    """A run."""
+
+    run: str = Field(primary_key=True)
+    issue: str = Field(index=True)
+    phase: str
+    visit: int
+    attempt: int
+    agent: str
+    runner: str
+    provider: str | None
+    model: str | None
+    capability: str
+    access: str
+    state: str = Field(index=True)
+    planned_at: str
+    started_at: str | None
+    ended_at: str | None
+    last_agent_message_at: str | None
+    last_human_message_at: str | None
+    session: str | None
+    result: str | None
+    verdict: str | None
+    summary: str | None
+    error: str | None
+    tokens: int
+    cost: float
+    restarts: int
+    trace: int = Field(index=True)
+    ended: int | None = Field(index=True)
+    body: str
+
+
+class Issues(SQLModel, table=True):
+    """An issue."""
+
+    issue: str = Field(primary_key=True)
+    title: str
+    state: str = Field(index=True)
+    code: str
+    reason: str
+    since: str | None
+    phase: str | None
+    policy: str | None
+    run: str | None
+    due: str | None
+    body: str
+
+
+META, FACTS, RUNS, ISSUES = (SQLModel.metadata.tables[name] for name in ("meta", "facts", "runs", "issues"))
+ALL: tuple[Table, ...] = (META, FACTS, RUNS, ISSUES)
+
+_NOBODYS_BUSINESS = frozenset({"secret"})  # what `body` leaves out of a `JournalBegun`
+
+_NOTHING = frozenset[str]()
+
+
+def fact_row(entry: Entry) -> Row:
+    """Make the row of an entry."""
+    body = entry.body
+    kind = "command" if isinstance(body, Command) else "decision" if isinstance(body, DECISIONS) else "fact"
+    return {
+        "seq": entry.seq, "at": format_time(entry.at), "kind": kind, "type": type(body).__name__,
+        "body": body_text(entry, _NOBODYS_BUSINESS if isinstance(body, JournalBegun) else _NOTHING),
+        "issue": getattr(body, "issue", None), "run": run_of(entry),
+    }  # fmt: skip
+
+
+def run_row(record: RunRecord, ended: int | None) -> Row:
+    """Make the row of a run; `ended` is the sequence number of its end."""
+    names = {*Runs.model_fields} - {"result", "verdict", "summary", "ended", "body"}
+    row = record.model_dump(include=names)
+    for name in (name for name in names if name.endswith("_at")):
+        row[name] = format_time(row[name]) if row[name] else None
+    said = {name: getattr(record.outcome, name, None) for name in ("result", "verdict", "summary")}
+    return row | said | {"ended": ended, "body": record.model_dump_json()}
+
+
+def marks_json(world: World) -> str:
+    """Give the limits of more than one issue that were passed, whose period is not over."""
+    marks = [mark for mark in world.spending.marks if mark.until is None or mark.until > world.now]
+    return as_json(
+        [
+            {
+                "scope": mark.scope, "name": mark.name, "unit": mark.unit, "used": mark.used, "limit": mark.limit,
+                "reached": mark.hard, "until": format_time(mark.until) if mark.until else None,
+            }
+            for mark in marks
+        ]
+    )  # fmt: skip
+
+
+def limits_json(world: World) -> str:
+    """Give each limit, and how much is used of those of more than one issue."""
+    budgets, rows = world.settings.budgets, list[Row]()
+    gauges = [*of_all(world)]
+    for scope, own in (("run", budgets.run), ("issue", budgets.issue)):
+        gauges += [
+            Gauge(scope, "", unit, 0, limit) for unit, limit in (("tokens", own.tokens), ("cost", own.cost)) if limit
+        ]
+    if budgets.runs_per_hour is not None:
+        gauges.append(Gauge("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
+    for one in gauges:
+        used, until = one.used if one.scope not in ("run", "issue") else None, one.until and format_time(one.until)
+        rows.append({"scope": one.scope, "name": one.name, "unit": one.unit, "used": used, "limit": one.limit,
+                     "warn_at": budgets.warn_at * one.limit, "until": until})  # fmt: skip
+    return as_json(rows)
+
+
+def notices_json(world: World) -> str:
+    """Give the targets of `notify` that were not told something."""
+    known = targets(world.settings.notify)
+    return as_json(
+        [
+            {
+                "target": route.target, "error": route.error, "failures": route.tries, "given_up": route.given_up,
+                "since": format_time(route.since) if route.since else None,
+                "waiting": len(world.notices.of(route.target)),
+                "due": format_time(route.after) if route.after else None,
+            }
+            for route in sorted(world.notices.routes, key=lambda one: one.target)
+            if route.error and route.target in known
+        ]
+    )  # fmt: skip
+
+
+def edit_json(world: World) -> str:
+    """Give the last edit of the user's files where it cannot be used, else null."""
+    refused = world.files.refused
+    if refused is None:
+        return "null"
+    return as_json({"since": format_time(refused.since), "problems": refused.problems, "more": refused.more})
+
+
+def repository_json(world: World) -> str:
+    """Give what was seen of the repository since the start, else null."""
+    return "null" if world.repository is None else as_json(asdict(world.repository))
+
+
+def runners_json(world: World) -> str:
+    """Give what is known of each runner that was looked at, OpenCode's first; null before one was."""
+    names = sorted(world.seen, key=lambda name: (name != OPENCODE, name))
+    return as_json([_of_runner(world, name) for name in names]) if names else "null"
+
+
+def _of_runner(world: World, name: str) -> dict[str, Any]:
+    known, seen = world.servers[name], world.seen[name]
+    recycling, since = known.recycling, known.since if seen.state == "up" else known.away
+    return {
+        "runner": name, "state": seen.state, "detail": seen.detail if seen.state != "up" else "",
+        "since": format_time(since) if since else None, "failures": known.failures,
+        "start_after": format_time(known.start_after) if known.start_after else None,
+        "recycling": recycling.why if recycling else None, "replaced": seen.replaced,
+        "tracker_replaced": world.tracker.replaced if world.tracker else "",
+    }  # fmt: skip
+
+
+def outages_json(world: World) -> str:
+    """Give the providers that take nothing, each with how many issues wait for it."""
+    if not world.outages:
+        return "[]"
+    flows = (world.flows[issue] for issue in world.indexes.unclosed)
+    waiting = Counter(flow.held_by for flow in flows if flow.code in NO_PROVIDER)
+    return as_json(
+        [
+            {
+                "provider": one.provider, "state": one.kind, "why": one.why, "since": format_time(one.since),
+                "until": format_time(one.until) if one.until else None, "tried": one.tried_since is not None,
+                "waiting": waiting[one.provider],
+            }
+            for one in world.outages
+        ]
+    )  # fmt: skip
+
+
+def quotas_json(world: World) -> str:
+    """Give how much of its quota each login has used, as its provider said last."""
+    return as_json(
+        [
+            {
+                "runner": known.runner, "provider": known.quota.provider, "login": known.quota.login,
+                "status": known.quota.status, "window": known.quota.window, "seen": format_time(known.at),
+                "resets": format_time(known.quota.resets) if known.quota.resets else None,
+                "windows": [asdict(window) | {"resets": format_time(window.resets)} for window in known.quota.windows],
+            }
+            for known in world.quotas
+        ]
+    )  # fmt: skip
+
+
+def entry_data(row: Row) -> dict[str, Any]:
+    """Give a row of `facts` as the record that it was made of, for `ashep.core.facts.records.from_json`."""
+    head = {"v": form_of(row["type"]), "seq": row["seq"], "at": row["at"], "type": row["type"]}
+    return head | json.loads(row["body"])

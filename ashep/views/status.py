@@ -1,0 +1,514 @@
+"""Standing of every issue: `ashep status`, and what people watch of it (`--watch`)."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ashep.core.policy.runner_kinds import spoken
+from ashep.views import Data, Database, evidence
+from ashep.views.id_masking import Names
+from ashep.views.times import distance, local, span, stamp
+
+STATES = {
+    "person": "waits for a person",
+    "running": "running",
+    "time": "waits for a time or a slot",
+    "parked": "parked",
+    "not_eligible": "not eligible",
+    "closed": "closed",
+}
+"""The six states, in the order in which they are shown, and how they are said."""
+
+_OUTAGES = {
+    "limited": "limited",
+    "down": "down",
+    "unauthorized": "refuses our credentials (`ashep resume` tries again)",
+}
+
+_ELSEWHERE = {"dependencies": "it depends on other issues", "work_tree": "another issue holds the work tree"}
+"""Reasons that are about other issues, by their code, as they are told without an id."""
+
+_LATEST = 50
+"""How many of the last records are looked at for the daemon's end."""
+
+
+def status(database: Database | None, daemon: Data) -> Data:
+    """Say where every known issue stands, each once; no issue's id stands outside of its own entry."""
+    rows = issue_rows(database)
+    bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
+    blockers = {other for body in bodies for other in body["blocked_by"]}
+    names = Names({row["issue"] for row in rows} | blockers)
+    issues: list[Data] = [
+        _entry(row, body, names.hide) | {"answer": None} for row, body in zip(rows, bodies, strict=True)
+    ]
+    order = {state: place for place, state in enumerate(STATES)}
+    issues.sort(key=lambda entry: (order[entry["state"]], entry["priority"], entry["since"] or "", entry["issue"]))
+    return {"daemon": of_all(database, daemon, names.hide), "issues": issues}
+
+
+def now(database: Database | None, daemon: Data) -> Data:
+    """Say what a person looks at first: how many issues stand how, and those that wait for a person or run, in full.
+
+    Issues are named in what is said of others, unlike in `status`.
+    """
+    found = first(database)
+    nothing = {"runs": 0, "tokens": 0, "cost": 0.0}
+    used: dict[str, Data] = _used(database) if database else {}
+    at_work = under_way(database)
+    waiting, running = (
+        [one | {"used": used.get(one["issue"], nothing)} for one in found[which]] for which in ("waiting", "running")
+    )
+    running = [one | {"at_work": at_work.get(str(one["run"]))} for one in running]
+    return {"daemon": of_all(database, daemon, str), **found, "waiting": waiting, "running": running}
+
+
+def first(database: Database | None) -> Data:
+    """Say how many issues stand how, and of those that wait for a person or run where they stand."""
+    wanted = "SELECT * FROM issues WHERE state IN ('person', 'running')"
+    entries = [entry(row) for row in database.execute(wanted)] if database else []
+    entries.sort(key=lambda one: (one["priority"], one["since"] or "", one["issue"]))
+    known = database.execute("SELECT state, count(*) AS many FROM issues GROUP BY state").fetchall() if database else []
+    return {
+        "counts": dict.fromkeys(STATES, 0) | {row["state"]: row["many"] for row in known},
+        "waiting": [one for one in entries if one["state"] == "person"],
+        "running": [one for one in entries if one["state"] == "running"],
+    }
+
+
+def _used(database: Database) -> dict[str, Data]:
+    """Say what runs have used of each issue that waits for a person or runs."""
+    query = (
+        "SELECT r.issue, count(*) AS runs, sum(r.tokens) AS tokens, sum(r.cost) AS cost FROM issues i"
+        " CROSS JOIN runs r ON r.issue = i.issue WHERE i.state IN ('person', 'running') GROUP BY r.issue"
+    )
+    return {row["issue"]: {key: row[key] for key in ("runs", "tokens", "cost")} for row in database.execute(query)}
+
+
+def of_all(database: Database | None, daemon: Data, hide: Callable[[str], str]) -> Data:
+    """Say what is true of everything: the daemon, and what stands in the way of more than one issue."""
+    ended = {key: hide(value) for key, value in last_end(database).items()} if not daemon["running"] else {}
+    # the daemon waits for some more room than it took to stop it
+    short = database and database.execute("SELECT 1 FROM issues WHERE code = 'disk_low' LIMIT 1").fetchone()
+    keys = ("by", "why", "since", "until", "provider", "drain")
+    paused = [{key: pause[key] for key in keys} for pause in of_daemon(database, "pauses") or ()]
+    kept = "SELECT count(*) AS kept, min(due) AS next FROM (SELECT json_extract(body, '$.tree.due') AS due FROM issues)"
+    trees = database.execute(f"{kept} WHERE due IS NOT NULL").fetchone() if database else {"kept": 0, "next": None}
+    running = database if daemon["running"] else None  # of one that has ended these say nothing any more
+    refused = of_daemon(running, "edit")
+    checked: Data = {
+        "findings": of_daemon(database, "findings") or 0,
+        "pauses": [pause | {"why": hide(pause["why"])} for pause in paused],
+        "budgets": of_daemon(database, "budgets") or [],
+        "notices": [one | {"error": hide(one["error"])} for one in of_daemon(database, "notices") or ()],
+        "runners": of_daemon(running, "server") or [],
+        "workspace": _meta(running, "workspace"),
+        "repository": of_daemon(running, "repository"),
+        "edit": refused and refused | {"problems": [hide(one) for one in refused["problems"]]},
+        "providers": [one | {"why": hide(one["why"])} for one in of_daemon(database, "providers") or ()],
+        "quotas": of_daemon(database, "quotas") or [],
+        "journal": kept_since(database),
+        "trees": {"kept": trees["kept"], "next": trees["next"]},
+    }
+    return daemon | ended | ({"disk": "low"} if short else {}) | checked
+
+
+def kept_since(database: Database | None) -> Data | None:
+    """Say with which record the journal begins, and of when that is; None: nothing of it was deleted."""
+    begins = int(_meta(database, "begins") or 0)
+    if database is None or not begins:
+        return None
+    oldest = database.execute("SELECT at FROM facts ORDER BY seq LIMIT 1").fetchone()
+    return {"first": begins, "since": oldest["at"] if oldest else None}
+
+
+def told_since(database: Database, created: str) -> str | None:
+    """Say from when on the story of an issue of that time is told; None: from its beginning on."""
+    since = (kept_since(database) or {"since": None})["since"]
+    return since if since is not None and created < since else None
+
+
+def of_daemon(database: Database | None, key: str) -> Any:
+    """Give what the daemon keeps of itself beside the issues; None: nothing.
+
+    `findings` of the last audit, by number · `server`: whether the agent server answers, and what is to become of it ·
+    `edit`: the last one of the user's files that cannot be used · `pauses` · `budgets`: limits that were passed and
+    still count · `notices`: targets that were not told something · `providers` that take nothing ·
+    `quotas`: how much of them logins have used.
+    """
+    known = _meta(database, key)
+    return None if known is None else json.loads(known)
+
+
+def _meta(database: Database | None, key: str) -> str | None:
+    row = database.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone() if database else None
+    return str(row["value"]) if row else None
+
+
+def issue_rows(database: Database | None) -> list[sqlite3.Row]:
+    """Give the row of every known issue."""
+    return database.execute("SELECT * FROM issues").fetchall() if database else []
+
+
+def asking(database: Database | None) -> dict[str, str | None]:
+    """Give the issues that wait for an answer, and since when each asks."""
+    query = (
+        "SELECT issue, json_extract(body, '$.question.asked') AS asked FROM issues WHERE code IN ('question', 'input')"
+    )
+    return {row["issue"]: row["asked"] for row in database.execute(query)} if database else {}
+
+
+def shown(database: Database | None, issue: str) -> Data | None:
+    """Give where an issue stands, with other issues named; None: nothing is known of it."""
+    row = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone() if database else None
+    return entry(row) if row is not None else None
+
+
+def drawn_to(database: Database | None) -> tuple[str, int]:
+    """Say up to where the picture is drawn: the instance of the journal, and the number of its last record there."""
+    return _meta(database, "instance") or "", int(_meta(database, "seq") or 0)
+
+
+def last_end(database: Database | None) -> dict[str, str]:
+    """Say when and why the last daemon ended; empty: it did not end in order, or that is not known."""
+    if database is None:
+        return {}
+    query = f"SELECT at, type, body FROM (SELECT * FROM facts ORDER BY seq DESC LIMIT {_LATEST}) ORDER BY seq DESC"
+    for row in database.execute(query):
+        if row["type"] == "DaemonStopped":
+            return {"ended": row["at"], "why": json.loads(row["body"])["why"]}
+        if row["type"] == "DaemonStarted":
+            break
+    return {}
+
+
+def entry(row: sqlite3.Row) -> Data:
+    """Give where an issue stands, as `status` does, with other issues named."""
+    return _entry(row, json.loads(row["body"]), lambda text, _: text) | {"reason": row["reason"]}
+
+
+def _entry(row: sqlite3.Row, body: Data, hide: Callable[[str, str], str]) -> Data:
+    own = row["issue"]
+    question, landing = body["question"], body.get("landing")
+    return {
+        "issue": own,
+        "state": row["state"],
+        "reason": _ELSEWHERE.get(row["code"]) or hide(row["reason"], own),
+        "since": row["since"],
+        "code": row["code"],
+        "due": row["due"],
+        "title": hide(row["title"], own),
+        "phase": row["phase"],
+        "policy": row["policy"],
+        "run": row["run"],
+        "type": body["type"],
+        "priority": body["priority"],
+        "tracker_status": body["status"],
+        "question": question and question | _hidden(question, lambda text: hide(text, own)),
+        "waits_for": len(body["blocked_by"]),
+        "cycle": body["cycle"],
+        "runs": body["runs"],
+        "verification": evidence.counted(body.get("verification")),
+        "flags": body.get("flags", []),
+        "changes": evidence.changes(body.get("files")),
+        "landing": landing and landing | {"onto": landing["onto"] and hide(landing["onto"], own)},
+    }
+
+
+def _hidden(question: Data, hide: Callable[[str], str]) -> Data:
+    ways = [way | {"why": way["why"] and hide(way["why"])} for way in question["follows"]]
+    return {"text": hide(question["text"]), "options": [hide(one) for one in question["options"]], "follows": ways}
+
+
+# --- for a terminal -----------------------------------------------------------------------------------------------
+
+COLUMNS = ("STATE", "ISSUE", "PHASE", "SINCE", "TITLE", "REASON")
+
+
+def headline(seen: Data, when: Callable[[str], str]) -> str:
+    """Say in a line what the daemon does."""
+    daemon = seen["daemon"]
+    low = "; the disk is nearly full: nothing new is taken" if daemon.get("disk") == "low" else ""
+    if daemon["running"]:
+        since = f" since {when(daemon['since'])}" if daemon["since"] else ""
+        behind = "; what follows may be some seconds old" if daemon["behind"] else ""
+        return f"ashep {daemon['version']} is running: process {daemon['pid']}{since}{behind}{low}"
+    ended = f" since {when(daemon['ended'])} ({daemon['why']})" if "ended" in daemon else ""
+    return f"ashep is not running{ended}{low}"
+
+
+WORKPLACE = {
+    "worktree": "each issue that is begun has a work tree and a branch of its own",
+    "shared": "all issues share the work tree that is checked out",
+    "impossible": "no issue is begun: worker.workspace is worktree, and this is no git repository with a commit",
+    "unknown": "the work tree was not read yet",
+}
+"""Where issues that are begun now are worked on."""
+
+
+def workplace(seen: Data) -> str:
+    """Say in a line where issues that are begun now are worked on; empty: that is not known."""
+    return WORKPLACE.get(seen["daemon"].get("workspace") or "", "")
+
+
+def paused(seen: Data, when: Callable[[str], str]) -> str:
+    """Say in a line which pauses stand; empty: none does."""
+    return "; ".join(_pause(pause, when) for pause in seen["daemon"].get("pauses", ()))
+
+
+def _pause(pause: Data, when: Callable[[str], str]) -> str:
+    what = f"{pause['provider']} is paused" if pause["provider"] else "drained" if pause["drain"] else "paused"
+    end = f"until {when(pause['until'])}" if pause["until"] else "until `ashep resume`"
+    why = f" ({pause['why']})" if pause["why"] else ""
+    return f"{what} {end} by {pause['by']}{why}: no run starts"
+
+
+def limits(seen: Data, now: datetime) -> list[str]:
+    """Say of each limit that was passed how much of it is used, and until when it counts."""
+    lines: list[str] = []
+    for mark in seen["daemon"].get("budgets", ()):
+        if mark["until"] and not _ahead(mark["until"], now):
+            continue
+        of = {"total": "all runs", "runs_per_hour": "the last hour"}.get(mark["scope"], mark["name"])
+        word = "used up" if mark["reached"] else "nearly used up"
+        until = f", until {local(mark['until'])}" if mark["until"] else ""
+        lines.append(f"budget {word}: {mark['used']:.6g} of {mark['limit']:.6g} {mark['unit']} of {of}{until}")
+    return lines
+
+
+def untold(seen: Data, now: datetime) -> list[str]:
+    """Say of each target that was not told something why not, and when it is tried again."""
+    lines: list[str] = []
+    for route in seen["daemon"].get("notices", ()):
+        again = f", tried again in {distance(route['due'], now)}" if route["due"] and _ahead(route["due"], now) else ""
+        waiting = f"; {route['waiting']} to be told{again}" if route["waiting"] else ""
+        given_up = f"; {route['given_up']} given up" if route["given_up"] else ""
+        since = f" since {local(route['since'])}" if route["since"] else ""
+        lines.append(f"{route['target']} is not told{since}: {route['error']}{waiting}{given_up}")
+    return lines
+
+
+def runners(seen: Data, now: datetime) -> list[str]:
+    """Say what is wrong with the agent server and other runners, and what was replaced."""
+    lines: list[str] = []
+    known: list[Data] = seen["daemon"].get("runners") or []
+    for one in known:
+        name = spoken(one["runner"])
+        if one["start_after"] and _ahead(one["start_after"], now):
+            when = distance(one["start_after"], now)
+            lines.append(f"{name} failed {one['failures']} times in a row; it is started again in {when}")
+        if one["state"] != "up":
+            since = f" for {distance(one['since'], now)}" if one["since"] else ""
+            lines.append(f"{name} is {one['state']}{since}: {one['detail']}")
+        if one["recycling"]:
+            lines.append(f"{name} is begun anew once it is at rest: {one['recycling']}")
+        if one["replaced"]:
+            lines.append(f"{name} was replaced: {one['replaced']}; sessions go on")
+    if known and known[0]["tracker_replaced"]:
+        lines.append(f"the tracker's program was replaced: {known[0]['tracker_replaced']}")
+    return lines
+
+
+def repository(seen: Data) -> list[str]:
+    """Say what keeps every issue from a tree, how far the base is behind, and why it was not fetched."""
+    known: Data = seen["daemon"].get("repository") or {}
+    fault = f"nothing begins: {known['fault']}" if known.get("fault") else ""
+    return [line for line in (fault, known.get("behind"), known.get("error")) if line]
+
+
+def edits(seen: Data, now: datetime) -> list[str]:
+    """Say that an edit of the files is not in force, and why."""
+    known: Data | None = seen["daemon"].get("edit")
+    if known is None:
+        return []
+    more = len(known["problems"]) - 1 + known["more"]
+    several = f" (and {more} more: `ashep policy check`)" if more else ""
+    since = distance(known["since"], now)
+    return [f"an edit of {since} ago is not in force, what was before it is: {known['problems'][0]}{several}"]
+
+
+def servers(seen: Data) -> list[str]:
+    """Say how many agent servers live, and the memory that they hold."""
+    known: Data | None = seen["daemon"].get("servers")
+    if not known:
+        return []
+    many = "1 agent server lives and holds" if known["count"] == 1 else f"{known['count']} agent servers live and hold"
+    return [f"{many} {known['bytes'] / 1024**3:.1f} GiB"]
+
+
+def outages(seen: Data, now: datetime) -> list[str]:
+    """Say of each provider that takes nothing until when, why, and how many issues wait for it."""
+    lines: list[str] = []
+    for one in seen["daemon"].get("providers", ()):
+        until = f" until {local(one['until'])}" if one["until"] and _ahead(one["until"], now) else ""
+        tried = ", one run tries" if one["tried"] else ""
+        waiting = f"{one['waiting']} issue{' waits' if one['waiting'] == 1 else 's wait'}"
+        what = _OUTAGES[one["state"]] + until + tried
+        lines.append(f"{one['provider'] or 'the provider'}: {what}, {waiting} ({one['why']})")
+    return lines
+
+
+_NEAR = {"allowed_warning": " (nearly all)", "rejected": " (all)"}
+
+
+def quotas(seen: Data, now: datetime) -> list[str]:
+    """Say of each login how much of its quota is used, and when each window begins again."""
+    lines: list[str] = []
+    for quota in seen["daemon"].get("quotas", ()):
+        windows = [
+            f"{window['used']:.0%} of {window['name']} used{_NEAR.get(window['status'], '')} until"
+            f" {local(window['resets'])}"
+            for window in quota["windows"]
+            if _ahead(window["resets"], now)
+        ]
+        if windows:
+            lines.append(f"quota of {quota['provider']} on {spoken(quota['runner'])}: {'; '.join(windows)}")
+    return lines
+
+
+def trees(seen: Data, now: datetime) -> list[str]:
+    """Say how many trees of closed issues stand, and when the next is to go by itself."""
+    known: Data | None = seen["daemon"].get("trees")
+    if not known or not known["kept"]:
+        return []
+    many = f"{known['kept']} work trees of closed issues stand"
+    count = "1 work tree of a closed issue stands" if known["kept"] == 1 else many
+    when = f"in {distance(known['next'], now)}" if _ahead(known["next"], now) else "now"
+    return [f"{count}; the next is to go {when} (`ashep trees gc --dry-run`)"]
+
+
+def records(seen: Data, when: Callable[[str], str]) -> list[str]:
+    """Say since when the journal tells everything, where older records were deleted."""
+    known: Data | None = seen["daemon"].get("journal")
+    if not known or known["since"] is None:
+        return []
+    return [f"records older than {when(known['since'])} are not kept (`ashep journal verify`)"]
+
+
+def counts(seen: Data) -> str:
+    """Say in a line how many issues stand where."""
+    states = [entry["state"] for entry in seen["issues"]]
+    said = [f"{states.count(state)} {words}" for state, words in STATES.items() if state in states]
+    found = seen["daemon"].get("findings", 0)
+    audit = f"; the last audit has {found} finding{'s' if found > 1 else ''} (`ashep audit`)" if found else ""
+    return (f"{len(states)} issues: {', '.join(said)}" if said else "no issues are known") + audit
+
+
+def table(seen: Data, now: datetime, *, everything: bool) -> list[tuple[str, ...]]:
+    """Give the rows of the table; closed issues only with `everything`."""
+    shown = [entry for entry in seen["issues"] if everything or entry["state"] != "closed"]
+    return [
+        (
+            entry["state"],
+            entry["issue"],
+            entry["phase"] or "",
+            distance(entry["since"], now) if entry["since"] else "",
+            entry["title"],
+            _reason(entry, now),
+        )
+        for entry in shown
+    ]
+
+
+def answered(told: Data, issue: str, answer: str, by: str, at: datetime) -> None:
+    """Note in `status` the answer of a person that no daemon has seen yet."""
+    for entry in told["issues"]:
+        if entry["issue"] == issue:
+            entry["answer"] = {"answer": answer, "by": by, "at": stamp(at)}
+
+
+_SPOKEN = {"approved": "approved", "changes_requested": "changes requested", "answered": "answered"}
+
+
+def _answer(entry: Data) -> str:
+    """Say how a question is answered, or that it was; empty: nothing is asked."""
+    given, question, issue = entry.get("answer"), entry.get("question"), entry["issue"]
+    if given:
+        said = "answered" if question and question["kind"] == "input" else _SPOKEN[given["answer"]]
+        return f"{said} by {given['by']} at {local(given['at'])}, counts when the daemon runs"
+    if question is None or entry["code"] not in ("question", "input"):
+        return ""
+    return (
+        f"`ashep answer {issue}`"
+        if question["kind"] == "input"
+        else f"`ashep approve {issue}` or `ashep reject {issue}`"
+    )
+
+
+def _reason(entry: Data, now: datetime) -> str:
+    due: Any = entry["due"]
+    if due and _ahead(due, now):
+        return "; ".join(filter(None, (f"{entry['reason']} (due in {distance(due, now)})", _answer(entry))))
+    found = evidence.in_short(entry["verification"]) if entry["state"] == "closed" else ""
+    way = evidence.landing(entry["landing"]) if entry["state"] in ("closed", "running") else ""
+    return "; ".join(filter(None, (entry["reason"], found, way and f"its work {way}", _answer(entry))))
+
+
+def _ahead(due: str, now: datetime) -> bool:
+    return datetime.fromisoformat(due) > now
+
+
+SECTIONS = {
+    "person": "Waits for you",
+    "running": "Running",
+    "time": "Waits for a time or a slot",
+    "parked": "Parked",
+}
+"""The states that are listed, in their order; the others are counted only."""
+
+
+class Section(NamedTuple):
+    """A state's issues."""
+
+    state: str
+    title: str
+    rows: list[tuple[str, ...]]
+    """The last column is the longest."""
+
+
+def under_way(database: Database | None) -> dict[str, Data]:
+    """Give of every run that has not ended its agent, its times, what it used, and when a record last told of it."""
+    last = "(SELECT at FROM facts WHERE facts.run = runs.run ORDER BY seq DESC LIMIT 1) AS last"
+    until = "(SELECT json_extract(body, '$.deadline') FROM issues WHERE issues.issue = runs.issue) AS deadline"
+    keys = "run, agent, runner, provider, model, planned_at, started_at, tokens, cost"
+    rows: list[sqlite3.Row] = (
+        database.execute(f"SELECT {keys}, {last}, {until} FROM runs WHERE ended IS NULL").fetchall() if database else []
+    )
+    return {row["run"]: dict(row) for row in rows}
+
+
+def sections(told: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], now: datetime) -> list[Section]:
+    """Give what is to be shown of `standing.status`; `signs`: what is known of the life of runs."""
+    found: list[Section] = []
+    for state, title in SECTIONS.items():
+        entries = [entry for entry in told["issues"] if entry["state"] == state]
+        rows = [_running(one, runs, signs, now) if state == "running" else _waiting(one, now) for one in entries]
+        if rows:
+            found.append(Section(state, title, rows))
+    return found
+
+
+def _waiting(entry: Data, now: datetime) -> tuple[str, ...]:
+    since = distance(entry["since"], now) if entry["since"] else ""
+    due = f"due in {distance(entry['due'], now)}" if entry["due"] and _ahead(entry["due"], now) else ""
+    how = f" ({_answer(entry)})" if _answer(entry) else ""
+    return entry["issue"], entry["phase"] or "", since, due, f"{entry['title']}: {entry['reason']}{how}"
+
+
+def _running(entry: Data, runs: Mapping[str, Data], signs: Mapping[str, Data], now: datetime) -> tuple[str, ...]:
+    run = runs.get(entry["run"] or "")
+    if run is None:
+        return entry["issue"], entry["phase"] or "", "", "", f"{entry['title']}: {entry['reason']}"
+    began = run["started_at"] or run["planned_at"]
+    what = f"{run['run'].rpartition('/')[2]} {run['agent']}"
+    return entry["issue"], what, distance(began, now), _alive(signs.get(run["run"])), entry["title"]
+
+
+def _alive(sign: Data | None) -> str:
+    if sign is None:
+        return ""
+    if sign["retry_in"] is not None:
+        return f"its provider is asked again in {span(sign['retry_in'])}"
+    tool = f", {sign['tool']} for {span(sign['tool_for'])}" if sign["tool"] else ""
+    return f"sign {span(sign['quiet'])} ago{tool}"
