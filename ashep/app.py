@@ -16,7 +16,7 @@ from ashep import factories
 from ashep.actions.doctor import settings_of
 from ashep.actions.dry_run import DryRun, preview
 from ashep.actions.story_sync import Keeping, mirror_of
-from ashep.actions.verify_requests import Asked
+from ashep.actions.verify_requests import VerifyResponder
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.notifier import Messenger
 from ashep.adapters.sandboxes.bubblewrap import try_out
@@ -33,7 +33,7 @@ from ashep.core.policy.runner_kinds import OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.resources.notices import targets
 from ashep.daemon.control import Control, LiveSigns
-from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
+from ashep.daemon.daemon import Adapters, Say, WorkOptions, daemon, narrator
 from ashep.daemon.reload import Reload
 from ashep.daemon.shepherd import Picture
 from ashep.daemon.tracker_poller import longest_gap
@@ -44,7 +44,7 @@ from ashep.journal.writer import Journal, Sizes
 from ashep.ports.notifier import Message
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.prompt import user_files as prompt_files
-from ashep.prompt.user_files import Written
+from ashep.prompt.user_files import UserFiles
 from ashep.redaction import SHORTEST, Redaction, guessed
 from ashep.store.projector import Follower
 
@@ -94,7 +94,7 @@ def _run(main: Callable[[], Awaitable[int]]) -> int:
 
 async def _work(
     project: Path,
-    files: Written,
+    files: UserFiles,
     journal: Journal,
     lock: Lock,
     clock: RealClock,
@@ -119,7 +119,7 @@ async def _work(
     why, boxed = (found, False) if isinstance(found, str) else ("", True)
     where = partial(control_socket.page_of, state)
     checkup = partial(factories.checkup_of, project, redaction=redaction)
-    parts = Parts(
+    parts = Adapters(
         tracker, runner, tree, clock, notifier, trees, means, pulls, checkup, bases=True, asks=boxed, where=where,
         pressure=cpu_pressure, signatures=partial(factories.read_signatures, project),
     )  # fmt: skip
@@ -145,7 +145,7 @@ async def _work(
                 if stories is not None:
                     group.start_soon(stories.run)
                 if boxed:
-                    group.start_soon(Asked(project, running.shepherd, redaction).run)
+                    group.start_soon(VerifyResponder(project, running.shepherd, redaction).run)
                 control = Control(running.shepherd, LiveSigns(running.shepherd, runner, clock).read)
                 group.start_soon(control_socket.serve, state, os.environ, control.answer, say)
                 watchdog = Watchdog(running.shepherd, clock, lambda: running.worker.looks, systemd.tell)

@@ -19,7 +19,7 @@ from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.archive import files_of
 from ashep.adapters.git.checkup import GitCheckup
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.adapters.git.workspaces.clones import GROUND, Places, place_at
+from ashep.adapters.git.workspaces.clones import GROUND, Clones, place_at
 from ashep.adapters.git.workspaces.git_config import CONFIG
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.git.workspaces.router import GitWorkspaces
@@ -31,16 +31,16 @@ from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner, fold
 from ashep.adapters.runners.opencode.sandbox_profiles import Profiles
 from ashep.adapters.runners.opencode.server import ManagedServer, folder_of
 from ashep.adapters.sandboxes import logins
-from ashep.adapters.sandboxes.exec import Inside, enter, needed
+from ashep.adapters.sandboxes.exec import PlaceSandbox, enter, needed
 from ashep.adapters.sandboxes.logins import Logins
-from ashep.adapters.sandboxes.profiles import Surroundings
-from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.sandboxes.profiles import SandboxProfiles
+from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import programs
 from ashep.adapters.system.signatures import is_signed
 from ashep.adapters.verifier import Keep, LocalVerifier, wrong_patterns
 from ashep.config import yaml_tree
 from ashep.config.files import read
-from ashep.config.findings import ConfigErrors, KeyPath, Source
+from ashep.config.findings import ConfigErrors, KeyPath, SourceFile
 from ashep.core.facts.approvals import Signature, signatures_in
 from ashep.core.facts.tracker import Comment
 from ashep.core.policy.agents import INSTRUCTIONS
@@ -49,12 +49,12 @@ from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.runner_kinds import CLAUDE, KINDS, OPENCODE
 from ashep.core.policy.settings import OtherRunner, OwnCheckType, People, Settings
 from ashep.core.text import clean
-from ashep.daemon.effects.pulls import Pulls
-from ashep.daemon.effects.work import Means
+from ashep.daemon.effects.pulls import ForgeAdapters
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import AshepError, ConfigError, RunnerUnavailable, UsageError
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 from ashep.ports.tracker import Annotations, Tracker
 from ashep.ports.user_classes import LONGEST_CALL, Context, NotUsable, load, make, source
 from ashep.ports.verifier import CheckType
@@ -146,7 +146,7 @@ def worktrees_of(
     if sandboxed(settings):
         ends["enter"] = partial(_enter, project, settings)
     ends |= {"hooks": settings.git.hooks, "instructions": settings.impact.agent_instructions}
-    apart = Places(project, places, redaction=redaction, **ends, **made)
+    apart = Clones(project, places, redaction=redaction, **ends, **made)
     return GitWorkspaces(linked, apart, anew=apart if worker.workspace == "place" else linked)
 
 
@@ -173,7 +173,7 @@ def sandboxed(settings: Settings) -> bool:
 
 async def inside_of(
     project: Path, settings: Settings, place: Path, folder: Path | None = None, *, whole: bool = False
-) -> Inside | None:
+) -> PlaceSandbox | None:
     """Give the sandbox of a place, as its agents have it; None: there is none. `folder`: for what it keeps. `whole`:
     the project's files can be read there, too, and the agents' logins not.
     """
@@ -199,10 +199,10 @@ def places_of(project: Path, settings: Settings) -> Path:
 
 def runners_of(
     project: Path, settings: Settings, *, redaction: Redaction | None = None, clock: Clock | None = None
-) -> Runners:
+) -> RunnerRouter:
     """Make what makes the project's runners, each when it is asked for; that raises `ConfigError`."""
     makers = dict[str, Callable[[], Runner]]()
-    runners = Runners(makers)
+    runners = RunnerRouter(makers)
     opencode = isolated_of if settings.isolated else opencode_of
     makers[OPENCODE] = partial(opencode, project, settings, redaction=redaction)
     for name, chosen in settings.runners.others.items():
@@ -280,9 +280,9 @@ def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     )
 
 
-def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> Quarters:
+def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> SessionSandboxes:
     """Say where agents of a command are kept apart. `read`: what who judges reads beside its ground."""
-    return Quarters(
+    return SessionSandboxes(
         _surroundings(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
@@ -363,9 +363,9 @@ def maker_of(
     return OpencodeRunner(server, directory=place, redaction=redaction)
 
 
-def _surroundings(project: Path, settings: Settings) -> Surroundings:
+def _surroundings(project: Path, settings: Settings) -> SandboxProfiles:
     places = places_of(project, settings)
-    return Surroundings(project, places, (places / LENDER / "objects", places / CONFIG), settings.agents, os.environ)
+    return SandboxProfiles(project, places, (places / LENDER / "objects", places / CONFIG), settings.agents, os.environ)
 
 
 def _profiles(project: Path, settings: Settings) -> Profiles:
@@ -504,9 +504,9 @@ def means_of(
     actor: str,
     redaction: Redaction | None = None,
     clock: Clock | None = None,
-) -> Means:
+) -> DeliveryAdapters:
     """Make what looks into the work of issues, and lands it. Raises `ConfigError`. `keep`: as for `verifier_of`."""
-    return Means(
+    return DeliveryAdapters(
         project,
         verifier_of(project, settings, keep, redaction=redaction, clock=clock),
         GitDiffs(project, redaction=redaction),
@@ -516,11 +516,11 @@ def means_of(
     )
 
 
-def pulls_of(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> Pulls:
+def pulls_of(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> ForgeAdapters:
     """Make what pushes branches and opens pull requests. Raises `ForgeUnauthorized` where there is no token."""
     from ashep.adapters.forges import forge_of  # few have one, and nobody else need import it
 
-    return Pulls(forge_of(settings, redaction), GitRemote(project, settings.remote, redaction=redaction))
+    return ForgeAdapters(forge_of(settings, redaction), GitRemote(project, settings.remote, redaction=redaction))
 
 
 def _context(
@@ -569,8 +569,8 @@ def _at(project: Path, path: KeyPath, error: NotUsable) -> ConfigError:
     file = project / FOLDER / "config.yaml"
     try:
         root, _ = yaml_tree.read(file.read_text(encoding="utf-8"))
-        place = Source(file, "", "", root).place(path)
+        place = SourceFile(file, "", "", root).place(path)
         line, key = place.line, place.key
-    except (OSError, UnicodeDecodeError, yaml_tree.Unreadable):
+    except (OSError, UnicodeDecodeError, yaml_tree.YamlUnreadable):
         line, key = None, ".".join(map(str, path))
     return ConfigError(str(error), file=file, line=line, key=key)

@@ -13,8 +13,8 @@ from anyio.from_thread import start_blocking_portal
 
 from ashep.adapters.system import programs
 from ashep.extras.demo.scripted_model import (
-    Ask,
     Call,
+    ModelRequest,
     ModelServer,
     Reply,
     opencode_config,
@@ -190,7 +190,7 @@ def readme(folder: Path) -> Iterator[Terminal]:
             sweep(folder)
 
 
-def _says_hello(ask: Ask) -> Reply:
+def _says_hello(ask: ModelRequest) -> Reply:
     """Write a friendly sentence where the phase writes, and report what is hoped for."""
     if "Phase: implement" in ask.prompt and not ask.results:
         return Reply(calls=(Call("write", {"filePath": "README.md", "content": "Hello, and welcome.\n"}),))

@@ -23,7 +23,7 @@ from ashep.core.facts.tracker import Stamp
 from ashep.errors import AshepError
 from ashep.extras.demo.scripted_model import opencode_config
 from ashep.extras.testing.worlds import Act, prompt, settled
-from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, MoveRefused
 from ashep.ports.runner import SessionRequest
 from ashep.ports.tracker import ClaimRequest
 from tests.conformance.runners import RealWorld
@@ -78,7 +78,7 @@ async def tried(call: Callable[[], Awaitable[Any]]) -> str:
         done = await call()
     except AshepError as error:
         return str(error)
-    return done.why if isinstance(done, Refused) else f"it worked: {done}"
+    return done.why if isinstance(done, MoveRefused) else f"it worked: {done}"
 
 
 async def lived(disk: Disk, kind: str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def tried(
         put(world.top / "same", was)
     second = forked(world.top, head)
     while process_table.holders_of(
-        process_table.Mark("ASHEP_LANDING_CALL", str(world.top))
+        process_table.ProcessMark("ASHEP_LANDING_CALL", str(world.top))
     ):  # it does what it is still to do
         time.sleep(0.02)
     wrong += [] if second == "landed" else [f"the second life: {second}"]

@@ -30,10 +30,10 @@ from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.runs.prompt_commands import EXTRACTION
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World as Known
-from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.daemon import Adapters, RunningDaemon, WorkOptions, daemon
 from ashep.daemon.effects.executor import ReadSignatures
-from ashep.daemon.effects.pulls import Pulls
-from ashep.daemon.effects.work import Means
+from ashep.daemon.effects.pulls import ForgeAdapters
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import AshepError, ForgeUnavailable, NotSent, RunnerUnavailable, TrackerUnavailable
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
@@ -44,7 +44,7 @@ from ashep.extras.simulation.virtual_time import EPOCH, VIRTUAL, LoopClock, open
 from ashep.journal.snapshots import beginning
 from ashep.journal.writer import SIZES, Journal
 from ashep.prompt.templates import Templates
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.writer import Store
 from tests.full import half
 from tests.memory import MemoryCheckup, MemoryForge, MemoryNotifier
@@ -237,35 +237,37 @@ class World:
             self.tree.commit(f"work of {run}", run)
         return Play(text=said(phase, **outcome), delay=self.delay)
 
-    def _means(self, points: Points) -> Callable[..., Means]:
+    def _means(self, points: Points) -> Callable[..., DeliveryAdapters]:
         """What looks into the work of issues, and lands it, as seen through the points."""
         trees, annotations = self.own_trees, MemoryAnnotations(self.tracker)
         targets = self.verifier or MemoryVerifier(trees), MemoryDiffs(trees), self.landing, annotations
         seen = [
             Through(one, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost")) for one in targets
         ]
-        return lambda *_: Means(self.folder, *cast("Any", seen))
+        return lambda *_: DeliveryAdapters(self.folder, *cast("Any", seen))
 
-    def _pulls(self, points: Points) -> Callable[..., Pulls]:
+    def _pulls(self, points: Points) -> Callable[..., ForgeAdapters]:
         """Where pull requests are opened, and what they are pushed to, as seen through the points."""
         lost = ForgeUnavailable("lost", unknown=True)
         site = cast("Any", Through(self.forge, points, lambda: self.random.uniform(0.05, 0.3), lost))
-        return lambda *_: Pulls(site, site)
+        return lambda *_: ForgeAdapters(site, site)
 
     # --- a life ---
 
     @asynccontextmanager
     async def living(
         self, points: Points | None = None, options: WorkOptions | None = None, *, sources: bool = True
-    ) -> AsyncGenerator[Running]:
-        """A daemon at work; without its sources, `Running.until` is to start them."""
+    ) -> AsyncGenerator[RunningDaemon]:
+        """A daemon at work; without its sources, `RunningDaemon.until` is to start them."""
         points, options = points or Points(), options or WorkOptions()
         tracker = Through(self.tracker, points, lambda: self.random.uniform(0.05, 0.3), TrackerUnavailable("lost"))
         runner = Through(self.runner, points, lambda: self.random.uniform(0.001, 0.03), RunnerUnavailable("lost"))
         tree = Through(self.tree, points, lambda: 0.005, TrackerUnavailable("lost"))
         journal = cast("Journal", Writing(open_now(self.folder / "state", self.clock.now(), self.sizes), points))
         notifier = Through(self.notifier, points, lambda: self.random.uniform(0.05, 0.3), NotSent("lost"))
-        parts = Parts(cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier))
+        parts = Adapters(
+            cast("Any", tracker), cast("Any", runner), cast("Any", tree), self.clock, cast("Any", notifier)
+        )
         if self.workspaces is not None:
             self.landing = self.landing or MemoryLanding(self.workspaces)
             trees = Through(self.workspaces, points, lambda: self.random.uniform(0.05, 0.3), AshepError("git: lost"))
@@ -399,7 +401,7 @@ class World:
 
     def draw(self) -> None:
         """The database is drawn, as by whoever reads next."""
-        Store.open(self.folder / "state", Reading(self.folder / "state" / "journal")).close()
+        Store.open(self.folder / "state", JournalView(self.folder / "state" / "journal")).close()
 
     def comments(self, issue: str) -> list[str]:
         database = self.tracker._database  # pyright: ignore[reportPrivateUsage] - without a turn of the loop

@@ -14,7 +14,7 @@ from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import NotifyTarget
 from ashep.errors import AshepError, ForgeRefused, ForgeUnavailable, NotSent
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullState, Pushed, Said
+from ashep.ports.landing import Ci, NotPushed, Opened, PullRequest, PullRequestComment, PullState, Pushed
 from ashep.ports.notifier import Message
 
 
@@ -68,7 +68,9 @@ class MemoryForge:
     def says(self, number: int, kind: Literal["comment", "approved", "changes_requested"], by: str, text: str) -> None:
         """Somebody says something of it."""
         said = self._states[number].said
-        remark = Said(f"{number}/{len(said) + 1}", kind, by, f"2026-01-01T00:00:{len(said) % 60:02}Z", text)
+        remark = PullRequestComment(
+            f"{number}/{len(said) + 1}", kind, by, f"2026-01-01T00:00:{len(said) % 60:02}Z", text
+        )
         self._states[number] = replace(self._states[number], said=(*said, remark))
 
     def checks(self, number: int, ci: Ci, *failing: str) -> None:

@@ -19,9 +19,9 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.extras.demo.progress import STILL, Progress
+from ashep.extras.demo.progress import STILL, DemoProgress
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, outcome_text, verdict_asked
 from tests.e2e.site import BEHAVES, Site, Working, play
 from tests.places import living_in, sweep
 
@@ -63,13 +63,13 @@ permissions: [{tool: webfetch, action: ask}]
 
 MINE = "Wait, I look into this myself."
 
-Behaviour = Callable[[Ask], Reply]
+Behaviour = Callable[[ModelRequest], Reply]
 
 
 def working(command: str) -> Behaviour:
     """An agent that thinks, runs this in its shell, and reports; as a reviewer it is content."""
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         if "/implement." in (run_of(ask.prompt) or "") and not ask.results:
             return Reply(calls=(Call("bash", {"command": command, "description": "work"}),), delay=THINKS / 2)
         return Reply(outcome_text(verdict_asked(ask.prompt)), delay=THINKS / 2)
@@ -77,24 +77,24 @@ def working(command: str) -> Behaviour:
     return behave
 
 
-def fences(ask: Ask) -> Reply:
+def fences(ask: ModelRequest) -> Reply:
     """It answers with 1 MiB of openings of a report, and never with one."""
     return Reply("```json\n" * (1024 * 1024 // 8), delay=THINKS)
 
 
-def fetching(ask: Ask) -> Reply:
+def fetching(ask: ModelRequest) -> Reply:
     """It asks to fetch a page, without the argument that the server's own listing cannot do without."""
     if not ask.results:
         return Reply(calls=(Call("webfetch", {"url": "https://example.com/", "format": "text"}),), delay=THINKS)
     return Reply(outcome_text(verdict_asked(ask.prompt)))
 
 
-def never(ask: Ask) -> Reply:
+def never(ask: ModelRequest) -> Reply:
     """It does not answer."""
     return Reply(hang=True)
 
 
-def shared(ask: Ask) -> Reply:
+def shared(ask: ModelRequest) -> Reply:
     """It talks slowly, so that a person can write meanwhile."""
     if MINE in ask.prompt:
         return Reply("As you wish.")
@@ -211,7 +211,7 @@ def _watch(
 ) -> None:
     """Wait until every issue stands as it should; the person writes as soon as there is a session."""
     wrote = visited is None
-    progress = Progress(site.project, site.environ, lambda: len(site.model.asks))
+    progress = DemoProgress(site.project, site.environ, lambda: len(site.model.asks))
     while not progress.is_over():
         if visited is not None and not wrote and site.prompts(f"{visited}/implement.1.1"):
             opened = [one for one in site.journal(visited) if one["type"] == "SessionOpened"]

@@ -25,7 +25,7 @@ from ashep.actions.answers import (
     say,
     take,
 )  # fmt: skip
-from ashep.adapters.runners.opencode.server import Record, folder_of, how_to_open
+from ashep.adapters.runners.opencode.server import ServerRecord, folder_of, how_to_open
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels, OpencodeSettings, People, Runners, Settings, TrackerSettings
 from ashep.errors import UsageError
@@ -401,7 +401,7 @@ def test_how_a_session_is_opened_shows_no_password(tmp_path: Path) -> None:
     assert away == "Its session is ses_1; the agent server is not running, and starts with the next run."
     folder = folder_of(state, environ)
     folder.mkdir(parents=True)
-    record = Record(token="t0", port=4711, password="s3cret-of_mine", pid=1, started=2)
+    record = ServerRecord(token="t0", port=4711, password="s3cret-of_mine", pid=1, started=2)
     (folder / "server.json").write_text(record.model_dump_json())
     told = how_to_open(Settings(), project, folder_of(state, environ), "ses_1")
     assert "s3cret" not in told

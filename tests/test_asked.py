@@ -13,8 +13,8 @@ import pytest
 from anyio import to_thread
 
 from ashep.actions import verify_requests
-from ashep.actions.verify_requests import Asked, under_way
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.actions.verify_requests import VerifyResponder, under_way
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
 from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS
 from ashep.core.facts.tracker import Issue
@@ -56,7 +56,7 @@ class Project(PlacesWorld):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.place = self.top / ".agent-shepherd" / "places"
-        self.spaces = Places(self.top, self.place)
+        self.spaces = Clones(self.top, self.place)
         self.state = self.top / ".agent-shepherd" / "state"
         self.server = folder_for(self.state, self.place / ONE)
         for made in (self.server / ASKS, self.answers, self.state):
@@ -117,7 +117,7 @@ async def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 @asynccontextmanager
 async def serving(project: Project, shepherd: Shepherd) -> AsyncIterator[None]:
     async with anyio.create_task_group() as group:
-        group.start_soon(Asked(project.top, shepherd, Redaction((SECRET,))).run)
+        group.start_soon(VerifyResponder(project.top, shepherd, Redaction((SECRET,))).run)
         yield
         group.cancel_scope.cancel()
 

@@ -215,7 +215,7 @@ OTHERS: dict[str, Callable[[], list[Finding]]] = {
     "not_as_written": lambda: shown(spoilt(ASKING, issue=mine(labels=())), mine(labels=())),
     "journal_behind": lambda: shown(ASKING, mine(stamp=stamped(10**6))),
     "stamp_lost": lambda: shown(spoilt(ASKING, issue=mine(stamp=None)), mine(stamp=None)),
-    "answer_unknown": lambda: [*audit.of_answers("t-1", [audit.Answer(7, "pat", "human:approved")], ())],
+    "answer_unknown": lambda: [*audit.of_answers("t-1", [audit.RecordedAnswer(7, "pat", "human:approved")], ())],
     "session_gone": lambda: [*audit.of_sessions(RUNNING, {session for _, _, session in audit.in_sessions(RUNNING)})],
 }
 

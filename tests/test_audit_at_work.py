@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ashep.actions import audit as shell
-from ashep.actions.audit import Account, examine, is_unverified
+from ashep.actions.audit import AuditResult, examine, is_unverified
 from ashep.cli.commands import app
-from ashep.core.analysis.audit import Answer, of_answers
+from ashep.core.analysis.audit import RecordedAnswer, of_answers
 from ashep.core.facts.delivery import CheckResult
 from ashep.core.facts.resources import AccountAudited, ServerEnded, TimerDue
 from ashep.core.facts.tracker import Issue, Stamp
@@ -162,8 +162,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return lived(tmp_path_factory.mktemp("audited") / ".agent-shepherd")
 
 
-def examined(world: World, tracker: Any = None, server: Any = None) -> Account:
-    async def main() -> Account:
+def examined(world: World, tracker: Any = None, server: Any = None) -> AuditResult:
+    async def main() -> AuditResult:
         parts = tracker or world.tracker, server or world.runner, world.clock
         return await examine(world.folder.parent, world.folder / "state", *parts)
 
@@ -173,7 +173,7 @@ def examined(world: World, tracker: Any = None, server: Any = None) -> Account:
 @pytest.mark.promise("A2")
 def test_nothing_is_left_over_in_the_middle_of_things(world: World) -> None:
     account = examined(world)
-    assert account == Account([], 2, "", "")
+    assert account == AuditResult([], 2, "", "")
 
 
 def test_what_cannot_be_asked_is_said(world: World) -> None:
@@ -198,8 +198,8 @@ async def test_an_answer_that_the_trackers_history_does_not_have_is_found(tmp_pa
     issue = world.tracker.add("answered")
     world.tracker.person_sets(issue, "pat", add_labels=("human:approved",))
     changes = await world.tracker.changes(issue)
-    assert not [*of_answers(issue, [Answer(7, "pat", "human:approved")], changes)]
-    for forged in (Answer(7, "bob", "human:approved"), Answer(7, "pat", "human:changes_requested")):
+    assert not [*of_answers(issue, [RecordedAnswer(7, "pat", "human:approved")], changes)]
+    for forged in (RecordedAnswer(7, "bob", "human:approved"), RecordedAnswer(7, "pat", "human:changes_requested")):
         assert [one.code for one in of_answers(issue, [forged], changes)] == ["answer_unknown"]
 
 
@@ -232,7 +232,7 @@ def told(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Give `ashep audit`, with the tracker and the server of memory."""
     asked: dict[str, Any] = {"tracker": world.tracker, "server": world.runner}
 
-    def audit(*_: Any) -> Account:
+    def audit(*_: Any) -> AuditResult:
         return examined(world, asked["tracker"], asked["server"])
 
     monkeypatch.setattr(shell, "audit", audit)
@@ -262,13 +262,13 @@ def test_what_was_closed_unverified_is_named_and_no_finding(told: Any, monkeypat
             replace(closed, work=replace(closed.work, own=own, evidence=evidence, waived=("unchanged",)))
         )
     many = [f"t-{number}" for number in range(12)]
-    monkeypatch.setattr(shell, "audit", lambda *_: Account(issues=12, unverified=many))
+    monkeypatch.setattr(shell, "audit", lambda *_: AuditResult(issues=12, unverified=many))
     done = told()
     assert (done.exit_code, done.stdout) == (0, "12 issues: nothing is left over\n")
     assert "that their work holds (`ashep why ISSUE`): t-0, t-1, " in done.stderr
     assert done.stderr.rstrip().endswith("t-9 and 2 more")
     assert json.loads(told("--json").stdout)["unverified"] == many
-    monkeypatch.setattr(shell, "audit", lambda *_: Account(issues=12, unchanged=many[:2]))
+    monkeypatch.setattr(shell, "audit", lambda *_: AuditResult(issues=12, unchanged=many[:2]))
     done = told()
     assert (done.exit_code, done.stdout) == (0, "12 issues: nothing is left over\n")
     assert done.stderr == "ashep: closed although nothing was changed (`ashep why ISSUE`): t-0, t-1\n"

@@ -22,7 +22,7 @@ from ashep.adapters.system import programs
 from ashep.core.facts.tracker import NewIssue, Stamp
 from ashep.errors import ClaimLost, TrackerMissing, TrackerUnavailable
 from ashep.extras.testing.worlds import ACTOR
-from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Update
+from ashep.ports.tracker import ClaimRequest, Creation, Look, PartialSnapshot, Update
 from tests import databases
 from tests.conformance.trackers import Beads, BeadsWorld
 
@@ -438,7 +438,7 @@ async def test_looks_go_on_where_nearly_every_second_call_fails(world: BeadsWorl
     for _ in range(8):
         try:
             look = await tracker.look()
-        except HalfLook as half:
+        except PartialSnapshot as half:
             look = half.look
         except TrackerUnavailable:
             look = Look((), ())
@@ -482,7 +482,7 @@ async def test_a_read_is_made_three_times_at_most_and_once_where_it_took_long(fa
 
 async def test_where_what_is_ready_cannot_be_read_the_issues_count(fake: Fake) -> None:
     fake.says("ready", "", "Error: nobody knows", 1)
-    with pytest.raises(HalfLook, match="nobody knows") as told:
+    with pytest.raises(PartialSnapshot, match="nobody knows") as told:
         await fake.tracker().look()
     assert [one.issue.id for one in told.value.look.issues] == ["t-1"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.adapters.beads.json_stream import LONGEST, WIDEST, Rows
-from ashep.adapters.beads.schema import Row
+from ashep.adapters.beads.schema import IssueRow
 from ashep.errors import TrackerUnavailable
 from ashep.redaction import Redaction
 
@@ -99,7 +99,7 @@ ORDINARY: dict[str, Any] = {
     ({"id": "t 1, with \u00fcml\u00e4uts", "title": 5}, "at title"),
 ])  # fmt: skip
 def test_a_row_with_an_odd_field_is_named_and_the_others_are_read(odd: dict[str, Any], why: str) -> None:
-    rows = Rows(Row.read, Redaction())
+    rows = Rows(IssueRow.read, Redaction())
     issues = [ORDINARY | {"id": "t-0"}, ORDINARY | odd, ORDINARY | {"id": "t-2"}]
     rows.take(json.dumps(issues, ensure_ascii=False).encode())
     assert [row.id for row in rows.end()] == ["t-0", "t-2"]
@@ -108,7 +108,7 @@ def test_a_row_with_an_odd_field_is_named_and_the_others_are_read(odd: dict[str,
 
 
 def test_where_no_row_has_the_form_that_we_know_it_is_another_bd() -> None:
-    rows = Rows(Row.read, Redaction())
+    rows = Rows(IssueRow.read, Redaction())
     rows.take(json.dumps([{"id": f"t-{number}", "state": "open"} for number in range(3)]).encode())
     with pytest.raises(TrackerUnavailable, match=r"is not one of bd 1\.3\.0: Field required at title"):
         rows.end()

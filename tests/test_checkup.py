@@ -10,7 +10,7 @@ import pytest
 
 from ashep.adapters.git import checkup
 from ashep.adapters.git.checkup import TRIAL, GitCheckup
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.facts.delivery import RepositorySeen
 from tests.conformance.workspaces import GitWorkspacesWorld, PlacesWorld
@@ -195,7 +195,7 @@ async def test_a_partial_clone_is_looked_at_without_writing(world: GitWorkspaces
     before = listing(top, world.place)
     fault = await fault_of(checkup_of(world, top, writes=False))
     assert listing(top, world.place) == before
-    assert (isinstance(world.spaces, Places) and kind == "away") == ("this is a partial clone" in fault)
+    assert (isinstance(world.spaces, Clones) and kind == "away") == ("this is a partial clone" in fault)
     written = await fault_of(checkup_of(world, top))
     assert (kind == "away") == ("this is a partial clone" in written)
 

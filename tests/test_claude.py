@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from ashep.adapters.system import programs
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, claude_environment
 from ashep.extras.testing.worlds import name, opened, prompt, settled
 from tests.conformance.runners import RealWorld, real_place, real_world
 
@@ -67,7 +67,7 @@ PLAYED = (
 )
 
 
-def play(ask: Ask) -> Reply:
+def play(ask: ModelRequest) -> Reply:
     """Use one tool after the other, and repeat what the last one answered."""
     return Reply(calls=(PLAYED[len(ask.results)],)) if len(ask.results) < len(PLAYED) else Reply(ask.results[-1])
 

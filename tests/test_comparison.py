@@ -140,7 +140,7 @@ def test_who_waits_at_a_terminal_is_told_how_far_it_has_got(monkeypatch: pytest.
         monkeypatch.setattr(sys, "stderr", terminal)
         for silence, said in ((60.0, b""), (-1.0, b"\rashep: compared 12,345 records\r\x1b[K")):
             monkeypatch.setattr(cli_screen, "SILENCE", silence)
-            with cli_screen.Progress("compared") as progress:
+            with cli_screen.ProgressLine("compared") as progress:
                 progress(12_345)
                 progress(12_346)  # not at once again
             terminal.write("|")

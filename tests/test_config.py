@@ -721,7 +721,7 @@ def test_durations_survive_a_round_trip(text: str) -> None:
 @pytest.mark.promise("F2")
 def test_depth_is_bounded() -> None:
     yaml_tree.read("[" * yaml_tree.MAX_DEPTH + "]" * yaml_tree.MAX_DEPTH)
-    with pytest.raises(yaml_tree.Unreadable, match="nested more than 32 deep"):
+    with pytest.raises(yaml_tree.YamlUnreadable, match="nested more than 32 deep"):
         yaml_tree.read("[" * (yaml_tree.MAX_DEPTH + 1) + "]" * (yaml_tree.MAX_DEPTH + 1))
 
 

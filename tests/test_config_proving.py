@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ashep.config import check_files, load, write_starter
-from ashep.config.findings import Places
+from ashep.config.findings import FindingFactory
 from ashep.config.policy_checks import warnings
 from ashep.core.policy.policies import Verify
 
@@ -150,7 +150,7 @@ def test_who_has_set_the_shared_work_tree_is_told_that_nothing_is_looked_into(fo
 
     def told() -> list[tuple[str, str, str | None]]:
         loaded = load(folder)
-        found = warnings(loaded.policies, loaded.agents, loaded.settings, Places({}))
+        found = warnings(loaded.policies, loaded.agents, loaded.settings, FindingFactory({}))
         return [(one.code, one.severity, one.key) for one in found if one.code == "shared-work-tree"]
 
     (folder / "config.yaml").write_text("version: 1\n")

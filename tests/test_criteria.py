@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ashep.config import ConfigErrors
 from ashep.config.checks.lint import lint
 from ashep.config.checks.parser import MAX_BLOCK, MAX_CHECKS, examine, fenced, read_criteria
-from ashep.config.checks.writer import Given, put, read_given
+from ashep.config.checks.writer import WrittenChecks, put, read_given
 from ashep.core.policy.checks import KINDS, Criteria, FileExists, FileExistsCheck, OwnCheck, hash_of
 from tests.test_docs import DOCS, fences
 
@@ -370,7 +370,7 @@ def is_clear(text: str) -> bool:
 
 def test_a_block_scalar_keeps_its_ends() -> None:
     written = "checks:\n- id: a\n  type: manual\n  verify:\n    question: |+\n      one\n\n\n"
-    given_here: Given = read_given(written, "a.yaml")
+    given_here: WrittenChecks = read_given(written, "a.yaml")
     read = read_criteria(put("A\n", given_here, WHERE), WHERE)
     assert read == given_here.criteria
 

@@ -19,10 +19,10 @@ from ashep.bmad.story import read
 from ashep.cli.running.work import demo as command
 from ashep.config.checks.parser import read_criteria
 from ashep.errors import ProgramMissing, UsageError
-from ashep.extras.demo.project import Stage, run_of, script
+from ashep.extras.demo.project import DemoProject, run_of, script
 from ashep.extras.demo.run import demo
-from ashep.extras.demo.scenario import FILES, ISSUES, RUNS, Part, Told, part
-from ashep.extras.demo.scripted_model import Ask, Reply
+from ashep.extras.demo.scenario import FILES, ISSUES, RUNS, IssueScript, RunScript, part
+from ashep.extras.demo.scripted_model import ModelRequest, Reply
 from ashep.extras.demo.story_scenario import LACKS, LIED, MEAN, MEDIAN, README, SPRINT, SPRINT_FILE, STORIES
 from ashep.extras.demo.story_scenario import RUNS as RUNS_OF_STORIES
 from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, wait_for_threads
@@ -180,12 +180,12 @@ def test_without_the_tools_it_says_what_is_missing_and_what_goes_without(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ProgramMissing, match=r"git and bd and opencode cannot be found.*--simulated"):
-        Stage.at(tmp_path)
+        DemoProject.at(tmp_path)
 
 
 def test_without_claude_code_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(programs, "find", lambda name: None if name == "claude" else Path(name))
-    assert Stage.at(tmp_path).bd == Path("bd")
+    assert DemoProject.at(tmp_path).bd == Path("bd")
     with pytest.raises(ProgramMissing, match="`make claude` gets it"):
         demo(agents="mixed", place=tmp_path / "demo", say=lambda _: None)
     assert not (tmp_path / "demo").exists(), "nothing was begun"
@@ -206,7 +206,7 @@ def test_the_programs_see_nothing_of_the_users_home(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
     monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     monkeypatch.setattr(programs, "find", lambda name: Path(name))
-    stage = Stage.at(tmp_path, claude=True).asking("http://127.0.0.1:1")
+    stage = DemoProject.at(tmp_path, claude=True).asking("http://127.0.0.1:1")
     environ = stage.environ
     users = {"BEADS_ACTOR", "OPENCODE_SERVER_PASSWORD", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"}
     assert not users & set(environ)
@@ -269,7 +269,7 @@ def rounds(files: dict[str, str], path: str) -> dict[str, str]:
     return files
 
 
-def part_of(path: str, run: str) -> Part:
+def part_of(path: str, run: str) -> RunScript:
     return STORIES.part(f"t/{run}.1", f"the file `{path}`, {MERGE if run == 'developer.3' else ''}")
 
 
@@ -295,7 +295,7 @@ def test_the_third_issue_falls_short_of_its_check_at_first() -> None:
 
 
 @pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: issue.id)
-def test_the_checks_of_each_issue_can_be_read(issue: Told) -> None:
+def test_the_checks_of_each_issue_can_be_read(issue: IssueScript) -> None:
     criteria = read_criteria(issue.acceptance(), issue.id)
     assert criteria is not None
     assert [check.id for check in criteria.checks] == [check["id"] for check in issue.checks]
@@ -315,9 +315,9 @@ def edited(files: Mapping[str, str], run: str, prompt: str = "") -> dict[str, st
 # --- the agent ----------------------------------------------------------------------------------------------------
 
 
-def asks(run: str, prompt: str, *results: str) -> Ask:
+def asks(run: str, prompt: str, *results: str) -> ModelRequest:
     text = f"Run: {run}\n{prompt}"
-    return Ask("step" if results else "turn", "s", "m", text, results, (), ("read", "edit", "bash"))
+    return ModelRequest("step" if results else "turn", "s", "m", text, results, (), ("read", "edit", "bash"))
 
 
 def commands(reply: Reply) -> list[object]:

@@ -12,13 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.runners.opencode.server import Record, folder_of
+from ashep.adapters.runners.opencode.server import ServerRecord, folder_of
 from ashep.adapters.system import process_table
 from ashep.errors import AshepError
 from ashep.extras.demo import progress
-from ashep.extras.demo.progress import STILL, Progress
+from ashep.extras.demo.progress import STILL, DemoProgress
 from ashep.extras.demo.run import demo
-from ashep.extras.demo.state_dir import PREFIX, Kept, end_abandoned, end_processes
+from ashep.extras.demo.state_dir import PREFIX, DemoState, end_abandoned, end_processes
 from tests.places import living_in, sweep
 
 LIVES = "import signal, sys, time\nif 'serve' in sys.argv: signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -37,7 +37,7 @@ class Watch:
         self.journal.touch()
         environ = {"HOME": str(project), "XDG_STATE_HOME": str(project)}
         self.servers = folder_of(state, environ)
-        self._progress = Progress(project, environ, lambda: self.requests)
+        self._progress = DemoProgress(project, environ, lambda: self.requests)
 
     def is_over_after(self, seconds: float) -> bool:
         self._now += seconds
@@ -50,7 +50,7 @@ class Watch:
     def serve(self, folder: Path, pid: int, *, answered: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         started = process_table.stat(pid)[1]
-        record = Record(port=1, password="p", pid=pid, started=started, token="t", answered=answered)
+        record = ServerRecord(port=1, password="p", pid=pid, started=started, token="t", answered=answered)
         (folder / "server.json").write_text(record.model_dump_json())
 
 
@@ -129,7 +129,7 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, shown, odd = (tmp_path / f"{PREFIX}{name}" for name in ("x_killed", "x__shown", "x_is_odd"))
-    Kept.of(shown)
+    DemoState.of(shown)
     script = (
         "import sys; from pathlib import Path; from ashep.extras.demo.state_dir import Kept; Kept.of(Path(sys.argv[1]))"
     )
@@ -146,14 +146,14 @@ def test_what_a_killed_demonstration_left_is_ended_by_the_next(
 
 
 def test_a_demonstration_is_shown_by_one_process(tmp_path: Path) -> None:
-    Kept.of(tmp_path)
+    DemoState.of(tmp_path)
     with pytest.raises(AshepError, match=f"process {os.getpid()} shows the demonstration in .*: wait for it, or stop"):
-        Kept.of(tmp_path)
+        DemoState.of(tmp_path)
     text = (tmp_path / "demo.json").read_text()
     before = re.sub(r', "pid": \d+, "started": \d+', "", text)
     assert before != text
     (tmp_path / "demo.json").write_text(before)
-    assert Kept.of(tmp_path).pid == os.getpid(), "one of an earlier version goes on"
+    assert DemoState.of(tmp_path).pid == os.getpid(), "one of an earlier version goes on"
 
 
 @pytest.mark.real

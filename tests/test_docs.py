@@ -35,7 +35,7 @@ from ashep.core.state import flow, holds, pauses
 from ashep.extras.foreman.settings import ForemanSettings
 from ashep.extras.simulation.probabilities import Chances
 from ashep.ports import landing
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.sqlite_reader import open_read_only
 from ashep.store.writer import Store
 from ashep.views import report, status, usage
@@ -263,7 +263,7 @@ def test_keys_of_status_and_usage_are_those_that_are_printed(tmp_path: Path) -> 
     (state / "journal").mkdir(parents=True)
     golden = sorted((ROOT / "tests" / "golden").glob("journal-*.jsonl"))[-1]
     shutil.copy(golden, state / "journal" / "000000000001.jsonl")
-    Store.open(state, Reading(state / "journal")).close()
+    Store.open(state, JournalView(state / "journal")).close()
     told = status.status(open_read_only(state), {"running": True})
     assert set(told) == {"daemon", "issues"}
     assert {key for entry in told["issues"] for key in entry} == firsts("Status as JSON")

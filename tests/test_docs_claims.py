@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from ashep.actions.story_catalog import Found, told
+from ashep.actions.story_catalog import FoundStory, told
 from ashep.api import application
-from ashep.bmad.story import Problem, read
+from ashep.bmad.story import StoryProblem, read
 from ashep.cli.commands import COMMANDS
 from ashep.cli.output import BROKEN_PIPE
 from ashep.config import load, write_starter
@@ -150,8 +150,8 @@ def test_each_entry_of_story_check_has_the_keys_of_the_page() -> None:
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     keys = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
     story = read("1-1-a.md", b"# Story 1.1: A\n\nStatus: review\n")
-    unreadable = Found("1-2-b.md", None, None, (Problem(1, "this is not UTF-8"),))
-    for entry in (Found("1-1-a.md", story, None, ()), unreadable):
+    unreadable = FoundStory("1-2-b.md", None, None, (StoryProblem(1, "this is not UTF-8"),))
+    for entry in (FoundStory("1-1-a.md", story, None, ()), unreadable):
         assert set(told(entry)) == keys
 
 

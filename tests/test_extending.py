@@ -37,7 +37,7 @@ from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.factories import check, runners_of, tracker_of
 from ashep.ports.runner import Runner, Sign
 from ashep.ports.tracker import IssueText, Look, Seen, Tracker
-from ashep.ports.user_classes import Context, Guarded, NotUsable, make, misfits
+from ashep.ports.user_classes import Context, GuardedAdapter, NotUsable, make, misfits
 from ashep.ports.user_classes import load as load_class
 from ashep.redaction import MARK, Redaction
 from tests.core.given import T0
@@ -423,11 +423,11 @@ class Odd(MemoryTracker):
         raise self.fails or OSError("cut off")
 
 
-def odd(**more: Any) -> tuple[Guarded, Odd]:
+def odd(**more: Any) -> tuple[GuardedAdapter, Odd]:
     made = Odd(ManualClock().now, "me")
     for name, value in more.items():
         setattr(made, name, value)
-    return Guarded(made, "own:Odd", Tracker, timedelta(seconds=0.2), Redaction(("a-long-secret",)).text), made
+    return GuardedAdapter(made, "own:Odd", Tracker, timedelta(seconds=0.2), Redaction(("a-long-secret",)).text), made
 
 
 @pytest.mark.parametrize(("mistake", "said"), [
@@ -474,7 +474,7 @@ async def test_items_of_an_answer_are_looked_at_too() -> None:
         async def find_session(self, key: str, directory: str | None = None) -> Any:
             return {"none": None, "one": "ses_1"}.get(key, 1)
 
-    runner = Guarded(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1), str)
+    runner = GuardedAdapter(Wrong(ManualClock(), lambda _: Play()), "own:Wrong", Runner, timedelta(seconds=1), str)
     assert await runner.asked("") == ("a", "b")
     assert (await runner.find_session("none"), await runner.find_session("one")) == (None, "ses_1")
     for call in (runner.asked("x"), runner.find_session("x")):

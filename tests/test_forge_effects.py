@@ -11,7 +11,7 @@ from ashep.core.facts import delivery
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.policy.settings import People
 from ashep.core.state.world import World
-from ashep.daemon.effects.pulls import PullEffects, Pulls
+from ashep.daemon.effects.pulls import ForgeAdapters, PullEffects
 from ashep.redaction import Redaction
 from tests.conformance.landings import GitLandingWorld
 from tests.core.test_playbook_pull_requests import CONFIG, at_the_opening, book_of
@@ -36,7 +36,7 @@ def effects_of(world: GitLandingWorld, site: FakeForge) -> tuple[PullEffects, Fo
     """The real thing, as `ashep work` makes it."""
     settings = ForgeSettings(type="github", repository=REPOSITORY, url=f"{site.url}/github")
 
-    def made(settings: ForgeSettings) -> Pulls:
+    def made(settings: ForgeSettings) -> ForgeAdapters:
         return factories.pulls_of(world.top, settings, redaction=Redaction())
 
     return PullEffects(made), settings

@@ -10,7 +10,7 @@ import pytest
 from ashep.cli import main, output
 from ashep.config import load, write_starter
 from ashep.config.presets import PRESETS
-from ashep.core.analysis.soundness import Defect, Edge, analyse
+from ashep.core.analysis.soundness import Defect, PolicyEdge, analyse
 from ashep.views import policy_graph
 from tests.recorded import life
 from tools.policy_pictures import PAGES, redrawn
@@ -23,15 +23,15 @@ def found(code: Any, severity: Any, phase: str, key_path: tuple[str | int, ...],
 
 
 EDGES = (
-    Edge("make", "success", "end", "success"),
-    Edge("make", "failed", "park", "failure"),
-    Edge("make", "partial", "park", "failure"),
-    Edge("make", "failed", "park", "failure"),
-    Edge("end", "good", "close", "success"),
-    Edge("end", "bad", "make-sure", "success"),
-    Edge("make-sure", "approved", "make", "answer"),
-    Edge("make-sure", "changes_requested", "make", "answer"),
-    Edge("make-sure", "deadline", "make", "deadline"),
+    PolicyEdge("make", "success", "end", "success"),
+    PolicyEdge("make", "failed", "park", "failure"),
+    PolicyEdge("make", "partial", "park", "failure"),
+    PolicyEdge("make", "failed", "park", "failure"),
+    PolicyEdge("end", "good", "close", "success"),
+    PolicyEdge("end", "bad", "make-sure", "success"),
+    PolicyEdge("make-sure", "approved", "make", "answer"),
+    PolicyEdge("make-sure", "changes_requested", "make", "answer"),
+    PolicyEdge("make-sure", "deadline", "make", "deadline"),
 )
 PHASES = [("make", ("implement", "code"), False), ("end", ("end",), False), ("make-sure", ("make-sure",), True)]
 FINDINGS = (
@@ -82,7 +82,7 @@ def test_the_number_of_a_coloured_line_is_that_of_its_edge() -> None:
 
 def test_words_of_mermaid_and_names_that_look_alike_get_ids_of_their_own() -> None:
     phases = [(name, (name,), False) for name in ("end", "end_", "a-b", "a_b", "Class", "begin", "graph")]
-    edges = [Edge(phase[0], "success", "close", "success") for phase in phases]
+    edges = [PolicyEdge(phase[0], "success", "close", "success") for phase in phases]
     lines = policy_graph.mermaid(policy_graph.picture("p", phases, edges))
     ids = re.findall(r'^    (\w+)\["', "\n".join(lines), re.M)
     assert len(ids) == len(set(ids)) == len(phases)

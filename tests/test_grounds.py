@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.system.folders import delete
 from ashep.core.facts.delivery import Ground
 from ashep.core.impact.changes import ChangedFile, Diff, impact_of
@@ -119,7 +119,7 @@ async def test_a_project_in_a_folder_that_the_candidate_made_a_link_makes_nothin
     world.person_commits("sub/project/p.txt", "p\n")
     elsewhere = world.top.parent / "elsewhere"
     elsewhere.mkdir()
-    world.spaces = Places(world.top / "sub" / "project", world.place, sandbox=False)
+    world.spaces = Clones(world.top / "sub" / "project", world.place, sandbox=False)
     path = (await world.spaces.prepare(ONE, None, 0, "sealed")).path
     assert path == str(world.place / ".ground" / "ashep=2Ft-1" / "sub" / "project")
     assert (Path(path) / "p.txt").read_text() == "p\n"
@@ -267,7 +267,7 @@ async def test_nothing_that_raises_the_flag_is_the_candidates_and_nothing_stands
 ) -> None:
     names = [*of_the_list(), "docs/rules/own.txt", "sub/.claude/settings.json", "sub/QWEN.md", "sub/.github/hooks/x.md"]
     ordinary = {"README.md": "candidate's\n", "docs/guide.md": "candidate's\n", "src/Makefile": "candidate's\n"}
-    world.spaces = Places(world.top, world.place, sandbox=False, instructions=OWN)
+    world.spaces = Clones(world.top, world.place, sandbox=False, instructions=OWN)
     (world.top / "AGENTS.md").unlink()
     for name in (*ordinary, *(names if had else ())):
         (world.top / name).parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +292,7 @@ async def test_nothing_that_raises_the_flag_is_the_candidates_and_nothing_stands
 
 async def test_links_and_other_capitals_lead_past_nothing(world: PlacesWorld) -> None:
     links = {".github": "evil", ".claude": "evil", "docs": "evil", "sub/.Mcp.JSON": "../evil/x.md"}
-    world.spaces = Places(world.top, world.place, sandbox=False, instructions=OWN)
+    world.spaces = Clones(world.top, world.place, sandbox=False, instructions=OWN)
     for name in (".github/instructions/a.md", "docs/more/a.md"):
         (world.top / name).parent.mkdir(parents=True)
         world.person_commits(name, "base's\n")
@@ -359,7 +359,7 @@ async def test_nothing_that_a_maker_left_is_in_a_fresh_place_and_what_git_does_n
     world: PlacesWorld,
 ) -> None:
     step = SetupStep(run=("sh", "-c", "echo set-up >made.txt"))
-    world.spaces = Places(world.top, world.place, sandbox=False, setup=(step,))
+    world.spaces = Clones(world.top, world.place, sandbox=False, setup=(step,))
     await made(world, {".gitignore": ".env\nmade.txt\n"})
     world.edit(ONE, ".env", "KEY=1\n")
     world.edit(ONE, "left.txt", "left\n")
@@ -395,7 +395,7 @@ async def test_whoever_works_in_a_place_leaves_before_it_is_looked_into_and_is_f
         assert path == world.place / ONE
         said.append("forget" if not path.exists() else "forget what stands")
 
-    world.spaces = Places(world.top, world.place, sandbox=False, leave=leave, forget=forget)
+    world.spaces = Clones(world.top, world.place, sandbox=False, leave=leave, forget=forget)
     head = await made(world, {"b.txt": "b\n"})
     assert said == ["forget", "leave"], "what was there before, and the seal"
     for more, call in (

@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from ashep import factories
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.router import GitWorkspaces
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
-from ashep.adapters.sandboxes.bubblewrap import Placed
+from ashep.adapters.sandboxes.bubblewrap import BindMount
 from ashep.core.policy.settings import Settings, SetupStep
 from ashep.core.state.branches import branch_of
 from ashep.errors import AshepError
@@ -47,7 +47,7 @@ class World(PlacesWorld):
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("FORGE_TOKEN", "a-forges-token")
         self.place = self.top / ".agent-shepherd" / "places"
-        self.spaces = Places(self.top, self.place, sandbox=False)
+        self.spaces = Clones(self.top, self.place, sandbox=False)
         self.person_commits(".gitignore", ".agent-shepherd/\n.beads/\nout*\n.env\nconf/\n")
 
     def settings(self, sandbox: str, *setup: dict[str, Any]) -> Settings:
@@ -125,7 +125,7 @@ async def test_a_person_has_the_login_as_agents_have_it(world: World, monkeypatc
     assert inside is not None
     folder = Path(inside.environment["CLAUDE_SECURESTORAGE_CONFIG_DIR"])
     assert (folder / ".credentials.json").read_text() == "{}"
-    assert Placed(folder, folder) in inside.view.placed
+    assert BindMount(folder, folder) in inside.view.placed
 
 
 @SANDBOXED
@@ -175,7 +175,7 @@ async def test_no_link_that_an_agent_planted_leads_a_set_up_elsewhere(world: Wor
     await world.spaces.seal(ONE, RUN, "Mine")
     await world.spaces.remove(ONE)
     step = SetupStep.model_validate({"files": ("conf/*",)})
-    world.spaces = Places(world.top if planted == "conf" else project, world.place, sandbox=False, setup=(step,))
+    world.spaces = Clones(world.top if planted == "conf" else project, world.place, sandbox=False, setup=(step,))
     with pytest.raises(AshepError, match=r"is beyond a symbolic link|is a link, and nothing is written"):
         await world.spaces.prepare(ONE, None, 0)
     assert [*theirs.iterdir()] == []

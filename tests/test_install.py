@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from ashep.actions import doctor, doctor_git, doctor_security, verify
-from ashep.actions.doctor import Offer
+from ashep.actions.doctor import ServerCatalog
 from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import write_starter
@@ -76,7 +76,7 @@ def git(project: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=project, check=True)
 
 
-def only(lines: list[doctor.Line], check: str) -> doctor.Line:
+def only(lines: list[doctor.CheckLine], check: str) -> doctor.CheckLine:
     (line,) = [line for line in lines if line.check == check]
     return line
 
@@ -85,13 +85,13 @@ def only(lines: list[doctor.Line], check: str) -> doctor.Line:
 
 
 def test_a_server_without_any_login_is_an_error() -> None:
-    (line,) = doctor.judged(given.TEAM, Offer((), (), None))
+    (line,) = doctor.judged(given.TEAM, ServerCatalog((), (), None))
     assert (line.level, line.check) == ("error", "providers")
     assert "opencode auth login" in line.remedy
 
 
 def test_what_agents_name_and_the_server_lacks_is_said_with_what_to_do() -> None:
-    found = Offer((), (Model("acme", "large"), Model("acme", "tiny")), None)
+    found = ServerCatalog((), (Model("acme", "large"), Model("acme", "tiny")), None)
     critic = given.CRITIC.model_copy(update={"runner": RunnerChoice(agent_slug=None, provider="zen", model="small")})
     first, slug, login = doctor.judged(Agents(version=1, agents=(given.BUILDER, critic)), found)
     assert first.what.startswith("OpenCode can use acme (2 models); default: the server's choice")

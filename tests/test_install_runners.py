@@ -12,7 +12,7 @@ import pytest
 from anyio import to_thread
 
 from ashep.actions import doctor, doctor_runners
-from ashep.actions.doctor_security import Line
+from ashep.actions.doctor_security import CheckLine
 from ashep.adapters.system import programs
 from ashep.cli import main
 from ashep.config import read
@@ -43,12 +43,12 @@ def configured(project: Path, **runners: dict[str, Any]) -> Settings:
     return doctor.settings_of(project)
 
 
-async def looked(project: Path, *, ask: bool = True, **runner: Any) -> list[Line]:
+async def looked(project: Path, *, ask: bool = True, **runner: Any) -> list[CheckLine]:
     settings = await to_thread.run_sync(lambda: configured(project, it=runner))
     return await doctor_runners.runner(project, settings, "it", ask=ask)
 
 
-def levels(lines: list[Line]) -> list[str]:
+def levels(lines: list[CheckLine]) -> list[str]:
     return [line.level for line in lines]
 
 

@@ -20,15 +20,15 @@ from ashep import factories
 from ashep.adapters.git.workspaces.clones import NOTES
 from ashep.adapters.runners.opencode.isolated_runner import IsolatedRunner, folder_for, forget, leave, living
 from ashep.adapters.runners.opencode.sandbox_profiles import Profiles
-from ashep.adapters.runners.opencode.server import LEFT, Record, folder_of
+from ashep.adapters.runners.opencode.server import LEFT, ServerRecord, folder_of
 from ashep.adapters.sandboxes.logins import OPENCODE, Logins
-from ashep.adapters.sandboxes.profiles import Surroundings
+from ashep.adapters.sandboxes.profiles import SandboxProfiles
 from ashep.adapters.system import process_table, programs
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.instructions import Instructions
 from ashep.core.policy.settings import AgentPaths, AgentsSettings, Settings
 from ashep.errors import RunnerRefused, ServerNotStarted, SessionUnavailable
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, opencode_config, settle
 from ashep.ports.runner import Prompt, SessionRequest, Turn
 from ashep.store.read_model import servers_of
 from ashep.views import status
@@ -101,9 +101,9 @@ class World:
     def servers(self) -> Path:
         return folder_of(self.state, self.environ)
 
-    def record(self, place: Path | None = None) -> Record:
+    def record(self, place: Path | None = None) -> ServerRecord:
         folder = self.servers if place is None else folder_for(self.state, place)
-        return Record.model_validate_json((folder / "server.json").read_bytes())
+        return ServerRecord.model_validate_json((folder / "server.json").read_bytes())
 
     async def end(self) -> None:
         """The place's server ends, and its run has not."""
@@ -113,7 +113,7 @@ class World:
     def has_record(self, place: Path) -> bool:
         return (folder_for(self.state, place) / "server.json").exists()
 
-    def _reply(self, ask: Ask) -> Reply:
+    def _reply(self, ask: ModelRequest) -> Reply:
         word = next((word for word in self.commands if word in ask.prompt), "")
         calls = list[Call]()
         for n, line in enumerate(self.commands.get(word, [])):  # in a script: what OpenCode's rules see is none of it
@@ -404,7 +404,7 @@ async def test_ten_thousand_files_that_a_base_includes_keep_no_judge_from_starti
         asked.append([*names])
         return {} if asked[1:] else {"opencode.json": text}
 
-    around = Surroundings(tmp_path, tmp_path / "places", (), AgentsSettings(), {})
+    around = SandboxProfiles(tmp_path, tmp_path / "places", (), AgentsSettings(), {})
     made = Profiles(around, tmp_path / "ground", {}, base, nobodys(tmp_path))
     await made.judge(tmp_path / "server")
     assert len(asked[1]) == 100
@@ -420,7 +420,7 @@ async def test_in_a_sandbox_no_plugin_of_the_configuration_is_loaded_unless_that
         return {}
 
     agents = AgentsSettings(sandbox="bwrap", plugins=plugins)
-    around = Surroundings(tmp_path, tmp_path / "places", (), agents, {"HOME": str(tmp_path)})
+    around = SandboxProfiles(tmp_path, tmp_path / "places", (), agents, {"HOME": str(tmp_path)})
     profiles = Profiles(around, tmp_path / "ground", {"HOME": str(tmp_path)}, base, nobodys(tmp_path))
     judge = await profiles.judge(tmp_path / "server")
     assert judge.environment.get("OPENCODE_PURE") == (None if plugins else "1")

@@ -21,7 +21,7 @@ from ashep.errors import JournalDamaged
 from ashep.journal import snapshots, writer
 from ashep.journal.framing import parse
 from ashep.journal.reader import ARCHIVE, BASE, Scan, batches, head_of, journal_files
-from ashep.journal.snapshot_writer import Keeper
+from ashep.journal.snapshot_writer import SnapshotWriter
 from ashep.journal.snapshots import FOLDER, beginning, fingerprint, newest
 from ashep.journal.writer import Journal, Sizes
 from tests.core import laws
@@ -222,7 +222,7 @@ def pruned(state: Path, files: int) -> None:
     head = head_of(folder, first.name)
     assert head is not None
     world = laws.of_batches(takewhile(lambda batch: batch.end.file < first.name, batches(folder)))
-    snapshots.write(folder / BASE, world, snapshots.Mark(head[1], ""))
+    snapshots.write(folder / BASE, world, snapshots.JournalPosition(head[1], ""))
     for path in gone:
         path.unlink()
 
@@ -297,7 +297,7 @@ async def test_snapshots_are_due_at_a_new_file_and_after_many_entries_and_at_the
     state, said = tmp_path / "state", list[str]()
     world = World()
     with opened(state, Sizes(file=3000)) as journal:
-        keeper = Keeper(journal, said.append, every=8)
+        keeper = SnapshotWriter(journal, said.append, every=8)
         kept: list[int] = []
         async with anyio.create_task_group() as group:
             group.start_soon(keeper.run)
@@ -325,7 +325,7 @@ async def test_a_snapshot_that_cannot_be_written_is_only_reported(tmp_path: Path
     state, said = tmp_path / "state", list[str]()
     with opened(state) as journal:
         (state / FOLDER).write_text("in the way")
-        keeper = Keeper(journal, said.append)
+        keeper = SnapshotWriter(journal, said.append)
         batch = [Entry(2, T0, TrackerSeen("a", "t", "x"))]
         await journal.append(batch)
         keeper.offer(batch, World())
@@ -342,7 +342,7 @@ async def test_damage_that_is_found_beside_the_work_ends_it(state: Path) -> None
     with opened(state, Sizes(file=4000, at_once=0)) as journal:
         assert journal.unchecked
         with pytest.raises(JournalDamaged, match=f"{path.name}:1: "):
-            await Keeper(journal, print).run()
+            await SnapshotWriter(journal, print).run()
 
 
 def test_old_files_are_archived_with_the_snapshots(state: Path) -> None:

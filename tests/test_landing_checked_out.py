@@ -11,7 +11,7 @@ import pytest
 
 from ashep.adapters.git.index_lock import LINE
 from ashep.errors import AshepError
-from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, MoveRefused
 from tests.conformance.landings import GitLandingWorld, put, refusal
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("git_alone")]
@@ -233,7 +233,7 @@ async def test_what_is_in_the_way_is_so_wherever_the_base_is_by_now(world: GitLa
     refusal(await world.landing.advance("main", made.base, made.commit), "edited")
     world.git("checkout", "-q", "edited")
     moved = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(moved, Refused)
+    assert isinstance(moved, MoveRefused)
     assert moved.code == "moved"
 
 

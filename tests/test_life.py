@@ -10,7 +10,7 @@ import pytest
 
 from ashep.adapters.runners.opencode import activity as life
 from ashep.core.facts.runs import Life
-from ashep.extras.demo.scripted_model import Ask, Call, Reply
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply
 from ashep.extras.testing.activity import followed, looked
 from ashep.extras.testing.worlds import opened, prompt, reached
 from tests.conformance.runners import RealWorld, real_place, real_world
@@ -23,7 +23,7 @@ def scripted(world: RealWorld, replies: dict[str, Reply]) -> Iterator[None]:
     """Let the model answer a prompt that holds a word, once, with this; everything else with END."""
     before = world.model.script
 
-    def script(ask: Ask) -> Reply:
+    def script(ask: ModelRequest) -> Reply:
         word = next((word for word in replies if word in ask.prompt and not ask.results), None)
         return Reply("END") if word is None else replies[word]
 
@@ -113,12 +113,12 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-async def quiet(server: Server, watch: life.Watch) -> float:
+async def quiet(server: Server, watch: life.ActivityMonitor) -> float:
     return (await life.read(server.get, watch, "ses_a")).quiet.total_seconds()
 
 
 async def test_silence_counts_from_the_last_sign_of_a_stream_that_stands(seconds: list[float]) -> None:
-    watch, server = life.Watch(), Server(600)
+    watch, server = life.ActivityMonitor(), Server(600)
     assert await quiet(server, watch) == 0  # no stream
     watch.stands()
     seconds[0] += 50
@@ -134,7 +134,7 @@ async def test_silence_counts_from_the_last_sign_of_a_stream_that_stands(seconds
 
 
 async def test_a_stream_that_has_told_nothing_yet_proves_nothing(seconds: list[float]) -> None:
-    watch, server = life.Watch(), Server(600)
+    watch, server = life.ActivityMonitor(), Server(600)
     watch.stands()
     watch.sent("ses_a", "msg_a")
     seconds[0] += 300
@@ -146,7 +146,7 @@ async def test_a_stream_that_has_told_nothing_yet_proves_nothing(seconds: list[f
 @pytest.mark.promise("T11")
 async def test_a_stream_that_tells_nothing_is_found_out(seconds: list[float]) -> None:
     """facts/opencode.md 10: `/event` that only heartbeats. A read shows what it did not tell of."""
-    watch, server = life.Watch(), Server(20)
+    watch, server = life.ActivityMonitor(), Server(20)
     watch.stands()
     watch.sign("ses_a")
     seconds[0] += 300

@@ -40,7 +40,7 @@ from ashep.ports.landing import Candidate
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.prompt.template_context import _line as one_line  # pyright: ignore[reportPrivateUsage]
 from ashep.redaction import Redaction
-from ashep.views.id_masking import Names
+from ashep.views.id_masking import KnownIds
 
 MIB = 1024 * 1024
 FLOOR = 0.05
@@ -152,8 +152,8 @@ READERS: dict[str, Read] = {
     "globs": Globs(("**/a/**/*b*c", "a*b*c*/x")).has,
     "eligibility: a title": a_title,
     "orphans: a run's name": lambda text: named(Stamp("i", 1, run=text)),
-    "views: names": lambda text: Names(("ab-1", "ab-1.2", "x")).hide(text),
-    "views: compound names": lambda text: Names(("ab-1", "ab-1.2")).hide(text),
+    "views: names": lambda text: KnownIds(("ab-1", "ab-1.2", "x")).hide(text),
+    "views: compound names": lambda text: KnownIds(("ab-1", "ab-1.2")).hide(text),
     "opencode: a turn": a_turn,
     "opencode: a session": a_session,
     "opencode: a refusal": lambda text: provider_errors.of_status(text, 1, None, None),

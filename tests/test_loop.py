@@ -28,7 +28,7 @@ from ashep.errors import AshepError, RunnerUnavailable, TrackerUnavailable
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.ports.runner import Prompt
-from ashep.ports.tracker import HalfLook, Look
+from ashep.ports.tracker import Look, PartialSnapshot
 from tests.loop_world import (
     ACTOR,
     REJECTED_ONCE,
@@ -451,7 +451,7 @@ async def test_what_a_look_saw_counts_where_it_could_not_see_what_is_ready(folde
         async def look(self) -> Look:
             look = await super().look()
             if self.fails:
-                raise HalfLook("ready said no", replace(look, ready=()))
+                raise PartialSnapshot("ready said no", replace(look, ready=()))
             return look
 
     world = World(folder)

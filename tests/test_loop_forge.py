@@ -14,7 +14,7 @@ from ashep.core.facts.delivery import PullRequestMerged, PullRequestReturned
 from ashep.core.facts.issues import IssueParked
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.state.branches import branch_of
-from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.pulls import ForgeAdapters
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.landing import NotPushed, Pushed
 from ashep.redaction import Redaction
@@ -64,8 +64,8 @@ class Overheard(World):
         assert isinstance(self.forge, Site)
         site = self.forge
 
-        def made(settings: ForgeSettings) -> Pulls:
-            return Pulls(forge_of(settings, Redaction(), {"TOKEN": TOKEN}), site)
+        def made(settings: ForgeSettings) -> ForgeAdapters:
+            return ForgeAdapters(forge_of(settings, Redaction(), {"TOKEN": TOKEN}), site)
 
         return made
 

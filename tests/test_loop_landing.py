@@ -19,7 +19,7 @@ from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.workspaces import MemoryLanding
 from ashep.extras.simulation.virtual_time import EPOCH
 from ashep.journal.writer import Journal
-from ashep.ports.landing import Advanced, Refused
+from ashep.ports.landing import Advanced, MoveRefused
 from ashep.store.issue_row import issue_row, landing
 from ashep.store.projection import NOWHERE, Drawing
 from ashep.views import evidence
@@ -45,7 +45,7 @@ class Moving(MemoryLanding):
 
     times = 1
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         if self.times > 0:
             self.times -= 1
             self._workspaces.commit(f"notes.{self.times}", "a person's")
@@ -55,9 +55,9 @@ class Moving(MemoryLanding):
 class Failing(MemoryLanding):
     """A base to which git never writes the first issue's file."""
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         if "t-1.py" in self._workspaces.files(new):
-            return Refused("failed", "git says: external filter 'no-git-lfs filter-process' failed")
+            return MoveRefused("failed", "git says: external filter 'no-git-lfs filter-process' failed")
         return await super().advance(base_branch, old, new)
 
 

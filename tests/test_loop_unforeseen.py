@@ -15,7 +15,7 @@ from ashep.core.facts.runs import PromptSent
 from ashep.core.facts.tracker import LeaseExpired, LeaseLost, Stamp
 from ashep.core.state.pending_intents import FAULT_LIMIT
 from ashep.core.state.world import World as Known
-from ashep.daemon.daemon import Running
+from ashep.daemon.daemon import RunningDaemon
 from ashep.extras.simulation.memory.runner import MemoryRunner
 from ashep.extras.simulation.memory.scripted_sessions import Play
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
@@ -75,7 +75,7 @@ def of(kind: type, folder: Path) -> World:
     return world
 
 
-async def happens(kind: type, world: World, running: Running) -> None:
+async def happens(kind: type, world: World, running: RunningDaemon) -> None:
     """What brings about that the effect is asked for."""
     shepherd = running.shepherd
     if kind is c.ReclaimIssue:

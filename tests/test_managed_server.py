@@ -21,7 +21,7 @@ import pytest
 
 from ashep.adapters.runners.opencode import OpencodeRunner
 from ashep.adapters.runners.opencode.client import probe
-from ashep.adapters.runners.opencode.server import TOKEN, ManagedServer, Record, folder_of
+from ashep.adapters.runners.opencode.server import TOKEN, ManagedServer, ServerRecord, folder_of
 from ashep.adapters.system import process_table
 from ashep.errors import ProgramMissing, RunnerMisconfigured, RunnerUnavailable
 from tests.conformance.runners import RealWorld
@@ -228,7 +228,7 @@ async def test_a_record_that_names_a_stranger_harms_nobody(world: RealWorld) -> 
         folder = world.server.folder
         folder.mkdir(parents=True)
         started = process_table.stat(stranger.pid)[1]
-        record = Record(token="0" * 32, port=1, password="x", pid=stranger.pid, started=started)
+        record = ServerRecord(token="0" * 32, port=1, password="x", pid=stranger.pid, started=started)
         (folder / "server.json").write_text(record.model_dump_json())
         assert not await world.new_server().stop()
         (folder / "server.json").write_text(record.model_dump_json())

@@ -10,7 +10,7 @@ from ashep.adapters.git import GitLanding, rollback
 from ashep.adapters.git.command import LANDING, Git
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.adapters.verifier.checkout import Checkout, find
-from ashep.adapters.verifier.checkout import Place as CheckPlace
+from ashep.adapters.verifier.checkout import CheckoutFolder as CheckPlace
 from ashep.errors import AshepError, ProgramTimedOut
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated
 from tests.conformance.landings import GitLandingWorld, put, refusal

@@ -16,7 +16,7 @@ import pytest
 from ashep.adapters.runners.opencode import OpencodeRunner, turns
 from ashep.adapters.runners.opencode import schema as shapes
 from ashep.adapters.runners.opencode.endpoints import AttachedServer
-from ashep.adapters.runners.opencode.requests import KEPT, Told
+from ashep.adapters.runners.opencode.requests import KEPT, ReportedRequests
 from ashep.adapters.runners.opencode.rulesets import ruleset
 from ashep.core.facts.requests import Request
 from ashep.core.facts.runs import Model
@@ -409,7 +409,7 @@ async def test_what_a_stopped_turn_asked_keeps_no_list_from_being_shown(real_wor
 
 def test_an_event_that_is_hardly_understood_is_known_by_its_id() -> None:
     """So that what it asks is denied; one that is not understood at all is nothing."""
-    told = Told(Redaction())
+    told = ReportedRequests(Redaction())
     properties = {"id": "per_1", "sessionID": "ses_1", "patterns": 7}
     told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
     for odd in ("", "[]", "{", '{"payload":{"properties":{"id":"per_2"}}}', "[" * 100_000):
@@ -428,7 +428,7 @@ def test_an_event_that_is_hardly_understood_is_known_by_its_id() -> None:
 def test_what_the_stream_tells_of_requests_holds_no_secret() -> None:
     redaction = Redaction()
     redaction.add("hunter2-hunter2")
-    told = Told(redaction)
+    told = ReportedRequests(redaction)
     properties: dict[str, Any] = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["curl *"]}
     properties["metadata"] = {"command": "curl -H hunter2-hunter2"}
     told.hear("permission.asked", json.dumps({"payload": {"properties": properties}}))
@@ -733,7 +733,7 @@ def test_an_answer_to_another_prompt_is_none_to_ours_although_the_clock_was_set_
     assert (turn.state, turn.people) == ("stored", ())
     # it was set back in the midst of the turn: what followed stands before the prompt
     compaction = message("msg_d", "user", 2)
-    own = compaction.model_copy(update={"parts": (turns.Part(type="compaction"),)})
+    own = compaction.model_copy(update={"parts": (turns.MessagePart(type="compaction"),)})
     answer = message("msg_e", "assistant", 3, parentID="msg_d", finish="stop")
     turn = turns.read_turn(turns.order([old, late, ours, own, answer]), "msg_c", before, turns.Status(busy=False), "i")
     assert (turn.state, turn.text, turn.people) == ("finished", "msg_e", ())

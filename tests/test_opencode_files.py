@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 from ashep.actions.doctor_opencode import describe_files
-from ashep.actions.doctor_security import Line
+from ashep.actions.doctor_security import CheckLine
 from ashep.config.files import read
 from ashep.core.policy.policies import PermissionRule, Phase, Policies
 from ashep.core.policy.settings import AgentsSettings, Settings, WorkerSettings
 from tests.core.given import policies, policy_of
 
 
-def told(project: Path, text: str, settings: Settings | None = None, known: Policies | None = None) -> list[Line]:
+def told(project: Path, text: str, settings: Settings | None = None, known: Policies | None = None) -> list[CheckLine]:
     (project / "opencode.jsonc").write_text(text)
     return describe_files(project, settings or Settings(), known, {"HOME": str(project / "home")})
 

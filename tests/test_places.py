@@ -14,7 +14,7 @@ import pytest
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.repository import left_of
 from ashep.adapters.git.workspaces import isolated_git, salvage
-from ashep.adapters.git.workspaces.clones import Places, place_at
+from ashep.adapters.git.workspaces.clones import Clones, place_at
 from ashep.adapters.git.workspaces.router import GitWorkspaces
 from ashep.cli.context import find_project
 from ashep.core.state.branches import branch_of, shared_branch
@@ -386,8 +386,8 @@ def content(folder: Path) -> dict[str, object]:
     return {str(path): (one.st_mode, one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
 
 
-def places(world: PlacesWorld) -> Places:
-    assert isinstance(world.spaces, Places)
+def places(world: PlacesWorld) -> Clones:
+    assert isinstance(world.spaces, Clones)
     return world.spaces
 
 

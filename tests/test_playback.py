@@ -14,11 +14,11 @@ from ashep.core.facts.delivery import TreeRemoved, TreeRests
 from ashep.core.policy.policies import Phase
 from ashep.journal.archive import archive
 from ashep.journal.prune import prune
-from ashep.journal.reader import Batch, batches, journal_files
+from ashep.journal.reader import ReadBatch, batches, journal_files
 from ashep.journal.writer import Journal, Sizes
 from ashep.store import checkpoints, playback
-from ashep.store.checkpoints import NAME, Keeper, opened, places
-from ashep.store.journal_reader import Reading
+from ashep.store.checkpoints import NAME, CheckpointWriter, opened, places
+from ashep.store.journal_reader import JournalView
 from ashep.store.sqlite_reader import open_read_only
 from ashep.store.writer import Store
 from ashep.views import Data, lists, point_in_time, policies, policy_graph, status
@@ -28,7 +28,7 @@ from tests.core.test_playbook_workspaces import TREE, own
 from tests.recorded import Recorded
 
 STEP = timedelta(microseconds=1)
-RECALLED = policies.Recalled()
+RECALLED = policies.PastPolicyGraphs()
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +57,9 @@ def lived(state: Path, seed: int, *, steps: int = 500, sizes: Sizes | None = Non
     return made
 
 
-def kept(state: Path) -> Keeper:
+def kept(state: Path) -> CheckpointWriter:
     """Make all checkpoints."""
-    keeper = Keeper(state)
+    keeper = CheckpointWriter(state)
     while keeper.advance(1.0):
         pass
     return keeper
@@ -70,7 +70,7 @@ def back(state: Path, moment: datetime, issue: str | None = None, **more: Any) -
         return point_in_time.told(found, moment, RECALLED, issue)
 
 
-def picture(state: Path, end: Batch, scratch: Path) -> Iterator[tuple[str, Any]]:
+def picture(state: Path, end: ReadBatch, scratch: Path) -> Iterator[tuple[str, Any]]:
     """What a picture says that is drawn of the journal up to a batch."""
     shutil.rmtree(scratch, ignore_errors=True)
     (scratch / "state" / "journal").mkdir(parents=True)
@@ -78,7 +78,7 @@ def picture(state: Path, end: Batch, scratch: Path) -> Iterator[tuple[str, Any]]
         if path.name <= end.end.file:
             data = path.read_bytes()[: end.end.offset if path.name == end.end.file else None]
             (scratch / "state" / "journal" / path.name).write_bytes(data)
-    Store.open(scratch / "state", Reading(scratch / "state" / "journal")).close()
+    Store.open(scratch / "state", JournalView(scratch / "state" / "journal")).close()
     with closing(open_read_only(scratch / "state")) as database:
         yield "seq", lists.seq(database)
         yield from status.first(database).items()
@@ -157,7 +157,7 @@ def test_checkpoints_go_on_and_others_are_made_anew(tmp_path: Path) -> None:
     data = bytearray((state / NAME).read_bytes())
     data[len(data) // 3 :] = bytes(len(data) - len(data) // 3)
     (state / NAME).write_bytes(data)
-    keeper = Keeper(state)
+    keeper = CheckpointWriter(state)
     assert back(state, end) == expected, "who reads alone folds all of the journal"
     keeper.forget()
     kept(state)
@@ -190,7 +190,7 @@ def test_what_a_record_of_another_issue_changes_does_not_rest(tmp_path: Path) ->
 def test_what_was_pruned_is_told_and_what_is_not_yet_made(tmp_path: Path) -> None:
     state = tmp_path / "state"
     made = lived(state, 11, steps=400, sizes=Sizes(file=20_000, keep=40_000))
-    keeper = Keeper(state)
+    keeper = CheckpointWriter(state)
     for told in (back(state, made.world.now, most=100), back(state, made.world.now, keeper=keeper)):
         assert (told["ready"], told["counts"]) == (False, None), "it would take longer than a server may"
     folded = list[int]()

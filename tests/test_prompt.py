@@ -24,7 +24,7 @@ from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.workspaces import Changes, Commit
 from ashep.prompt.fences import Fences, Foreign, tidy
-from ashep.prompt.template_context import ROLES, Brief, Found, Kind, evidence_of, view
+from ashep.prompt.template_context import ROLES, Brief, Kind, WorkFindings, evidence_of, view
 from ashep.prompt.template_trials import check_overrides
 from ashep.prompt.templates import render
 
@@ -271,9 +271,9 @@ EVIDENCE = Evidence(
     (CheckResult("tests", "failed", "expected 0,\nfound 1", 3), CheckResult("lint", "passed", "fine", 3)), changed=True,
     isolated=True, log="",
 )  # fmt: skip
-RED = Found(Flaw("checks", "did not hold: tests", "blob"), "tests: failed\nE assert 1 == 2")
+RED = WorkFindings(Flaw("checks", "did not hold: tests", "blob"), "tests: failed\nE assert 1 == 2")
 RED_ON_MAIN = replace(RED, flaw=Flaw("checks", "did not hold: tests", "blob", "main"))
-CONFLICT = Found(Flaw("conflict", "contradicts main in a.py", "blob", "main"), "both changed a.py")
+CONFLICT = WorkFindings(Flaw("conflict", "contradicts main in a.py", "blob", "main"), "both changed a.py")
 
 
 @pytest.mark.promise("W5")
@@ -291,14 +291,14 @@ def test_a_writer_is_told_which_checks_failed_and_what_they_printed(kind: Kind) 
 @pytest.mark.promise("Z7")
 def test_a_writer_is_told_what_fails_without_its_work_and_a_reader_too() -> None:
     here = replace(EVIDENCE.results[0], cause="network", on_base=True)
-    own, fenced = split(render(brief(found=Found(on_base=(here,)))))
+    own, fenced = split(render(brief(found=WorkFindings(on_base=(here,)))))
     said = "tests: failed (it fails on the base, too (likely cause: no network in checks); no work is to blame)"
     assert ("checks that fail on the base", f"{said}: expected 0, found 1") in fenced
     assert "Do not try to make them pass, unless that is what the issue asks for." in "\n".join(own)
     both = render(brief(found=replace(RED, on_base=(here,))))
     assert "mend the work until the failed checks pass" in both
     assert "no work is to blame" in both
-    reader = Found(evidence=replace(EVIDENCE, results=(here,)))
+    reader = WorkFindings(evidence=replace(EVIDENCE, results=(here,)))
     assert dict(split(render(brief(REVIEW, found=reader)))[1])["evidence"].startswith(said)
     assert "no work is to blame" not in render(brief(found=RED))
 
@@ -320,7 +320,7 @@ def test_a_reader_is_told_what_is_known_of_exactly_this_work_and_nothing_of_flaw
     assert dict(fenced)["evidence"] == "tests: failed: expected 0, found 1\nlint: passed: fine"
     assert "failed checks" not in dict(fenced)
     proven = replace(EVIDENCE, changed=False, results=(replace(EVIDENCE.results[1], proves_nothing=True),))
-    lines = dict(split(render(brief(REVIEW, found=Found(evidence=proven))))[1])["evidence"].split("\n")
+    lines = dict(split(render(brief(REVIEW, found=WorkFindings(evidence=proven))))[1])["evidence"].split("\n")
     assert lines[0] == "the work changes nothing: its tree is that of its base"
     assert lines[1].startswith("lint: passed (it did so before any work, too,")
     assert "checked itself" not in render(brief(REVIEW)), "nothing is known"
@@ -517,7 +517,7 @@ def test_no_text_leaves_its_fence(text: str, kind: Kind, writes: bool) -> None:
         text=IssueText(text, text, text, text, text, (Dependency(text, text, text, text),)),
         reports=(replace(FINDINGS, outcome=outcome), replace(FINDINGS, phase="implement", outcome=None, why=text)),
         comments=(Comment("1", text, text, AT),), changes=Changes((Commit(text, text),), text, (text,), text),
-        found=Found(
+        found=WorkFindings(
             Flaw("checks", text, "", "main"), text, replace(EVIDENCE, results=(CheckResult(text, "failed", text, 1),)),
         ),
         wrong=text, transcript=text,

@@ -20,7 +20,7 @@ from ashep.core.analysis.replay import Replay
 from ashep.core.facts.resources import JournalPruned, TimerDue
 from ashep.core.facts.tracker import IssueSeen
 from ashep.core.policy.settings import JournalSettings, Settings
-from ashep.core.resources.retention import Sealed, going, issue_of, needed_for, pruned, why_kept
+from ashep.core.resources.retention import SealedFile, going, issue_of, needed_for, pruned, why_kept
 from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import OwnTree, Work
 from ashep.core.state.flow import Counters, Flow
@@ -32,7 +32,7 @@ from ashep.journal.blobs import GRACE, Blobs
 from ashep.journal.prune import finish, named, stand_in, unfinished
 from ashep.journal.reader import BASE, base, batches, journal_files
 from ashep.journal.writer import Sizes
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.sqlite_reader import NAME
 from ashep.store.writer import Store
 from tests.core.given import issue as an_issue
@@ -72,7 +72,7 @@ class Size:
 def measured(world: World) -> Size:
     """Draw the pictures as a daemon does, and measure everything."""
     state = world.folder / "state"
-    Store.open(state, Reading(state / "journal")).close()
+    Store.open(state, JournalView(state / "journal")).close()
     with closing(sqlite3.connect(state / NAME)) as database:
         rows = sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("facts", "runs"))
     return Size(
@@ -133,12 +133,14 @@ class Week:
             assert now < a_day * days, f"{name}: {now}, on the first day {a_day}"
         assert last.database <= held.database
         assert self.texts - {path.name for path in self.state.glob("blobs/*/*")}
-        Store.open(self.state, Reading(self.state / "journal")).close()  # the rest is drawn, as by whoever reads next
+        Store.open(
+            self.state, JournalView(self.state / "journal")
+        ).close()  # the rest is drawn, as by whoever reads next
         drawn, lines = dump(self.state), (self.state.parent / "runs.jsonl").read_bytes()
         assert {row[0] for row in drawn["issues"]} == {*self.world.world.flows}
         (self.state / NAME).unlink()
         (self.state.parent / "runs.jsonl").unlink()
-        Store.open(self.state, Reading(self.state / "journal")).close()
+        Store.open(self.state, JournalView(self.state / "journal")).close()
         assert dump(self.state) == drawn
         assert (self.state.parent / "runs.jsonl").read_bytes() == lines
         assert {body.keep for body in self.world.bodies(JournalPruned)} == {KEEP}
@@ -225,10 +227,10 @@ def test_only_a_beginning_goes_that_is_old_and_held_by_nobody() -> None:
     flows = Known().flows.insert("t-1", flow_of(stage="parked", counters=ONCE)).insert("t-2", flow_of())
     world = Known(flows=flows, settings=settings)
     files = [
-        Sealed("1", T0, 10, frozenset({"t-2"})),
-        Sealed("10", T0 + timedelta(days=1), 20, frozenset()),
-        Sealed("20", T0 + timedelta(days=1), 30, frozenset({"t-1", "t-2"})),
-        Sealed("30", T0 + timedelta(days=1), 40, frozenset()),
+        SealedFile("1", T0, 10, frozenset({"t-2"})),
+        SealedFile("10", T0 + timedelta(days=1), 20, frozenset()),
+        SealedFile("20", T0 + timedelta(days=1), 30, frozenset({"t-1", "t-2"})),
+        SealedFile("30", T0 + timedelta(days=1), 40, frozenset()),
     ]
     later = T0 + timedelta(days=9)
     assert pruned(world, files, later) == [JournalPruned(20, ("1", "10"), KEEP)]

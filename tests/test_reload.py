@@ -17,7 +17,7 @@ from ashep.core.facts.resources import Adopted, EditMended, EditRefused, WorkPau
 from ashep.core.facts.runs import RunEnded, RunPlanned
 from ashep.core.policy.policies import Policies
 from ashep.daemon import reload as reload_module
-from ashep.daemon.daemon import Running
+from ashep.daemon.daemon import RunningDaemon
 from ashep.daemon.reload import Reload
 from ashep.journal.blobs import Blobs
 from ashep.prompt import user_files
@@ -32,7 +32,7 @@ CHECK = policy({"name": "check", "capabilities": ["review"]})
 class Edited:
     """A daemon whose user edits its files."""
 
-    def __init__(self, world: World, running: Running) -> None:
+    def __init__(self, world: World, running: RunningDaemon) -> None:
         self.world, self.said = world, list[str]()
         self.reload = Reload(world.folder, running.shepherd, self.said.append)
 

@@ -3,12 +3,12 @@
 import pytest
 
 from ashep.errors import RunnerRefused, RunnerUnavailable
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 from tests.conformance.runners import MemoryWorld
 
 
 async def test_errors_say_whose_they_are_and_a_runner_that_is_gone_refuses() -> None:
-    runners = Runners({"opencode": lambda: MemoryWorld().runner, "second": lambda: MemoryWorld().runner})
+    runners = RunnerRouter({"opencode": lambda: MemoryWorld().runner, "second": lambda: MemoryWorld().runner})
     with pytest.raises(RunnerUnavailable) as away:  # nobody has started it
         await runners.of("second:ses_1").busy(("second:ses_1",))
     assert away.value.runner == "second"
@@ -19,7 +19,7 @@ async def test_errors_say_whose_they_are_and_a_runner_that_is_gone_refuses() -> 
 
 
 async def test_no_turn_begins_where_nobody_is_here_to_say_so() -> None:
-    runners, asked = Runners({}), list[tuple[str, str]]()
+    runners, asked = RunnerRouter({}), list[tuple[str, str]]()
     assert not await runners.may_begin("second", "5f0c", "msg_1")
 
     async def begins(session: str, message: str) -> bool:

@@ -15,7 +15,7 @@ from ashep.core.policy.policies import Phase
 from ashep.extras.interchange.policy_tables import table_of
 from ashep.extras.interchange.session_state import OTHERS, session_state
 from ashep.extras.interchange.transition_table import CODING, PRESET, Table, schema_of
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.sqlite_reader import NAME, open_read_only
 from ashep.store.writer import Store
 from tests.core import given
@@ -41,7 +41,7 @@ def lived(folder: Path, outcomes: dict[str, list[str]], policies: str = PRESET) 
 
 
 def state_of(state: Path, issue: str) -> Data:
-    Store.open(state, Reading(state / "journal")).close()
+    Store.open(state, JournalView(state / "journal")).close()
     with closing(open_read_only(state)) as database:
         told = session_state(database, issue)
     assert told is not None

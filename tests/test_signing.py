@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ashep.actions.answers import NotAsked, answer, refuse_unsigned
-from ashep.actions.audit import Account, examine, verify_signature
+from ashep.actions.audit import AuditResult, examine, verify_signature
 from ashep.adapters.git.integration import is_integration
 from ashep.adapters.system.clock import RealClock
 from ashep.adapters.system.signatures import is_signed, sign
@@ -193,7 +193,7 @@ async def test_an_audit_finds_what_nobody_signed(folder: Path, key: Path) -> Non
     flow = with_work(book.flow(), signed=signature, landed=("main", head), landed_onto=tip)
 
     async def findings(in_force: People | None = None, **changes: Any) -> list[str]:
-        account = Account()
+        account = AuditResult()
         settings = Settings(people=in_force or people(key))
         await verify_signature(world.top, settings, with_work(flow, **changes), account)
         assert not account.no_signatures

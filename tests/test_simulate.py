@@ -36,7 +36,7 @@ from ashep.extras.simulation.simulator import (
     RUN_TAKES,
     Cast,
     Distribution,
-    Life,
+    SimulatedIssue,
     Spread,
     cast_of,
     live,
@@ -54,7 +54,7 @@ def cast(*phases: Phase, **limits: Any) -> Cast:
     return Cast(Policies(version=1, policies={"made": policy}), "made", starter_agents(), Settings())
 
 
-def lived(scene: Cast, text: str) -> Life:
+def lived(scene: Cast, text: str) -> SimulatedIssue:
     script = read_script(text, scene.rules, FILE)
     (life,) = live(scene, ["sim-1"], script)
     if script.error is not None:
@@ -204,7 +204,7 @@ def test_a_life_can_be_written_as_a_script_and_lived_again() -> None:
 # --- chance -----------------------------------------------------------------------------------------------------------
 
 
-def figures(found: Sequence[Life]) -> list[Any]:
+def figures(found: Sequence[SimulatedIssue]) -> list[Any]:
     return [(life.issue, life.end, life.code, life.moves, life.time, life.visits) for life in found]
 
 

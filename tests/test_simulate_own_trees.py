@@ -11,7 +11,7 @@ from ashep.errors import UsageError
 from ashep.extras.simulation.actor_moves import Point, moves
 from ashep.extras.simulation.probabilities import LANDED, SHORT, TOUCHED, Chances, Dice
 from ashep.extras.simulation.script import read_script
-from ashep.extras.simulation.simulator import Cast, Life, cast_of, live, of_preset, starter_agents
+from ashep.extras.simulation.simulator import Cast, SimulatedIssue, cast_of, live, of_preset, starter_agents
 from tests.test_simulate import share
 
 PAGE = Path("docs/guides/policies.md")
@@ -20,7 +20,7 @@ JUDGE = Phase(name="review", verdicts=("approve", "back"), next={"approve": "clo
 LOOK = Phase(name="look", human=Human(approved="review", changes_requested="implement"))
 
 
-def lived(text: str, *phases: Phase) -> Life:
+def lived(text: str, *phases: Phase) -> SimulatedIssue:
     policies = Policies(version=1, policies={"made": Policy(phases=phases or (WORK, JUDGE, LOOK))})
     own = Settings(worker=WorkerSettings(workspace="worktree"))
     scene = Cast(policies, "made", starter_agents(), own)

@@ -18,12 +18,12 @@ from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.facts.delivery import WorkLanded
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.state.branches import branch_of
-from ashep.daemon.effects.work import Means
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import RepositoryLocked
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryVerifier
 from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.ports.landing import Advanced, Candidate, Integrated, Refused
+from ashep.ports.landing import Advanced, Candidate, Integrated, MoveRefused
 from tests.conformance.landings import GitLandingWorld, put, refusal
 from tests.loop_hands import CONFIG
 from tests.loop_world import Points, World, policy, said
@@ -71,7 +71,7 @@ def at_work(*arguments: str, cwd: Path, **environ: str) -> Iterator[None]:
             process.terminate()
 
 
-def told(result: Advanced | Refused, lock: Path, *words: str) -> None:
+def told(result: Advanced | MoveRefused, lock: Path, *words: str) -> None:
     said = " ".join(result.told) if isinstance(result, Advanced) else result.why
     assert all(word in said for word in (str(lock), *words)), result
 
@@ -119,7 +119,7 @@ async def test_a_young_lock_stays_and_is_named(world: GitLandingWorld, minutes: 
     lock = left(world, "refs/heads/main.lock", minutes)
     before = world.state()
     refused = await world.landing.advance("main", made.base, made.commit)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, MoveRefused)
     assert refused.code == "locked"
     told(refused, lock)
     assert lock.exists()
@@ -208,10 +208,10 @@ class OnGit(World):
         self.workspaces = cast("Any", Threaded(Worktrees(on.top, self.trees)))
         self.landing = cast("Any", Threaded(on.landing))
 
-    def _means(self, points: Points) -> Callable[..., Means]:
+    def _means(self, points: Points) -> Callable[..., DeliveryAdapters]:
         unasked, annotations = MemoryVerifier(MemoryWorkspaces({})), MemoryAnnotations(self.tracker)
         diffs = cast("Any", Threaded(GitDiffs(self.on.top)))
-        return lambda *_: Means(self.on.top, unasked, diffs, cast("Any", self.landing), annotations)
+        return lambda *_: DeliveryAdapters(self.on.top, unasked, diffs, cast("Any", self.landing), annotations)
 
     def play(self, asked: Prompted) -> Play:
         """Write a file of the issue's own; the first agent's git is killed while it deletes a ref."""

@@ -15,7 +15,7 @@ from ashep.adapters.git.user_work_tree import GitTree
 from ashep.adapters.system.clock import RealClock
 from ashep.config import load, write_starter
 from ashep.core.state.branches import branch_of
-from ashep.daemon.daemon import Parts, WorkOptions, daemon
+from ashep.daemon.daemon import Adapters, WorkOptions, daemon
 from ashep.extras.demo.scripted_model import outcome_text
 from ashep.extras.demo.state_dir import journal as records
 from ashep.extras.demo.story_scenario import story
@@ -77,7 +77,7 @@ async def test_ten_stories_at_once_all_land_and_none_conflicts_over_the_sprint_s
         return Play(outcome_text(VERDICTS.get(phase)), delay=0.05)
 
     runner = MemoryRunner(clock, agent)
-    parts = Parts(
+    parts = Adapters(
         tracker, runner, GitTree(project), clock, workspaces=lambda _: trees,
         means=lambda given, keep: replace(factories.means_of(project, given, keep, actor="ashep-test"),
          annotations=None),

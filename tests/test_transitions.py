@@ -18,7 +18,7 @@ from ashep.core.facts.outcome import read_outcome
 from ashep.core.policy.agents import Agent, Agents
 from ashep.core.policy.policies import Phase, Policies, Policy
 from ashep.extras.interchange.policy_tables import imported, table_of
-from ashep.extras.interchange.state_names import Place, States
+from ashep.extras.interchange.state_names import NamedPhase, States
 from ashep.extras.interchange.transition_table import (
     CODING,
     PRESET,
@@ -334,8 +334,12 @@ def test_other_words_are_carried_over_and_an_export_calls_them_by_ours(tmp_path:
 
 
 def test_names_of_states_are_never_the_same() -> None:
-    places = [Place("a-b", ("plan",), False), Place("a_b", ("plan",), False), Place("fixes", ("x",), False)]
-    places += [Place("idle", (), True), Place("in_a_b", (), True), Place("code", ("code",), False)]
+    places = [
+        NamedPhase("a-b", ("plan",), False),
+        NamedPhase("a_b", ("plan",), False),
+        NamedPhase("fixes", ("x",), False),
+    ]
+    places += [NamedPhase("idle", (), True), NamedPhase("in_a_b", (), True), NamedPhase("code", ("code",), False)]
     states = States(places)
     names = [states.at(place.name) for place in places] + list(states.dispatched()) + list(states.sent_back().values())
     assert len(names) == len(set(names)) == 6 + 2 * 4

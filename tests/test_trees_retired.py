@@ -184,7 +184,7 @@ async def test_a_commit_in_the_last_moment_keeps_the_branch(
 ) -> None:
     of, really = await landed(world), remove.take_away
 
-    async def meanwhile(repository: remove.Repository, root: Path, place: remove.Place) -> None:
+    async def meanwhile(repository: remove.Repository, root: Path, place: remove.WorkspacePaths) -> None:
         await really(repository, root, place)
         mine = world.git("commit-tree", f"{of.head}^{{tree}}", "-p", of.head, "-m", "mine")
         world.git("update-ref", f"refs/heads/{ONE}", mine)

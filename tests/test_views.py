@@ -28,7 +28,7 @@ from ashep.store.schema import edit_json, repository_json, runners_json
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import Data, issue_story, runs
 from ashep.views import status as standing
-from ashep.views.id_masking import ANOTHER, Names
+from ashep.views.id_masking import ANOTHER, KnownIds
 from ashep.views.times import distance, duration, local
 from tests.core import given
 from tests.core.chances import WILD
@@ -351,12 +351,12 @@ def test_limits_that_were_passed_are_told_until_their_time_is_over(told: Path) -
     ("alone", ANOTHER),
 ])  # fmt: skip
 def test_ids_of_others_are_hidden(text: str, told: str) -> None:
-    assert Names({"t-1", "t-2", "t-1.1", "alone"}).hide(text, "t-1") == told
+    assert KnownIds({"t-1", "t-2", "t-1.1", "alone"}).hide(text, "t-1") == told
 
 
 @hypothesis_given(st.lists(st.sampled_from(["t-1", "t-2", "t-1.1", "t", "-", ".", " ", "x", "/"]), max_size=12))
 def test_no_id_of_another_is_left_in_any_text(parts: list[str]) -> None:
-    told = Names({"t-1", "t-2", "t-1.1"}).hide("".join(parts), "t-1")
+    told = KnownIds({"t-1", "t-2", "t-1.1"}).hide("".join(parts), "t-1")
     assert not re.search(r"(?<![A-Za-z0-9])(t-2|t-1\.1)(?![A-Za-z0-9])", told)
 
 

@@ -19,7 +19,7 @@ from ashep.core.state.delivery import Evidence, Landing, OwnTree
 from ashep.core.state.flow import Flow
 from ashep.extras.simulation.memory.scripted_sessions import Play, Prompted
 from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.ports.landing import Refused
+from ashep.ports.landing import MoveRefused
 from ashep.store.issue_row import landing, verification
 from ashep.store.sqlite_reader import open_read_only
 from ashep.views import evidence, runs, status
@@ -49,7 +49,7 @@ def plays(world: World, asked: Prompted) -> Play:
     world.own_trees.edit(branch_of(issue), f"{issue}.py", "worse" if issue == "t-1" else "better")
     if issue == "t-3":
         world.landing = world.landing or MemoryLanding(world.own_trees)
-        world.landing.refuses = Refused("dirty", "main is checked out, and calc.py was changed there")
+        world.landing.refuses = MoveRefused("dirty", "main is checked out, and calc.py was changed there")
     return Play(text=said("implement"), delay=world.delay)
 
 

@@ -23,7 +23,7 @@ import anyio
 import pytest
 from rich.console import Console
 
-from ashep.cli.reading.watch import Seen, page
+from ashep.cli.reading.watch import WatchedStatus, page
 from ashep.core.facts import resources
 from ashep.core.policy.policies import Human, Phase
 from ashep.daemon.control import Control, LiveSigns
@@ -224,7 +224,7 @@ def test_what_waits_for_people_comes_first_and_closed_issues_are_counted_only() 
 @pytest.mark.promise("L10")
 @pytest.mark.parametrize("height", range(1, 30))
 def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
-    seen = Seen.__new__(Seen)
+    seen = WatchedStatus.__new__(WatchedStatus)
     daemon = {"running": False, "findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": []}
     issues = [entry(f"t-{n}", state) for n, state in enumerate(["person"] * 9 + ["running"] * 3 + ["parked"] * 30)]
     seen.told, seen.runs = {"daemon": daemon, "issues": issues}, {}
@@ -240,7 +240,7 @@ def test_a_page_never_has_more_lines_than_the_terminal(height: int) -> None:
 
 
 def test_a_page_says_that_an_edit_is_not_in_force() -> None:
-    seen = Seen.__new__(Seen)
+    seen = WatchedStatus.__new__(WatchedStatus)
     edit = {"since": "2026-01-01T22:00:00.000000Z", "problems": ["policies.yaml:3: x: wrong"], "more": 0}
     daemon = {"running": True, "pid": 1, "since": "2026-01-01T22:00:00.000000Z", "version": "1", "behind": False}
     daemon |= {"findings": 0, "pauses": [], "budgets": [], "notices": [], "runners": [], "edit": edit}

@@ -27,14 +27,14 @@ from ashep.core.state.branches import branch_of
 from ashep.core.state.delivery import Criteria, Evidence, Landing, OwnTree, Proof, Work
 from ashep.core.state.flow import Counters, Flow
 from ashep.core.state.world import World, put
-from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, Means, WorkEffects
+from ashep.daemon.effects.work import AT_ONCE, MOST_LOG, DeliveryAdapters, WorkEffects
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations, MemoryDiffs, MemoryVerifier
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
 from ashep.journal.blobs import Blobs
-from ashep.ports.landing import Refused
-from ashep.ports.tracker import Annotated, IssueText, Seen
+from ashep.ports.landing import MoveRefused
+from ashep.ports.tracker import AnnotatedIssue, IssueText, Seen
 from ashep.ports.verifier import VerifyRequest
 from tests.core.given import T0, policies, policy_of
 from tests.loop_hands import Hands, landing_world
@@ -113,8 +113,10 @@ class Place:
         self.known: VerificationSettings | None = None
 
     @property
-    def means(self) -> Means:
-        return Means(self.folder, self.verifier, MemoryDiffs(self.trees), self.base, MemoryAnnotations(self.tracker))
+    def means(self) -> DeliveryAdapters:
+        return DeliveryAdapters(
+            self.folder, self.verifier, MemoryDiffs(self.trees), self.base, MemoryAnnotations(self.tracker)
+        )
 
     @property
     def world(self) -> World:
@@ -450,7 +452,7 @@ async def test_no_program_of_an_ended_verification_lives(place: Place, monkeypat
     await place.adopt({"id": "naps", "type": "test_pass", "verify": {"command": ["sh", "-c", f"{nap}; true"]}})
     scratch = place.folder / "scratch"
     verifier = LocalVerifier(VerificationSettings(sandbox="none"), scratch, place.blobs.keep)
-    means = Means(real.folder, verifier, MemoryDiffs(place.trees), place.base)
+    means = DeliveryAdapters(real.folder, verifier, MemoryDiffs(place.trees), place.base)
     effects = WorkEffects(place.tracker, place.blobs, lambda _: means)
 
     def lives() -> bool:
@@ -505,7 +507,7 @@ async def test_a_base_that_is_not_moved_is_told_with_the_reason(place: Place) ->
     (made,) = await place.effects.carry_out(integrate(place, head), lambda: place.world)
     assert isinstance(made, delivery.WorkIntegrated)
     move = MoveBase("t-1/land/1.0.0", "t-1", BRANCH, head, "main", made.base, made.commit)
-    place.base.refuses = Refused("dirty", "main is checked out in /x, and there are uncommitted changes: a")
+    place.base.refuses = MoveRefused("dirty", "main is checked out in /x, and there are uncommitted changes: a")
     told = await place.effects.carry_out(move, lambda: place.world)
     assert told == [delivery.LandingRefused("t-1", move.key, "dirty", place.base.refuses.why)]
     place.trees.commit("c", "c")
@@ -576,7 +578,7 @@ async def test_the_log_on_the_issue_is_only_added_to_and_each_entry_once(place: 
 
 async def test_where_the_log_cannot_be_read_it_is_left_alone(place: Place) -> None:
     class Lost(MemoryAnnotations):
-        async def read(self, issue: str) -> Annotated | None:
+        async def read(self, issue: str) -> AnnotatedIssue | None:
             raise TrackerUnavailable(f"{issue}: no answer")
 
     effects = WorkEffects(place.tracker, place.blobs, lambda _: replace(place.means, annotations=Lost(place.tracker)))

@@ -19,7 +19,7 @@ from ashep.core.policy.settings import Labels, Settings
 from ashep.core.runs.requests import ADDRESSED
 from ashep.core.text import clean
 from ashep.errors import AshepError, ProgramMissing, UsageError
-from ashep.ports.tracker import HalfLook, Seen, Tracker
+from ashep.ports.tracker import PartialSnapshot, Seen, Tracker
 
 _ACTORS = ("BEADS_ACTOR", "BD_ACTOR")
 """Variables by which bd's actor is set (facts/beads.md 2): an agent's environment holds ashep's name for agents."""
@@ -49,7 +49,7 @@ _SPOKEN: Mapping[Verdict, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PendingAnswer:
     """An answer of a person that stands in the tracker, and that no daemon has followed yet."""
 
     id: str
@@ -126,8 +126,8 @@ async def _label(
     tracker: Tracker,
     labels: Labels,
     seen: Seen,
-    stands: Collection[Given],
-    others: Collection[Given],
+    stands: Collection[PendingAnswer],
+    others: Collection[PendingAnswer],
     approved: bool,
     comment: str | None,
     at: datetime,
@@ -203,11 +203,11 @@ def _gone_on(issue: str) -> str:
     return f"ashep has gone on with {issue} in this moment: look at it again"
 
 
-def _crossed(issue: str, other: Given) -> str:
+def _crossed(issue: str, other: PendingAnswer) -> str:
     return f"in the same moment {other}: the later answer counts; look at {issue} again"
 
 
-def _known(issue: str, stands: Collection[Given], instead: Instead) -> Collection[Given]:
+def _known(issue: str, stands: Collection[PendingAnswer], instead: Instead) -> Collection[PendingAnswer]:
     """Give the answers that are replaced; `Answered` where one of them is newer than what is meant to be."""
     until = max((answer.at for answer in stands if instead is True or answer.id == instead), default=None)
     unknown = [answer for answer in stands if until is None or answer.at > until]
@@ -216,17 +216,17 @@ def _known(issue: str, stands: Collection[Given], instead: Instead) -> Collectio
     return stands
 
 
-async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -> dict[str, Given]:
+async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -> dict[str, PendingAnswer]:
     """Say which of these issues a person has answered whose word counts, and what the last one answered.
 
     That is one look, and a read of each issue that shows an answer, or asks for words: of the first `MOST`.
     """
-    labels, newest = settings.labels, dict[str, Given]()
+    labels, newest = settings.labels, dict[str, PendingAnswer]()
     if not asking:
         return newest
     try:
         look = await tracker.look()
-    except HalfLook as error:
+    except PartialSnapshot as error:
         look = error.look
     marks = {labels.approved, labels.changes_requested, labels.needs_input}
     marked = [entry for entry in look.issues if entry.issue.id in asking and not marks.isdisjoint(entry.issue.labels)]
@@ -240,36 +240,36 @@ async def given(tracker: Tracker, settings: Settings, asking: Collection[str]) -
     return newest
 
 
-async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[Given, ...]:
+async def _given(tracker: Tracker, labels: Labels, seen: Seen) -> tuple[PendingAnswer, ...]:
     """Give the answers of people that stand as labels, the oldest first."""
     standing = {labels.approved, labels.changes_requested}.intersection(seen.issue.labels)
     return await _newest(tracker, labels, seen.issue.id, standing) if standing else ()
 
 
-async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[Given, ...]:
+async def _newest(tracker: Tracker, labels: Labels, issue: str, names: Collection[str]) -> tuple[PendingAnswer, ...]:
     """Give who set each of these labels last, where that was a person."""
-    newest = dict[str, Given]()
+    newest = dict[str, PendingAnswer]()
     for change in await tracker.changes(issue):
         kind, label = change.what
         if kind == "added" and label in names:
             verdict = "approved" if label == labels.approved else "changes_requested"
-            newest.setdefault(label, Given(change.id, verdict, change.actor, change.at))
+            newest.setdefault(label, PendingAnswer(change.id, verdict, change.actor, change.at))
     return _of_people(newest.values())
 
 
-def _answering_words(seen: Seen) -> tuple[Given, ...]:
+def _answering_words(seen: Seen) -> tuple[PendingAnswer, ...]:
     """Give the comments of people that answer a run: they stand behind the last one of whoever holds the issue."""
     comments = seen.text.comments
     own = [number for number, comment in enumerate(comments, 1) if comment.author == seen.issue.assignee]
     behind = comments[own[-1] if own else 0 :]
     return _of_people(
-        Given(comment.id, "answered", comment.author, comment.at, comment.text)
+        PendingAnswer(comment.id, "answered", comment.author, comment.at, comment.text)
         for comment in behind
         if ADDRESSED.match(comment.text)
     )
 
 
-def _of_people(answers: Iterable[Given]) -> tuple[Given, ...]:
+def _of_people(answers: Iterable[PendingAnswer]) -> tuple[PendingAnswer, ...]:
     by_people = (answer for answer in answers if answer.by and not is_of_ashep(answer.by))
     return tuple(sorted(by_people, key=lambda answer: answer.at))
 

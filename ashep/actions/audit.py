@@ -44,7 +44,7 @@ from ashep.factories import people_of, runners_of, tracker_of
 from ashep.journal import lock, reader, snapshots
 from ashep.journal.reader import Told, nobody
 from ashep.ports.clock import Clock
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 from ashep.ports.tracker import Tracker
 from ashep.store.issue_row import issue_row
 from ashep.store.sqlite_reader import NAME, open_read_only
@@ -56,7 +56,7 @@ AGAIN = 5.0
 """Seconds between the two looks beside a running daemon."""
 
 
-class Sessions(Protocol):
+class AuditedSessions(Protocol):
     """What is asked of an agent server."""
 
     async def has_session(self, session: str) -> bool:
@@ -65,7 +65,7 @@ class Sessions(Protocol):
 
 
 @dataclass
-class Account:
+class AuditResult:
     """What was found, and what could not be asked."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
@@ -83,14 +83,14 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class IssuesAtSeq:
     """The database's picture of the issues, and of which number it is."""
 
     seq: int
     rows: dict[str, dict[str, Any]]
 
 
-def drawn(state: Path) -> Drawn | None:
+def drawn(state: Path) -> IssuesAtSeq | None:
     """Read the database's picture at one moment; None: there is none, or none that can be read."""
     try:
         with closing(open_read_only(state)) as database:
@@ -99,7 +99,7 @@ def drawn(state: Path) -> Drawn | None:
             rows = {row["issue"]: dict(row) for row in database.execute("SELECT * FROM issues")}
     except sqlite3.Error:
         return None
-    return Drawn(int(meta["seq"]), rows) if "seq" in meta else None
+    return IssuesAtSeq(int(meta["seq"]), rows) if "seq" in meta else None
 
 
 class Books:
@@ -137,7 +137,7 @@ class Books:
         return found
 
 
-def _compared(world: World, picture: Drawn) -> Iterator[Finding]:
+def _compared(world: World, picture: IssuesAtSeq) -> Iterator[Finding]:
     """Compare the database's rows with the World of the same number."""
     for issue in sorted({*world.flows} ^ {*picture.rows}):
         yield Finding("picture", issue, f"stands in {'the journal' if issue in world.flows else NAME} alone")
@@ -161,10 +161,10 @@ def is_unverified(flow: Flow) -> bool:
 
 
 async def examine(
-    project: Path, state: Path, tracker: Tracker, server: Sessions, clock: Clock, told: Told = nobody
-) -> Account:
+    project: Path, state: Path, tracker: Tracker, server: AuditedSessions, clock: Clock, told: Told = nobody
+) -> AuditResult:
     """Audit a state folder against repository, tracker and agent server. Raises `JournalDamaged`, `TrackerMissing`."""
-    books, account = Books(state, told), Account()
+    books, account = Books(state, told), AuditResult()
     await to_thread.run_sync(books.go_on)
     living = lock.holder(state) is not None
     found = await _look(books, tracker, server, clock, account, living=living)
@@ -180,7 +180,7 @@ async def examine(
     return account
 
 
-async def verify_signature(project: Path, settings: Settings, flow: Flow, account: Account) -> None:
+async def verify_signature(project: Path, settings: Settings, flow: Flow, account: AuditResult) -> None:
     """Where signed work landed, verify the signature by the base's keys, and repeat the merge that landed it."""
     signature, base, landed = flow.work.signed, flow.work.landed_onto, flow.work.landed
     if signature is None or landed is None or not base:
@@ -200,7 +200,7 @@ async def verify_signature(project: Path, settings: Settings, flow: Flow, accoun
 
 
 async def _look(
-    books: Books, tracker: Tracker, server: Sessions, clock: Clock, account: Account, *, living: bool
+    books: Books, tracker: Tracker, server: AuditedSessions, clock: Clock, account: AuditResult, *, living: bool
 ) -> list[Finding]:
     as_of, of_tracker = books.world.seq, list[Finding]()
     try:
@@ -230,10 +230,10 @@ async def _look(
 # --- with the real tools ------------------------------------------------------------------------------------------
 
 
-class Found:
+class RunnerCatalog:
     """The runners as they are, asked only where there is something to ask; no agent server is started."""
 
-    def __init__(self, runners: Runners, settings: Settings, say: Say = silent) -> None:
+    def __init__(self, runners: RunnerRouter, settings: Settings, say: Say = silent) -> None:
         self._runners, self._settings, self._say, self._reached = runners, settings, say, set[str]()
 
     async def has_session(self, session: str) -> bool:
@@ -251,17 +251,17 @@ class Found:
         return await call_runner(start, partial(runner.has_session, session), self._say)
 
 
-def audit(project: Path, state: Path, settings: Settings, told: Told = nobody, say: Say = silent) -> Account:
+def audit(project: Path, state: Path, settings: Settings, told: Told = nobody, say: Say = silent) -> AuditResult:
     """Audit a project. Raises `JournalDamaged`, and `TrackerMissing` where there is none to be asked at all."""
     return anyio.run(_audit, project, state, settings, told, say)
 
 
-async def _audit(project: Path, state: Path, settings: Settings, told: Told, say: Say) -> Account:
+async def _audit(project: Path, state: Path, settings: Settings, told: Told, say: Say) -> AuditResult:
     clock = RealClock()
     tracker = tracker_of(project, settings, "ashep-audit", clock=clock)
     runners = runners_of(project, settings, clock=clock)
     try:
-        return await examine(project, state, tracker, Found(runners, settings, say), clock, told)
+        return await examine(project, state, tracker, RunnerCatalog(runners, settings, say), clock, told)
     finally:
         await tracker.aclose()
         await runners.aclose()

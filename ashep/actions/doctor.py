@@ -19,7 +19,7 @@ from anyio import to_thread
 from ashep import __version__
 from ashep.actions import doctor_git, doctor_runners
 from ashep.actions.doctor_opencode import describe_files
-from ashep.actions.doctor_security import Level, Line, agents, people
+from ashep.actions.doctor_security import CheckLine, Level, agents, people
 from ashep.actions.runner_wait import Say, call_runner, silent
 from ashep.actions.verify import verify_base
 from ashep.adapters.beads import BeadsTracker
@@ -55,7 +55,9 @@ _LOG_IN = "run `opencode auth login`, or give it the provider's key (`runners.op
 _Kind = TypeVar("_Kind", bound=Document)
 
 
-async def checks(project: Path, environ: Mapping[str, str], *, server: bool = False, say: Say = silent) -> list[Line]:
+async def checks(
+    project: Path, environ: Mapping[str, str], *, server: bool = False, say: Say = silent
+) -> list[CheckLine]:
     """Check everything, in the order in which it is shown; no check takes longer than two minutes, but for programs and
     servers that are alive and slow.
 
@@ -63,10 +65,10 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
     kind of call that a night makes to the repository one is tried. `say` gets why that takes long.
     """
     settings = await to_thread.run_sync(settings_of, project)
-    lines = [Line("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
+    lines = [CheckLine("ok", "ashep", f"ashep {__version__}, Python {platform.python_version()}")]
     lines += await to_thread.run_sync(configuration, project)
-    found = dict[str, list[Line]]()
-    tried: dict[str, Callable[[], Awaitable[list[Line]]]] = {
+    found = dict[str, list[CheckLine]]()
+    tried: dict[str, Callable[[], Awaitable[list[CheckLine]]]] = {
         "bd": lambda: (own_tracker if settings.tracker.own else tracker)(project, settings),
         "opencode": lambda: agent_server(settings, environ),
         "git": lambda: git(project, settings),
@@ -95,7 +97,7 @@ async def checks(project: Path, environ: Mapping[str, str], *, server: bool = Fa
         of_server += await providers(project, settings, say)
     if of_server:
         of_server += await to_thread.run_sync(opencode_notes, project, settings, environ)
-        of_server.append(Line("ok", "bun", "bun is not needed: OpenCode brings its own"))
+        of_server.append(CheckLine("ok", "bun", "bun is not needed: OpenCode brings its own"))
     rest = [*found["git"], *found["repository"], *found["trial"], *found["agents"], *found["sandbox"], *found["checks"]]
     rest += [*people(settings), *found["disk"]]
     of_others = [line for name in others for line in found[f"runner {name}"]]
@@ -126,30 +128,30 @@ def _written(kind: type[_Kind], file: Path) -> _Kind | None:
 # --- the checks ---------------------------------------------------------------------------------------------------
 
 
-def configuration(project: Path) -> list[Line]:
+def configuration(project: Path) -> list[CheckLine]:
     """Look at the user's files."""
     folder = project / FOLDER
     if not folder.is_dir():
-        return [Line("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
+        return [CheckLine("error", "configuration", f"{project} has no folder {FOLDER}", "run `ashep init`")]
     findings = check_files(folder)
-    lines = [Line(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
+    lines = [CheckLine(finding.severity, "configuration", str(finding), "edit the file") for finding in findings]
     try:
         check_path(project)
     except UsageError as error:
-        lines.append(Line("error", "configuration", str(error)))
+        lines.append(CheckLine("error", "configuration", str(error)))
     if "%" in str(project):
         why = f"{project}: OpenCode and bd's own database take a `%` in a path for an escape; nothing runs there"
-        lines.append(Line("warning", "configuration", why, "move the project"))
-    return lines or [Line("ok", "configuration", f"{folder} holds no mistake")]
+        lines.append(CheckLine("warning", "configuration", why, "move the project"))
+    return lines or [CheckLine("ok", "configuration", f"{folder} holds no mistake")]
 
 
-async def tracker(project: Path, settings: Settings) -> list[Line]:
+async def tracker(project: Path, settings: Settings) -> list[CheckLine]:
     """Look at bd: whether it is there and new enough, its database and the size of that."""
     name = settings.tracker.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
         remedy = f"install Beads {programs.BD_VERSION} or later, or run `make setup`"
-        return [Line("error", "bd", await to_thread.run_sync(programs.lack_of, name), remedy)]
+        return [CheckLine("error", "bd", await to_thread.run_sync(programs.lack_of, name), remedy)]
     bd = BeadsTracker(project, settings.tracker.command, "ashep-install", _TRACKER)
     try:
         with anyio.fail_after(_ALL_OF_BD):
@@ -158,21 +160,21 @@ async def tracker(project: Path, settings: Settings) -> list[Line]:
         return [_unusable(project, program, str(error))]
     except (AshepError, TimeoutError) as error:
         why = str(error) or f"no answer in {_ALL_OF_BD:g} s"
-        return [Line("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
+        return [CheckLine("error", "bd", f"{program}: {why}", "run `bd doctor`, and see what `bd where` says")]
     untried = "" if info.version == info.tried else f"; ashep is tried with {info.tried}"
     lines = [
-        Line("ok", "bd", f"bd {info.version}: {program}{untried}"),
-        Line("ok", "database", f"{info.location}, prefix {info.prefix}"),
+        CheckLine("ok", "bd", f"bd {info.version}: {program}{untried}"),
+        CheckLine("ok", "database", f"{info.location}, prefix {info.prefix}"),
         await to_thread.run_sync(_store, Path(info.location)),
     ]
     if info.journal:
         return lines
     hint = "`bd config set events-journal true` tells ashep of changes sooner; it is your setting"
     said = "bd's events journal is off: changes show in the store's files, and at each look"
-    return [*lines, Line("ok", "events journal", said, hint)]
+    return [*lines, CheckLine("ok", "events journal", said, hint)]
 
 
-async def own_tracker(project: Path, settings: Settings) -> list[Line]:
+async def own_tracker(project: Path, settings: Settings) -> list[CheckLine]:
     """Look at a tracker of the user's own: whether its class can be used, and what it says of itself."""
     name = settings.tracker.type
     try:
@@ -180,38 +182,42 @@ async def own_tracker(project: Path, settings: Settings) -> list[Line]:
         with anyio.fail_after(_ALL_OF_BD):
             info = await own.check()
     except ConfigError as error:
-        return [Line("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
+        return [CheckLine("error", "tracker", str(error), "docs/extending.md says what a tracker is")]
     except (AshepError, TimeoutError) as error:
-        return [Line("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")]
-    return [Line("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
+        return [
+            CheckLine("error", "tracker", f"{name}: {error or f'no answer in {_ALL_OF_BD:g} s'}", "see what it needs")
+        ]
+    return [CheckLine("ok", "tracker", f"{name} {info.version}: {info.location}, prefix {info.prefix}")]
 
 
-async def sandbox(project: Path, settings: Settings) -> list[Line]:
+async def sandbox(project: Path, settings: Settings) -> list[CheckLine]:
     """Look at what separates the programs of checks from the machine, and say what does not."""
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
         found = await probe_sandbox(settings.verification, [project / FOLDER / "state"], Path(scratch))
     isolated, rest = found.lines
     if not found.unusable:
-        return [Line("ok", "sandbox", isolated), Line("ok", "sandbox", rest)]
+        return [CheckLine("ok", "sandbox", isolated), CheckLine("ok", "sandbox", rest)]
     level: Level = "error" if found.withheld == "all" else "warning"
     remedy = "install bubblewrap (`apt install bubblewrap`), or set `verification.sandbox: none` knowing that"
-    return [Line(level, "sandbox", f"{isolated}; {rest}", remedy)]
+    return [CheckLine(level, "sandbox", f"{isolated}; {rest}", remedy)]
 
 
-def _unusable(project: Path, program: Path, why: str) -> Line:
+def _unusable(project: Path, program: Path, why: str) -> CheckLine:
     if "too old" in why:
-        return Line("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
+        return CheckLine("error", "bd", f"{program}: {why}", f"install bd {programs.BD_VERSION} or later")
     if "beads" in why:
-        return Line("error", "database", f"{project} has no Beads database", "run `bd init`; ashep never does that")
-    return Line("error", "bd", f"{program}: {why}", "see what `bd where` says")
+        return CheckLine(
+            "error", "database", f"{project} has no Beads database", "run `bd init`; ashep never does that"
+        )
+    return CheckLine("error", "bd", f"{program}: {why}", "see what `bd where` says")
 
 
-def _store(folder: Path) -> Line:
+def _store(folder: Path) -> CheckLine:
     size, complete = _size(folder)
     said = f"{'' if complete else 'more than '}{size / _MB:.0f} MB in {folder}"
     if size > _STORE_IS_LARGE:
-        return Line("warning", "store", f"{said}: every call of bd gets slower", "run `bd gc` when it suits you")
-    return Line("ok", "store", said)
+        return CheckLine("warning", "store", f"{said}: every call of bd gets slower", "run `bd gc` when it suits you")
+    return CheckLine("ok", "store", said)
 
 
 def _size(folder: Path) -> tuple[int, bool]:
@@ -229,7 +235,7 @@ def _size(folder: Path) -> tuple[int, bool]:
     return size, True
 
 
-async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
     """Look at OpenCode: the program of a managed server, or the address and password of an attached one."""
     opencode = settings.runners.opencode
     if opencode.url is not None:
@@ -237,7 +243,7 @@ async def agent_server(settings: Settings, environ: Mapping[str, str]) -> list[L
     return [*await _managed(opencode), *_left_out(settings, environ)]
 
 
-def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
     """Say what files of OpenCode's configuration ask for, and which plugins they name. Blocks."""
     policies = None
     with suppress(ConfigErrors, OSError, UnicodeDecodeError):  # `configuration` says what is wrong
@@ -249,7 +255,7 @@ def opencode_notes(project: Path, settings: Settings, environ: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerCatalog:
     """What the server has."""
 
     agents: tuple[ServerAgent, ...]
@@ -259,7 +265,7 @@ class Offer:
     """Models of runners beside it, by the runner's name; they have more."""
 
 
-async def all_offers(project: Path, state: Path, settings: Settings, say: Say = silent) -> Offer:
+async def all_offers(project: Path, state: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
     """Ask the server, unless no agent is of it, and say what each Claude Code has."""
     runners, used = settings.runners, await to_thread.run_sync(_used, project)
     claudes = [name for name in runners.others if runners.kind(name) == CLAUDE]
@@ -267,14 +273,14 @@ async def all_offers(project: Path, state: Path, settings: Settings, say: Say = 
     if not asked and not claudes:
         names, only = ", ".join(sorted(used)), "only OpenCode and Claude Code are asked"
         raise UsageError(f"{only}, and the agents of this project are of {names}: write them by hand")
-    found = await offer(project, state, settings, say) if asked else Offer((), (), None)
+    found = await offer(project, state, settings, say) if asked else ServerCatalog((), (), None)
     for name in claudes:
         agents, models = await doctor_runners.of_claude(project, settings, name)
         found = replace(found, agents=(*found.agents, *agents), beside={**found.beside, name: models})
     return found
 
 
-async def offer(project: Path, state: Path, settings: Settings, say: Say = silent) -> Offer:
+async def offer(project: Path, state: Path, settings: Settings, say: Say = silent) -> ServerCatalog:
     """Ask the server; a managed one that does not run is started for that, and ended again."""
 
     async def ask() -> tuple[Catalog, tuple[ListedAgent, ...]]:
@@ -293,7 +299,7 @@ async def offer(project: Path, state: Path, settings: Settings, say: Say = silen
         ServerAgent(one.name, one.mode, bool(one.native), one.writes, one.model, hidden=bool(one.hidden))
         for one in listed
     )
-    return Offer(agents, catalog.models, catalog.default)
+    return ServerCatalog(agents, catalog.models, catalog.default)
 
 
 def runs(state: Path) -> bool:
@@ -302,7 +308,7 @@ def runs(state: Path) -> bool:
     return record is not None and bool(process_table.holders_of(record.mark))
 
 
-async def providers(project: Path, settings: Settings, say: Say = silent) -> list[Line]:
+async def providers(project: Path, settings: Settings, say: Say = silent) -> list[CheckLine]:
     """Ask the server for the models that it can use, which are those of providers that it has a login or a key for.
 
     No credential is read: what the server lists is compared with what agents.yaml names. A managed server that does not
@@ -314,20 +320,20 @@ async def providers(project: Path, settings: Settings, say: Say = silent) -> lis
     try:
         found = await offer(project, project / FOLDER / "state", settings, say)
     except AshepError as error:
-        return [Line("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
+        return [CheckLine("error", "providers", f"OpenCode cannot be asked for its models: {error}", "see its log")]
     return judged(registry, found)
 
 
-def judged(registry: Agents, found: Offer) -> list[Line]:
+def judged(registry: Agents, found: ServerCatalog) -> list[CheckLine]:
     """Say what the server can use, and what agents name that it cannot."""
     if not found.models:
         why = "OpenCode lists no model: it has no login, or its configuration disables providers"
-        return [Line("error", "providers", why, _LOG_IN)]
+        return [CheckLine("error", "providers", why, _LOG_IN)]
     counted = Counter(model.provider for model in found.models)
     some = ", ".join(f"{name} ({count} model{'' if count == 1 else 's'})" for name, count in sorted(counted.items()))
     default = f"{found.default.provider}/{found.default.model}" if found.default else "the server's choice"
     said = f"OpenCode can use {some}; default: {default}; only a run shows whether a login still holds"
-    lines = [Line("ok", "providers", said)]
+    lines = [CheckLine("ok", "providers", said)]
     for gone in vanished(registry, found.agents, found.models):
         provider, _, model = gone.value.partition("/")
         if gone.key == "agent_slug":
@@ -336,42 +342,42 @@ def judged(registry: Agents, found: Offer) -> list[Line]:
             why, remedy = f"{provider} has no model {model}", "name another in agents.yaml: `ashep sync-agents`"
         else:
             why, remedy = f"OpenCode has no login for {provider}", _LOG_IN
-        lines.append(Line("warning", "providers", f"{gone.agent} cannot be used: {why}", remedy))
+        lines.append(CheckLine("warning", "providers", f"{gone.agent} cannot be used: {why}", remedy))
     return lines
 
 
-def _left_out(settings: Settings, environ: Mapping[str, str]) -> list[Line]:
+def _left_out(settings: Settings, environ: Mapping[str, str]) -> list[CheckLine]:
     """Name the variables that a provider may be waiting for in vain."""
     named, secret = settings.runners.opencode.environment, secret_variables(settings)
-    lines = list[Line]()
+    lines = list[CheckLine]()
     if refused := [name for name in named if name in secret]:
         why = f"the agent server never gets {', '.join(refused)}: config.yaml takes a secret of ashep's from it"
-        lines.append(Line("warning", "environment", why, "give the provider a variable of its own"))
+        lines.append(CheckLine("warning", "environment", why, "give the provider a variable of its own"))
     if names := [name for name in left_out(environ, named, secret) if name not in refused]:
         why = f"no agent and no provider gets {', '.join(names[:20])}{' …' if names[20:] else ''} of this environment"
-        lines.append(Line("ok", "environment", why, "where a provider needs one: `runners.opencode.environment`"))
+        lines.append(CheckLine("ok", "environment", why, "where a provider needs one: `runners.opencode.environment`"))
     return lines
 
 
-async def _managed(settings: OpencodeSettings) -> list[Line]:
+async def _managed(settings: OpencodeSettings) -> list[CheckLine]:
     name = settings.command[0]
     program = await to_thread.run_sync(programs.find, name)
     if program is None:
         remedy = f"install OpenCode {programs.OPENCODE_VERSION} (npm install -g opencode-ai), or run `make setup`"
-        return [Line("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
+        return [CheckLine("error", "opencode", await to_thread.run_sync(programs.lack_of, name), remedy)]
     command, by_hand = [str(program), *settings.command[1:]], f"run `{name} --version` by hand"
     version = await doctor_runners.read_version("opencode", command[0], command, by_hand)
-    if isinstance(version, Line):
+    if isinstance(version, CheckLine):
         return [version]
-    password = Line("ok", "password", "a managed server gets a random password and listens on loopback only")
+    password = CheckLine("ok", "password", "a managed server gets a random password and listens on loopback only")
     return [_version(version, command[0]), password]
 
 
-def _version(version: str, where: str) -> Line:
+def _version(version: str, where: str) -> CheckLine:
     return doctor_runners.judge_version("opencode", f"OpenCode {version}: {where}", version, programs.OPENCODE_VERSION)
 
 
-async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[Line]:
+async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> list[CheckLine]:
     assert settings.url is not None
     password = environ.get(settings.password_env) or None
     local = _is_loopback(settings.url)
@@ -381,23 +387,25 @@ async def _attached(settings: OpencodeSettings, environ: Mapping[str, str]) -> l
         lines.insert(0, _version(version, settings.url))
     except RunnerUnauthorized as error:
         remedy = f"put the server's password into the environment variable {settings.password_env}"
-        lines.insert(0, Line("error", "opencode", str(error), remedy))
+        lines.insert(0, CheckLine("error", "opencode", str(error), remedy))
     except AshepError as error:
-        lines.insert(0, Line("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
+        lines.insert(0, CheckLine("error", "opencode", str(error), "start the server, or correct runners.opencode.url"))
     why = "on an attached server an agent's bd calls carry git's user: only the session's rules protect your issues"
     remedy = "start that server with BEADS_ACTOR=ashep-agent, or use a managed one"
-    return [*lines, Line("warning", "actor", why, remedy)]
+    return [*lines, CheckLine("warning", "actor", why, remedy)]
 
 
-def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> Line:
+def _password(settings: OpencodeSettings, password: str | None, *, local: bool) -> CheckLine:
     name = settings.password_env
     if password is None:
         level: Level = "warning" if local else "error"
         why = f"the environment variable {name} is empty: whoever reaches {settings.url} can run commands there"
-        return Line(level, "password", why, f"start the server with a password, and set {name}")
+        return CheckLine(level, "password", why, f"start the server with a password, and set {name}")
     if not local and urlsplit(settings.url or "").scheme != "https":
-        return Line("warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel")
-    return Line("ok", "password", f"the environment variable {name} holds a password")
+        return CheckLine(
+            "warning", "password", f"{settings.url} sends the password unencrypted", "use https, or a tunnel"
+        )
+    return CheckLine("ok", "password", f"the environment variable {name} holds a password")
 
 
 def _is_loopback(url: str) -> bool:
@@ -408,39 +416,43 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost"
 
 
-async def git(project: Path, settings: Settings) -> list[Line]:
+async def git(project: Path, settings: Settings) -> list[CheckLine]:
     """Look for git and a repository, by which ashep sees what agents changed, and where issues have work trees."""
     own = settings.worker.workspace != "shared"
     remedy = "without git ashep does not see what agents change, and starts runs on a tree that is not clean"
     if await to_thread.run_sync(programs.find, "git") is None:
-        return [Line("warning", "git", "git is not on PATH", remedy)]
+        return [CheckLine("warning", "git", "git is not on PATH", remedy)]
     try:
         tree = await GitTree(project).read()
     except AshepError as error:
-        return [doctor_git.git_error(error) or Line("warning", "git", str(error), remedy)]
+        return [doctor_git.git_error(error) or CheckLine("warning", "git", str(error), remedy)]
     if not tree.present:
-        return [Line("warning", "git", f"{project} is in no git repository", remedy)]
+        return [CheckLine("warning", "git", f"{project} is in no git repository", remedy)]
     if tree.dirty:
         some = ", ".join(path for path, _ in tree.dirty[:3])
         why = f"{len(tree.dirty)} tracked files are changed ({some}…): "
         why += "the work of issues waits before it lands here" if own else "phases with write access do not start"
-        return [Line("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))]
+        return [
+            CheckLine("warning", "git", why, "commit or stash them" + ("" if own else ", or set worker.allow_dirty"))
+        ]
     if tree.head is None and own:
-        return [Line("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")]
+        return [
+            CheckLine("warning", "git", "worker.workspace is worktree, and there is no commit yet", "commit something")
+        ]
     where = "each issue gets a work tree of its own" if own else "all agents share it"
-    return [Line("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
+    return [CheckLine("ok", "git", f"a clean work tree at {tree.head[:12] if tree.head else 'no commit yet'}; {where}")]
 
 
-def disk(project: Path) -> list[Line]:
+def disk(project: Path) -> list[CheckLine]:
     """Look at the space where the journal will be, and whether it may be written."""
     folder = project / FOLDER if (project / FOLDER).is_dir() else project
     if not os.access(folder, os.W_OK):
-        return [Line("error", "disk", f"{folder} may not be written", "give yourself the right to")]
+        return [CheckLine("error", "disk", f"{folder} may not be written", "give yourself the right to")]
     free = shutil.disk_usage(folder).free
     said = f"{free / _MB:.0f} MB are free for {folder}"
     if free < _DISK_IS_LOW:
         level: Level = "error" if free < _DISK_IS_FULL else "warning"
-        return [Line(level, "disk", said, "make room: a full disk ends ashep (exit code 74)")]
+        return [CheckLine(level, "disk", said, "make room: a full disk ends ashep (exit code 74)")]
     if kind := filesystems.network_file_system(folder):
-        return [Line("warning", "disk", filesystems.warning(folder, kind), "put the project on a local disk")]
-    return [Line("ok", "disk", said)]
+        return [CheckLine("warning", "disk", filesystems.warning(folder, kind), "put the project on a local disk")]
+    return [CheckLine("ok", "disk", said)]

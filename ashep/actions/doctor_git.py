@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.actions.doctor_security import Line
+from ashep.actions.doctor_security import CheckLine
 from ashep.actions.verify import Outputs
 from ashep.adapters.git import GitLanding
 from ashep.adapters.git.checkup import FILE, ONTO, TRIAL
@@ -18,11 +18,11 @@ from ashep.adapters.git.command import Git, commit_of
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.submodules import find_submodules, flat
 from ashep.adapters.git.user_work_tree import GitTree
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.hooks import hook_files
 from ashep.adapters.git.workspaces.submodules import is_filled_by
 from ashep.adapters.runners.opencode.environment import past_proxies
-from ashep.adapters.sandboxes.exec import Inside
+from ashep.adapters.sandboxes.exec import PlaceSandbox
 from ashep.core.policy.checks import Criteria, TestPass, TestPassCheck
 from ashep.core.policy.settings import Settings
 from ashep.core.text import clean
@@ -49,29 +49,29 @@ _CHECK = TestPassCheck(id="trial", type="test_pass", verify=TestPass(command=("t
 _REMEDY = "make what it needs readable (`agents.paths.read`), or bring it with `worker.setup`; or set `git.hooks: skip`"
 
 
-def proxy(environ: Mapping[str, str]) -> list[Line]:
+def proxy(environ: Mapping[str, str]) -> list[CheckLine]:
     """Say what agents get in addition to the proxies of this environment."""
     if not (added := past_proxies(environ)):
         return []
     what = f"a proxy is set, and NO_PROXY spares not all of this machine: the agent server and agents get {max(added)}"
-    return [Line("ok", "proxy", f"{what}={added[max(added)]}", "set NO_PROXY yourself for other programs")]
+    return [CheckLine("ok", "proxy", f"{what}={added[max(added)]}", "set NO_PROXY yourself for other programs")]
 
 
-def git_error(error: AshepError) -> Line | None:
+def git_error(error: AshepError) -> CheckLine | None:
     """Say what to do where git does not work in somebody else's checkout; None: it is something else."""
     if (match := _DUBIOUS.search(str(error))) is None:
         return None
     what = f"{match[1]} belongs to another user, and git does nothing there until `safe.directory` names it"
-    return Line("error", "git", what, f"git config --global --add safe.directory {shlex.quote(match[1])}")
+    return CheckLine("error", "git", what, f"git config --global --add safe.directory {shlex.quote(match[1])}")
 
 
-async def repository(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
+async def repository(project: Path, settings: Settings, *, ask: bool) -> list[CheckLine]:
     """Look at what a fresh clone lacks, and at hooks. `ask`: anything is started for that."""
     lines = [*await cleaning(project), *await submodules(project, settings)]
     return [*lines, *await hooks(project, settings)] if ask else lines
 
 
-async def cleaning(project: Path) -> list[Line]:
+async def cleaning(project: Path) -> list[CheckLine]:
     """Say what `git clean` would take of issues, configuration and journal: all that no commit holds."""
     try:
         listed = await Git(project).raw("clean", "-ndx", "--", ".beads", FOLDER)
@@ -80,10 +80,10 @@ async def cleaning(project: Path) -> list[Line]:
     names = sorted({Path(os.fsdecode(line)).parts[0] for line in re.findall(rb"Would remove (.+)", listed or b"")})
     what = f"`git clean -fdx` deletes what no commit holds, here of {' and '.join(names)}: issues, journal, settings"
     remedy = f"`git clean -fdx -e .beads -e {FOLDER}` spares them"
-    return [Line("ok", "git clean", what, remedy)] if names else []
+    return [CheckLine("ok", "git clean", what, remedy)] if names else []
 
 
-async def submodules(project: Path, settings: Settings) -> list[Line]:
+async def submodules(project: Path, settings: Settings) -> list[CheckLine]:
     """Say which submodules are empty where agents and checks work, and why."""
     git = Git(project)
     try:
@@ -93,16 +93,16 @@ async def submodules(project: Path, settings: Settings) -> list[Line]:
         return []  # another line says so
     lacking = [submodule for submodule in listed if submodule.source is None]
     more = f"; so are {len(lacking) - 1} more" if lacking[1:] else ""
-    lines = [Line("warning", "submodules", f"in places and checks {submodule}{more}") for submodule in lacking[:1]]
+    lines = [CheckLine("warning", "submodules", f"in places and checks {submodule}{more}") for submodule in lacking[:1]]
     if listed and settings.worker.workspace == "worktree" and not is_filled_by(settings.worker.setup):
         what = "in a linked work tree submodules are empty folders; checks have their files"
         remedy = "`worker.setup: [{run: [git, submodule, update, --init, --recursive]}]` fills them; so do places"
-        lines.append(Line("warning", "submodules", what, remedy))
+        lines.append(CheckLine("warning", "submodules", what, remedy))
     what = f"places and checks have the files of {len(listed)} submodules, from `.git/modules`"
-    return lines or ([Line("ok", "submodules", what)] if listed else [])
+    return lines or ([CheckLine("ok", "submodules", what)] if listed else [])
 
 
-async def hooks(project: Path, settings: Settings) -> list[Line]:
+async def hooks(project: Path, settings: Settings) -> list[CheckLine]:
     """Try the team's hooks once, in a place as agents have it, and name those that would refuse their commits."""
     if not sandboxed(settings) or settings.git.hooks == "skip":
         return []
@@ -111,19 +111,21 @@ async def hooks(project: Path, settings: Settings) -> list[Line]:
             return await _try_hooks(project, settings)
     except (TimeoutError, AshepError) as error:
         reason = str(error) or f"no answer in {_ALL:g} s"
-        return [Line("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {reason}", _REMEDY)]
+        return [
+            CheckLine("warning", "hooks", f"the hooks of this repository cannot be tried in a place: {reason}", _REMEDY)
+        ]
 
 
-async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
-    places = Places(project, places_of(project, settings))
+async def _try_hooks(project: Path, settings: Settings) -> list[CheckLine]:
+    places = Clones(project, places_of(project, settings))
     hooks = await places.hooks()
     if hooks.path is None and not await to_thread.run_sync(hook_files, hooks.source):
         return []
-    lines = list[Line]()
+    lines = list[CheckLine]()
     async with places.trial() as place, anyio.TemporaryDirectory(prefix="ashep-install-") as folder:
         if hooks.path is not None and not await anyio.Path(place.path, hooks.path).is_dir():
             what = f"no hook runs in a place: `core.hooksPath` is {clean(hooks.path)}, which no commit holds"
-            return [Line("ok", "hooks", what, "a step of `worker.setup` can make it")]
+            return [CheckLine("ok", "hooks", what, "a step of `worker.setup` can make it")]
         await anyio.Path(place.path, _MESSAGE).write_text("chore: try the hooks\n")
         scratch = await to_thread.run_sync(Path(folder).resolve)
         inside = await inside_of(project, settings, place.path, scratch / "server")
@@ -131,11 +133,13 @@ async def _try_hooks(project: Path, settings: Settings) -> list[Line]:
             if inside is not None and (reason := await _failure(inside, place.path, name, arguments)):
                 verb = "refuses each commit" if name in _REFUSING else "fails"
                 before = " (`worker.setup` did not run before)" if settings.worker.setup else ""
-                lines.append(Line("warning", "hooks", f"in a place the hook {name} {verb}{before}: {reason}", _REMEDY))
-    return lines or [Line("ok", "hooks", "the hooks of this repository let commits pass in a place")]
+                lines.append(
+                    CheckLine("warning", "hooks", f"in a place the hook {name} {verb}{before}: {reason}", _REMEDY)
+                )
+    return lines or [CheckLine("ok", "hooks", "the hooks of this repository let commits pass in a place")]
 
 
-async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[str]) -> str:
+async def _failure(inside: PlaceSandbox, place: Path, hook: str, arguments: Sequence[str]) -> str:
     """Give what a hook says that fails; empty: it does not."""
     try:
         finished = await inside.run(
@@ -147,7 +151,7 @@ async def _failure(inside: Inside, place: Path, hook: str, arguments: Sequence[s
     return (words[-_SHOWN:] or f"exit code {finished.returncode}") if finished.returncode else ""
 
 
-async def trial(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
+async def trial(project: Path, settings: Settings, *, ask: bool) -> list[CheckLine]:
     """Try one of each kind of call that a night makes to the repository, and compare the base with its upstream."""
     tree, landing = None, settings.landing
     with suppress(AshepError):  # another line says so
@@ -159,18 +163,18 @@ async def trial(project: Path, settings: Settings, *, ask: bool) -> list[Line]:
     if landing.fetches:
         await checkup.fetch(base)
     seen = await checkup.look(base)
-    lines = [Line("error", "repository", seen.fault) if seen.fault else await _try(project, settings, tree.head)]
+    lines = [CheckLine("error", "repository", seen.fault) if seen.fault else await _try(project, settings, tree.head)]
     if seen.behind and landing.begins_at_remote:
-        lines.append(Line("ok", "base", seen.behind, "issues begin at the remote's branch"))
+        lines.append(CheckLine("ok", "base", seen.behind, "issues begin at the remote's branch"))
     elif seen.behind:
-        lines.append(Line("warning", "base", seen.behind, "`git pull` before the night"))
+        lines.append(CheckLine("warning", "base", seen.behind, "`git pull` before the night"))
     if seen.error:
         remedy = "issues begin from what was fetched last: let `git fetch` work"
-        lines.append(Line("warning", "base", seen.error, remedy))
+        lines.append(CheckLine("warning", "base", seen.error, remedy))
     return lines
 
 
-async def _try(project: Path, settings: Settings, head: str) -> Line:
+async def _try(project: Path, settings: Settings, head: str) -> CheckLine:
     step, checkup, landing = "make a tree", checkup_of(project, settings), GitLanding(project)
     try:
         with anyio.fail_after(_ALL):
@@ -195,5 +199,7 @@ async def _try(project: Path, settings: Settings, head: str) -> Line:
                     raise AshepError(str(moved))
     except (AshepError, OSError) as error:
         reason, slow = " ".join(str(error).split()) or f"no answer in {_ALL:g} s", isinstance(error, TimeoutError)
-        return Line("warning" if slow else "error", "repository", f"a trial could not {step}: {reason}")
-    return Line("ok", "repository", "a tree, a commit, a read, a check and a landing were tried, and taken away again")
+        return CheckLine("warning" if slow else "error", "repository", f"a trial could not {step}: {reason}")
+    return CheckLine(
+        "ok", "repository", "a tree, a commit, a read, a check and a landing were tried, and taken away again"
+    )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from ashep.actions.doctor_security import Line
+from ashep.actions.doctor_security import CheckLine
 from ashep.adapters.runners.opencode.jsonc import mapping, read_jsonc
 from ashep.core.policy.permissions import impossible, judge
 from ashep.core.policy.policies import PermissionRule, Policies
@@ -18,10 +18,10 @@ _MOST = 1024 * 1024
 
 def describe_files(
     project: Path, settings: Settings, policies: Policies | None, environ: Mapping[str, str]
-) -> list[Line]:
+) -> list[CheckLine]:
     """Return what the project's files and the user's ask for, with the rule to add, and their plugins. Blocks."""
     phases = [phase for policy in (policies.policies.values() if policies else ()) for phase in policy.phases]
-    rules, lines = [*settings.permissions, *(rule for phase in phases for rule in phase.permissions)], list[Line]()
+    rules, lines = [*settings.permissions, *(rule for phase in phases for rule in phase.permissions)], list[CheckLine]()
     folders = (project, project / ".opencode", Path(environ.get("HOME") or Path.home()) / ".config" / "opencode")
     for file in (folder / f"opencode.{suffix}" for folder in folders for suffix in ("json", "jsonc")):
         content = _read(file)
@@ -31,13 +31,13 @@ def describe_files(
                 why = f"{file} asks a person about {about}: nobody answers OpenCode, and what no rule allows is denied"
                 rule = json.dumps({"tool": tool, "pattern": pattern, "action": "allow"}, ensure_ascii=False)
                 remedy = f"to allow it add to config.yaml, or a phase: `permissions: [{rule}]`; `ask` asks on the issue"
-                lines.append(Line("warning", "permissions", why, remedy))
+                lines.append(CheckLine("warning", "permissions", why, remedy))
         if isinstance(plugins := content.get("plugin"), list) and plugins:
             names = ", ".join(clean(str(plugin))[:100] for plugin in cast("list[object]", plugins))
             off = settings.isolated and settings.agents.sandbox != "none" and not settings.agents.plugins
             effect = "off in sandboxes" if off else "the server loads them; for those of npm its registry must answer"
             remedy = "`agents: {plugins: true}` lets them run there" if off else ""
-            lines.append(Line("ok", "plugins", f"{file} names {names}: {effect}", remedy))
+            lines.append(CheckLine("ok", "plugins", f"{file} names {names}: {effect}", remedy))
     return lines
 
 

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.adapters.sandboxes.bubblewrap import PATH, beside_programs, folders_of_programs, try_out
-from ashep.adapters.sandboxes.exec import Inside
+from ashep.adapters.sandboxes.exec import PlaceSandbox
 from ashep.adapters.system import process_table, programs
 from ashep.adapters.verifier import probe
 from ashep.config import ConfigErrors, load
@@ -42,7 +42,7 @@ Level = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CheckLine:
     """What a check found."""
 
     level: Level
@@ -51,19 +51,19 @@ class Line:
     remedy: str = ""
 
 
-async def agents(project: Path, settings: Settings) -> list[Line]:
+async def agents(project: Path, settings: Settings) -> list[CheckLine]:
     """Say where agents run that may change files, what weakens it, and what they lack there."""
     runners = settings.runners
     if runners.own and runners.own == runners.others and OPENCODE not in runners.model_fields_set:
         names = ", ".join(runners.own)
-        return [Line("ok", "agents", f"where agents run is the business of the runner {names}")]
+        return [CheckLine("ok", "agents", f"where agents run is the business of the runner {names}")]
     otherwise = await to_thread.run_sync(_otherwise, project, settings)
     if not sandboxed(settings):
         others = ", ".join(settings.runners.unsandboxed)
-        line = Line("warning", "agents", NO_SANDBOX, REMEDY)
+        line = CheckLine("warning", "agents", NO_SANDBOX, REMEDY)
         if others:
             what = f"{NO_SANDBOX}: with the runner {others} no agent is in a sandbox"
-            line = Line("warning", "agents", what, "use OpenCode, Claude Code or ACP for agents that change files")
+            line = CheckLine("warning", "agents", what, "use OpenCode, Claude Code or ACP for agents that change files")
         return [line, *otherwise]
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as name:
         scratch = await to_thread.run_sync(Path(name).resolve)
@@ -72,42 +72,42 @@ async def agents(project: Path, settings: Settings) -> list[Line]:
             required = settings.agents.sandbox == "bwrap"
             what = "no agent that changes files runs" if required else NO_SANDBOX
             remedy = "install bubblewrap (`apt install bubblewrap`), or make it usable"
-            return [Line("error" if required else "warning", "agents", f"{what}: {found}", remedy), *otherwise]
+            return [CheckLine("error" if required else "warning", "agents", f"{what}: {found}", remedy), *otherwise]
         done = await programs.ask_version([found.program])
         version = clean(done.stdout.decode(errors="replace")).strip()[:50] or "bubblewrap"
         what = f"agents that change files run in {version}, each issue's in a place of its own"
-        lines = [Line("ok", "agents", what), *otherwise, *_openings(settings)]
+        lines = [CheckLine("ok", "agents", what), *otherwise, *_openings(settings)]
         place = scratch / "empty"
         await anyio.Path(place).mkdir()
         try:
             inside = await inside_of(project, settings, place, scratch / "server")
             return [*lines, *(await _missing(project, settings, inside) if inside is not None else ())]
         except AshepError as error:
-            return [*lines, Line("error", "agents", f"nothing can be started in their sandbox: {error}")]
+            return [*lines, CheckLine("error", "agents", f"nothing can be started in their sandbox: {error}")]
 
 
-def _otherwise(project: Path, settings: Settings) -> list[Line]:
+def _otherwise(project: Path, settings: Settings) -> list[CheckLine]:
     """Name agents that do not run where all others do."""
     with suppress(ConfigErrors, OSError):  # that is told already
         team = [one for one in load(project / FOLDER).agents.agents if one.read_write == "write" and one.sandbox]
         if sandboxed(settings):
             names = ", ".join(one.id for one in team if one.sandbox == "none")
             what = f"by their `sandbox: none` these run in no sandbox, as you, and reach all that you can: {names}"
-            return [Line("warning", "agents", what)] if names else []
+            return [CheckLine("warning", "agents", what)] if names else []
         names = ", ".join(one.id for one in team if one.sandbox != "none")
-        return [Line("ok", "agents", f"by their own `sandbox` these run in one: {names}")] if names else []
+        return [CheckLine("ok", "agents", f"by their own `sandbox` these run in one: {names}")] if names else []
     return []
 
 
-def _openings(settings: Settings) -> Iterator[Line]:
+def _openings(settings: Settings) -> Iterator[CheckLine]:
     for one in settings.agents.openings:
-        yield Line("warning", "openings", f"`agents.openings` lets agents use {one}: {_WEAKENS[one]}")
+        yield CheckLine("warning", "openings", f"`agents.openings` lets agents use {one}: {_WEAKENS[one]}")
     for path in settings.agents.paths.write:
         why = f"agents may change {path} (`agents.paths.write`): what else reads it reads what an agent wrote"
-        yield Line("warning", "openings", why)
+        yield CheckLine("warning", "openings", why)
 
 
-async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Line]:
+async def _missing(project: Path, settings: Settings, inside: PlaceSandbox) -> list[CheckLine]:
     """Name programs of the set-up and of policies' checks that are found out here, and in the sandbox not."""
     wanted = [step.run[0] for step in settings.worker.setup if step.run]
     with suppress(ConfigErrors, OSError):  # that is told already
@@ -123,58 +123,58 @@ async def _missing(project: Path, settings: Settings, inside: Inside) -> list[Li
     return await to_thread.run_sync(lambda: [_lacking(name, here[name]) for name in lacking])
 
 
-def _lacking(name: str, program: str) -> Line:
+def _lacking(name: str, program: str) -> CheckLine:
     real, home = Path(program).resolve(), Path.home().resolve()
     path = real if real.parent in (home, *home.parents) else real.parent
     what = f"{name} is {program}, and not there in their sandbox"
-    return Line("warning", "agents", what, f"add {path} to `agents.paths.read`")
+    return CheckLine("warning", "agents", what, f"add {path} to `agents.paths.read`")
 
 
-def people(settings: Settings) -> list[Line]:
+def people(settings: Settings) -> list[CheckLine]:
     """Say whose word counts, and whether a name proves anything."""
     everybody = "config.yaml has no `people`: everybody's word counts who is neither ashep nor one of its agents"
     named = settings.people and f"only the word of {', '.join(settings.people.tracker)} counts"
     return [
-        Line("ok", "people", named or everybody),
-        Line("ok", "people", _IN_SANDBOX if sandboxed(settings) else FORGEABLE),
+        CheckLine("ok", "people", named or everybody),
+        CheckLine("ok", "people", _IN_SANDBOX if sandboxed(settings) else FORGEABLE),
     ]
 
 
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-async def security(project: Path, settings: Settings) -> list[Line]:
+async def security(project: Path, settings: Settings) -> list[CheckLine]:
     """Say line by line what of docs/security.md holds for a project on this machine."""
     lines = await agents(project, settings)
     if settings.isolated:
-        lines.append(Line("ok", "judges", "who reviews has a server of its own, and reads what was committed"))
+        lines.append(CheckLine("ok", "judges", "who reviews has a server of its own, and reads what was committed"))
     else:
-        lines.append(Line("warning", "judges", "who reviews shares the server and the files of who made it"))
+        lines.append(CheckLine("warning", "judges", "who reviews shares the server and the files of who made it"))
     async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
         checks = await probe(settings.verification, [project / FOLDER / "state"], Path(scratch))
-    lines.append(Line("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
+    lines.append(CheckLine("ok" if checks.sandbox.isolated else "warning", "checks", checks.lines[0]))
     named = settings.people is not None
-    lines += [Line("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
+    lines += [CheckLine("ok" if named else "warning", "people", people(settings)[0].what), *_forge(settings)]
     visible = await to_thread.run_sync(lambda: [*_visible(settings)])
     return [*lines, *visible, *await to_thread.run_sync(_reached, project)]
 
 
-def _visible(settings: Settings) -> Iterator[Line]:
+def _visible(settings: Settings) -> Iterator[CheckLine]:
     """Say what of the user's files agents and checks see in their sandboxes, and what beside programs is covered."""
     path = os.environ.get("PATH", PATH)
     given = (*settings.agents.paths.read, *settings.verification.paths)
     seen = _some([*map(str, folders_of_programs(path)), *given])
-    yield Line("ok", "files", f"of your files agents and checks see in a sandbox: {seen or 'none'}")
+    yield CheckLine("ok", "files", f"of your files agents and checks see in a sandbox: {seen or 'none'}")
     if names := opencode_logins().lasting():
         what = (
             f"in a sandbox nobody renews these logins of OpenCode, and ashep cannot ask who gives them: {_some(names)}"
         )
-        yield Line("warning", "logins", what, "where agents are refused, use them once outside, which renews them")
+        yield CheckLine("warning", "logins", what, "where agents are refused, use them once outside, which renews them")
     if covered := beside_programs(path):
         what = (
             f"files beside your programs hold secrets, or are sockets, and are covered in a sandbox: {_some(covered)}"
         )
-        yield Line("warning", "files", what, "move them: who runs without a sandbox reads them")
+        yield CheckLine("warning", "files", what, "move them: who runs without a sandbox reads them")
 
 
 def _some(found: Collection[object]) -> str:
@@ -182,38 +182,38 @@ def _some(found: Collection[object]) -> str:
     return clean(", ".join(map(str, [*found][:_SHOWN]))) + more
 
 
-def _forge(settings: Settings) -> list[Line]:
+def _forge(settings: Settings) -> list[CheckLine]:
     if settings.landing.forge is None:
         return []
     if counted := settings.forge and settings.forge.people:
-        return [Line("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts")]
-    return [Line("warning", "forge", "at the forge everybody's word counts: `people.forge` names who may")]
+        return [CheckLine("ok", "forge", f"at the forge only the word of {', '.join(counted)} counts")]
+    return [CheckLine("warning", "forge", "at the forge everybody's word counts: `people.forge` names who may")]
 
 
-def _reached(project: Path) -> list[Line]:
+def _reached(project: Path) -> list[CheckLine]:
     """Say what agents, in a sandbox or not, reach of this machine by its network."""
-    lines = list[Line]()
+    lines = list[CheckLine]()
     if (services := process_table.services()) is None:
-        lines.append(Line("warning", "network", "what listens on this machine cannot be told, without /proc"))
+        lines.append(CheckLine("warning", "network", "what listens on this machine cannot be told, without /proc"))
     elif services:
         named = _some([f"{port}{f' ({name})' if name else ''}" for port, name in services])
-        lines.append(Line("warning", "network", f"agents reach what listens on this machine: {named}"))
+        lines.append(CheckLine("warning", "network", f"agents reach what listens on this machine: {named}"))
     else:
-        lines.append(Line("ok", "network", "nothing listens on loopback"))
+        lines.append(CheckLine("ok", "network", "nothing listens on loopback"))
     if count := process_table.abstract_sockets():
-        lines.append(Line("warning", "sockets", f"agents reach {count} abstract sockets of this machine"))
+        lines.append(CheckLine("warning", "sockets", f"agents reach {count} abstract sockets of this machine"))
     return [*lines, *_database(project / ".beads")]
 
 
-def _database(beads: Path) -> list[Line]:
+def _database(beads: Path) -> list[CheckLine]:
     """Say whether bd's database has a server: who reaches that writes into it by any name."""
     with suppress(OSError):
         about = (beads / "metadata.json").read_text(encoding="utf-8", errors="replace")
         if (mode := re.search(r'"dolt_mode":\s*"([\w-]{1,20})"', about)) is None or mode[1] == "embedded":
-            return [Line("ok", "database", "bd opens its database by itself: no server of it can be reached")]
+            return [CheckLine("ok", "database", "bd opens its database by itself: no server of it can be reached")]
         file = beads / "dolt-server.port"
         said = file.read_text(errors="replace") if file.exists() else about.partition('"dolt_server_port":')[2]
         at = f" at port {port[1]}" if (port := re.match(r"\s*(\d{1,5})", said)) else ""
         what = f"bd uses a server of Dolt's{at} ({mode[1]}): agents that reach it write answers by any name"
-        return [Line("warning", "database", what)]
+        return [CheckLine("warning", "database", what)]
     return []

@@ -35,7 +35,7 @@ _LONGEST = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PlannedStart:
     """A run that would start now."""
 
     issue: str
@@ -48,7 +48,7 @@ class Start:
 class DryRun:
     """What a daemon would do now: every start, and every issue that would not start with its code and reason."""
 
-    starting: tuple[Start, ...]
+    starting: tuple[PlannedStart, ...]
     held: tuple[tuple[str, str, str], ...]
     workspace: Mode
     """Where issues that are begun now are worked on."""
@@ -91,7 +91,7 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
     prompts = {one.issue: _prompt(one, world, configuration, texts, folder) for one in starts}
     unclosed = ((issue, flow) for issue, flow in sorted(world.flows.items()) if flow.stage != "closed")
     return DryRun(
-        tuple(Start(one.issue, one.agent, one.phase, prompts[one.issue]) for one in starts),
+        tuple(PlannedStart(one.issue, one.agent, one.phase, prompts[one.issue]) for one in starts),
         tuple((issue, flow.code or flow.stage, flow.why) for issue, flow in unclosed if issue not in prompts),
         mode(world),
         tuple(notes),

@@ -48,11 +48,11 @@ def _elsewhere(project: Path, settings: Settings, issue: str, name: str, place: 
     """Give the command that opens a session of another runner than OpenCode, or say that there is none."""
     if settings.runners.kind(name) != CLAUDE:
         return f"Its session is {session}, of the runner {name}."
-    from ashep.adapters.runners.claude.session_store import Store  # few have one
+    from ashep.adapters.runners.claude.session_store import SessionStore  # few have one
 
     command = (CLAUDE,) if shutil.which(CLAUDE) else claude_command(settings.runners.others[name])
     words = shlex.join((*(settings.runners.others[name].command or command), "--resume", session))
-    known = Store(runner_folder(project, name), claude_folder()).session(session)
+    known = SessionStore(runner_folder(project, name), claude_folder()).session(session)
     if known is not None and known.config:
         if place_at(places_of(project, settings), place) is None:
             return f"Its session is {session}; it judges in a sandbox of its own, and nobody goes on with it there."

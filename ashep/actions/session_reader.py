@@ -16,7 +16,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.run import runner_of
 from ashep.errors import RunnerRefused
 from ashep.factories import claude_folder, maker_of, opencode_of, places_of, runner_folder, runners_of
-from ashep.ports.runner_router import Named
+from ashep.ports.runner_router import PrefixedRunner
 from ashep.redaction import Redaction
 
 
@@ -50,7 +50,7 @@ async def tail(
     from ashep.adapters.runners.acp import AcpRunner  # few have one
 
     made = await to_thread.run_sync(lambda: runners_of(project, settings, redaction=redaction)[name])
-    if isinstance(made, Named) and isinstance(made.runner, AcpRunner):
+    if isinstance(made, PrefixedRunner) and isinstance(made.runner, AcpRunner):
         made.runner.attach()
     if not await made.has_session(session):
         raise RunnerRefused(f"{name} has no session {own}, or not any more")
@@ -63,7 +63,7 @@ def _of_claude(project: Path, name: str, session: str, limit: int) -> str:
         transcript,  # as above
     )
 
-    file = session_store.Store(runner_folder(project, name), claude_folder()).transcript(session)
+    file = session_store.SessionStore(runner_folder(project, name), claude_folder()).transcript(session)
     if file is None:
         raise RunnerRefused(f"Claude Code has no session {session}, or not any more")
     return transcript.tail(file, limit)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.system.folders import walk
-from ashep.bmad.paths import EPICS, LAYERS, OLDER, SPECS, SPRINT, USUAL, Places, places_of, relative
+from ashep.bmad.paths import EPICS, LAYERS, OLDER, SPECS, SPRINT, USUAL, StoryPaths, places_of, relative
 from ashep.bmad.sprint import Entry, Epic, Planned, Sprint, read_epics, read_planned, read_sprint
-from ashep.bmad.story import Problem, Story, id_in, read
-from ashep.bmad.text import LARGEST, NotWritable, Unreadable
+from ashep.bmad.story import Story, StoryProblem, id_in, read
+from ashep.bmad.text import LARGEST, NotWritable, UnreadableText
 from ashep.errors import UsageError
 from ashep.journal.durable_io import replace as replace_file
 
@@ -26,14 +26,14 @@ _BEGUN = ("ready-for-dev", "in-progress", "review", "done")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundStory:
     """A file, and what is said of it."""
 
     path: str
     story: Story | None
     """None: it cannot be read, and `problems` says why."""
     sprint: Entry | None
-    problems: tuple[Problem, ...]
+    problems: tuple[StoryProblem, ...]
     issue: tuple[str, bool] | None = None
     """Its issue, where that is known, and whether it is closed."""
 
@@ -52,12 +52,12 @@ class Found:
 class Stories:
     """What is in a folder."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundStory, ...]
     sprint: str | None
     """The sprint status that counts."""
     planned: tuple[tuple[str, Planned], ...]
     """Stories that have no file, each with the file that plans it."""
-    problems: tuple[tuple[str, Problem], ...]
+    problems: tuple[tuple[str, StoryProblem], ...]
     """Of other files than stories."""
     order: tuple[tuple[tuple[str, Planned], ...], ...] = ()
     """Of each `stories.yaml` the stories that have a file, by path, in the order of work."""
@@ -68,7 +68,7 @@ class Stories:
         """Whether anything contradicts something else."""
         return any(one.disagrees for one in self.found) or any(one.disagrees for _, one in self.problems)
 
-    def named(self, wanted: str) -> Found:
+    def named(self, wanted: str) -> FoundStory:
         """Find a story by `1-3`, `1.3`, its key or its path. Raises `UsageError`: there is none, or several."""
         stories = [(one, one.story) for one in self.found if one.kept and one.story is not None]
         same = [one for one, story in stories if wanted in (one.path, Path(one.path).name, story.key)]
@@ -89,7 +89,7 @@ def look(root: Path, paths: Sequence[Path] = ()) -> Stories:
 def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stories:
     """Put each story beside its issue, by its path, and say where they disagree."""
 
-    def beside(one: Found) -> Found:
+    def beside(one: FoundStory) -> FoundStory:
         issue = issues.get(one.path)
         if issue is None or one.story is None:
             return one
@@ -99,7 +99,7 @@ def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stor
             said = (
                 f"it says {status.said[:60] if status else 'no status'}, and {id_} is {'' if closed else 'not '}closed"
             )
-            problems = (*problems, Problem(status.line if status else 1, said, disagrees=True))
+            problems = (*problems, StoryProblem(status.line if status else 1, said, disagrees=True))
         return replace(one, issue=issue, problems=problems)
 
     return replace(seen, found=tuple(map(beside, seen.found)))
@@ -125,7 +125,7 @@ def planning_of(root: Path) -> tuple[list[tuple[str, bytes]], Path]:
 class _Looking:
     def __init__(self, root: Path) -> None:
         self.root, self.resolved = root, root.resolve()
-        self.problems = list[tuple[str, Problem]]()
+        self.problems = list[tuple[str, StoryProblem]]()
         self.order, self.epics = list[tuple[tuple[str, Planned], ...]](), tuple[Epic, ...]()
 
     def look(self, paths: Sequence[Path]) -> Stories:
@@ -141,7 +141,7 @@ class _Looking:
         if status is not None and not paths:
             for entry in _without_file(sprint, found):
                 said = f"{entry.key} is {entry.said.said}, and has no file"
-                self.problems.append((self._named(status), Problem(entry.said.line, said, disagrees=True)))
+                self.problems.append((self._named(status), StoryProblem(entry.said.line, said, disagrees=True)))
         without = dict[str, tuple[str, Planned]]()
         ids = {one.story.id for one in found if one.story is not None}
         for path, one in ((path, one) for path, listed in planned for one in listed if one.id not in ids):
@@ -149,20 +149,20 @@ class _Looking:
         told, order = tuple(self.problems), tuple(self.order)
         return Stories(tuple(found), status and self._named(status), tuple(without.values()), told, order, self.epics)
 
-    def places(self) -> Places:
+    def places(self) -> StoryPaths:
         there = {name: data for name in (*OLDER, *LAYERS) if (data := self._bytes(self.root / name)) is not None}
         places = places_of(there)
-        self.problems.extend((name, Problem(1, said)) for name, said in places.problems)
+        self.problems.extend((name, StoryProblem(1, said)) for name, said in places.problems)
         return places
 
     def _bytes(self, file: Path) -> bytes | None:
         try:
             return _bytes(file) if os.path.lexists(file) else None
-        except Unreadable as error:
-            self.problems.append((self._named(file), Problem(error.line, str(error))))
+        except UnreadableText as error:
+            self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
             return None
 
-    def folders(self, places: Places) -> list[Path]:
+    def folders(self, places: StoryPaths) -> list[Path]:
         names = [places.stories] if places.stories is not None else USUAL
         folders = [folder for name in (*names, SPECS) if (folder := self.root / name).is_dir()]
         if not folders and places.stories is None:
@@ -173,7 +173,7 @@ class _Looking:
             raise UsageError(f"{self.root} has no folder of stories{said}; give one: `ashep story check PATH`")
         return folders
 
-    def _sprint_of(self, places: Places, files: Sequence[Path]) -> Path | None:
+    def _sprint_of(self, places: StoryPaths, files: Sequence[Path]) -> Path | None:
         """The sprint status that counts: beside the stories, else where projects have it; of several the uppermost."""
         near = sorted((one for one in files if one.name == SPRINT), key=lambda one: len(one.parts))
         beside = dict.fromkeys(folder / SPRINT for one in files for folder in one.parents[:2])
@@ -186,24 +186,24 @@ class _Looking:
             return Sprint((), None)
         try:
             sprint = read_sprint(data)
-        except Unreadable as error:
-            sprint = Sprint((), None, (Problem(error.line, str(error)),))
+        except UnreadableText as error:
+            sprint = Sprint((), None, (StoryProblem(error.line, str(error)),))
         told = [(self._named(file), one) for one in sprint.problems]
         self.problems.extend(one for one in told if one not in self.problems)
         return sprint
 
-    def _story(self, file: Path) -> Story | Problem:
+    def _story(self, file: Path) -> Story | StoryProblem:
         try:
             return read(self._named(file), _bytes(file))
-        except Unreadable as error:
-            return Problem(error.line, str(error))
+        except UnreadableText as error:
+            return StoryProblem(error.line, str(error))
 
-    def _plan(self, file: Path, stories: list[tuple[str, Story | Problem]]) -> tuple[str, tuple[Planned, ...]]:
+    def _plan(self, file: Path, stories: list[tuple[str, Story | StoryProblem]]) -> tuple[str, tuple[Planned, ...]]:
         name, data = self._named(file), self._bytes(file)
         try:
             planned, problems = read_planned(data or b"[]")
-        except Unreadable as error:
-            planned, problems = (), (Problem(error.line, str(error)),)
+        except UnreadableText as error:
+            planned, problems = (), (StoryProblem(error.line, str(error)),)
         self.problems.extend((name, one) for one in problems)
         order = list[tuple[str, Planned]]()
         for one in planned:
@@ -217,19 +217,19 @@ class _Looking:
                 stories[place] = stories[place][0], replace(story, id=one.id.lower())
             if len(mine) > 1:
                 said = f"{one.id} has {len(mine)} files: {', '.join(stories[place][0] for place, _ in mine)}"
-                self.problems.append((name, Problem(one.line, said, disagrees=True)))
+                self.problems.append((name, StoryProblem(one.line, said, disagrees=True)))
             order += [(stories[place][0], one) for place, _ in mine[:1]]
         self.order.append(tuple(order))
         return name, tuple(replace(one, id=one.id.lower()) for one in planned)
 
-    def _planned(self, places: Places) -> tuple[str, tuple[Planned, ...]]:
+    def _planned(self, places: StoryPaths) -> tuple[str, tuple[Planned, ...]]:
         for folder in (self.root / name for name in (*([places.plans] if places.plans else ()), *EPICS)):
             for file in (folder / "epics.md", *sorted((folder / "epics").glob("*.md"))):
                 data = self._bytes(file)
                 try:
                     epics = read_epics(data or b"")
-                except Unreadable as error:
-                    self.problems.append((self._named(file), Problem(error.line, str(error))))
+                except UnreadableText as error:
+                    self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
                     continue
                 if planned := tuple(one for epic in epics for one in epic.stories):
                     self.epics = epics
@@ -260,10 +260,10 @@ def _bytes(file: Path) -> bytes:
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise Unreadable("it is no file")
+                raise UnreadableText("it is no file")
             return stream.read(LARGEST + 1)
     except OSError as error:
-        raise Unreadable(f"it cannot be read: {error.strerror}") from error
+        raise UnreadableText(f"it cannot be read: {error.strerror}") from error
 
 
 def _files(wanted: Path) -> Iterator[Path]:
@@ -284,31 +284,31 @@ def _files(wanted: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _beside(stories: Sequence[tuple[str, Story | Problem]], sprint: Sprint) -> Iterator[Found]:
+def _beside(stories: Sequence[tuple[str, Story | StoryProblem]], sprint: Sprint) -> Iterator[FoundStory]:
     """Put each story beside what the sprint status says of it, and beside others of the same id."""
     kept = {path: one for path, one in stories if isinstance(one, Story) and one.kind in ("story", "specification")}
     keys, same = frozenset(one.key for one in kept.values()), dict[tuple[str, str], list[str]]()
     for path, one in kept.items():
         same.setdefault(_named_as(path, one), []).append(path)
     for path, one in stories:
-        if isinstance(one, Problem):
-            yield Found(path, None, None, (one,))
+        if isinstance(one, StoryProblem):
+            yield FoundStory(path, None, None, (one,))
             continue
         if path not in kept:
-            yield Found(path, one, None, ())
+            yield FoundStory(path, one, None, ())
             continue
         entry, problems = sprint.of(one.key, one.id, keys), list(one.problems)
         if entry is not None and one.status is not None and entry.said.word != one.status.word:
             said = (
                 f"it says {one.status.said[:60]}, and the sprint status {entry.said.said[:60]} (line {entry.said.line})"
             )
-            problems.append(Problem(one.status.line, said, disagrees=True))
+            problems.append(StoryProblem(one.status.line, said, disagrees=True))
         for other in same[_named_as(path, one)]:
             twin = kept[other]
             differ = twin.key == one.key and (twin.status and twin.status.word) != (one.status and one.status.word)
             if other != path:
-                problems.append(Problem(1, f"{other} is {one.id or one.key}, too", disagrees=differ))
-        yield Found(path, replace(one, problems=()), entry, tuple(problems))
+                problems.append(StoryProblem(1, f"{other} is {one.id or one.key}, too", disagrees=differ))
+        yield FoundStory(path, replace(one, problems=()), entry, tuple(problems))
 
 
 def _named_as(path: str, story: Story) -> tuple[str, str]:
@@ -316,7 +316,7 @@ def _named_as(path: str, story: Story) -> tuple[str, str]:
     return story.id or story.key, str(Path(path).parent) if story.kind == "specification" else ""
 
 
-def _without_file(sprint: Sprint, found: Sequence[Found]) -> Iterator[Entry]:
+def _without_file(sprint: Sprint, found: Sequence[FoundStory]) -> Iterator[Entry]:
     """Entries that were begun, of which there is no story; a backlog has none yet."""
     stories = [one.story for one in found if one.story is not None and one.story.kind != "other"]
     unread = [Path(one.path).stem for one in found if one.story is None]
@@ -337,7 +337,7 @@ def write(file: Path, was: bytes | None, new: bytes) -> None:
             raise NotWritable(f"{file}: it was changed meanwhile, and was not written")
         if new != was:
             replace_file(real, new, 0o644 if was is None else stat.S_IMODE(real.stat().st_mode))
-    except Unreadable as error:
+    except UnreadableText as error:
         raise NotWritable(f"{file}: {error}") from error
     except OSError as error:
         raise NotWritable(f"{file}: it cannot be written: {error.strerror}") from error
@@ -346,7 +346,7 @@ def write(file: Path, was: bytes | None, new: bytes) -> None:
 # --- as JSON ------------------------------------------------------------------------------------------------------
 
 
-def told(found: Found) -> dict[str, Any]:
+def told(found: FoundStory) -> dict[str, Any]:
     """Give a file as `story check --json` has it."""
     problems = [{"line": one.line, "says": one.said, "disagrees": one.disagrees} for one in found.problems]
     story = found.story

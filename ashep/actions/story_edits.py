@@ -7,9 +7,9 @@ from pathlib import Path
 from ashep.actions.story_catalog import look, planning_of, write
 from ashep.bmad.content_diff import nothing_lost
 from ashep.bmad.learnings import learnings, with_learnings
-from ashep.bmad.plan import Step, Told, new_sprint, plan_of, with_plan
+from ashep.bmad.plan import PlannedStory, Told, new_sprint, plan_of, with_plan
 from ashep.bmad.shard import Sharded, archive_of, shard, unshard
-from ashep.bmad.story import Problem
+from ashep.bmad.story import StoryProblem
 from ashep.bmad.text import LARGEST, NotWritable
 from ashep.errors import UsageError
 from ashep.journal.durable_io import sync_folder
@@ -36,19 +36,19 @@ def moved(root: Path, wanted: str, *, undo: bool, dry_run: bool) -> tuple[Path, 
     return archive, made
 
 
-def compared(before: Path, after: Path) -> tuple[Problem, ...]:
+def compared(before: Path, after: Path) -> tuple[StoryProblem, ...]:
     """Tell what a story has lost from one file to the other, whose name counts; lines are those of `before`."""
     old, new = _there(before), _there(after)
     if old is None:
         raise UsageError(f"{before}: there is no such file")
-    return (Problem(1, f"{after} is not there"),) if new is None else nothing_lost(old, new, str(after))
+    return (StoryProblem(1, f"{after} is not there"),) if new is None else nothing_lost(old, new, str(after))
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class PlanProposal:
     """A plan, and what the sprint status would be."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStory, ...]
     problems: tuple[Told, ...]
     sprint: Path
     was: bytes | None
@@ -62,7 +62,7 @@ class Proposal:
         write(self.sprint, self.was, self.new)
 
 
-def planned(root: Path, date: datetime) -> Proposal:
+def planned(root: Path, date: datetime) -> PlanProposal:
     """Plan the stories of the epics. Raises `UsageError`, `NotWritable`, `Unreadable`."""
     (epics, sprint), keys = planning_of(root), dict[str, str]()
     if sprint.parent.is_dir():
@@ -70,9 +70,9 @@ def planned(root: Path, date: datetime) -> Proposal:
         keys = {one.id: one.key for one in stories if one.id is not None and one.key.startswith(f"{one.id}-")}
     (steps, problems), was = plan_of(epics, keys), _there(sprint)
     if was is not None:
-        return Proposal(steps, problems, sprint, was, *with_plan(was, steps))
+        return PlanProposal(steps, problems, sprint, was, *with_plan(was, steps))
     location = str(sprint.parent.relative_to(root))
-    return Proposal(
+    return PlanProposal(
         steps, problems, sprint, None, *new_sprint(steps, date=date, project=root.resolve().name, location=location)
     )  # fmt: skip
 

@@ -14,15 +14,27 @@ import anyio
 from anyio import to_thread
 from pydantic import JsonValue
 
-from ashep.actions.story_catalog import Found, Stories, look, marks
+from ashep.actions.story_catalog import FoundStory, Stories, look, marks
 from ashep.adapters.git.user_work_tree import GitTree
 from ashep.bmad.sprint import Planned
-from ashep.bmad.sync_plan import NOTE, Changed, Filed, Kept, Made, Names, Plan, Told, Words, of_epic, plan
+from ashep.bmad.sync_plan import (
+    NOTE,
+    IssueChange,
+    IssueToCreate,
+    IssueWords,
+    Plan,
+    Prefixes,
+    StoryIssue,
+    StoryWarning,
+    TrackedStory,
+    of_epic,
+    plan,
+)
 from ashep.core.delivery.stories import can_be_named
 from ashep.core.policy.settings import Labels, Settings
 from ashep.errors import AshepError, TrackerRefused, UsageError
 from ashep.factories import READER, annotations_of
-from ashep.ports.tracker import Annotations, Dependency, Fresh, Rewritten, Seen
+from ashep.ports.tracker import Annotations, Dependency, IssueDraft, IssuePatch, Seen
 
 EVERY = 60.0
 """Seconds between looks at whether a story has changed."""
@@ -35,10 +47,10 @@ class Mirrored:
     """What the folder and the tracker hold of stories, and what was, or is to be, written."""
 
     stories: Stories
-    chosen: tuple[Found, ...]
+    chosen: tuple[FoundStory, ...]
     """Those that were asked for."""
     plan: Plan
-    told: tuple[Told, ...]
+    told: tuple[StoryWarning, ...]
     """What a person should know, what the tracker refused included."""
 
 
@@ -80,32 +92,32 @@ class Mirror:
             there=[one.path for one in seen.found if not _is_one(one)],
         )
         labels = self.labels
-        prefixes = Names("", labels.story_prefix, labels.policy_prefix, labels.phase_prefix, self.policies)
+        prefixes = Prefixes("", labels.story_prefix, labels.policy_prefix, labels.phase_prefix, self.policies)
         made = planned(prefixes)
         if made.made:  # only then it matters how ids begin
             made = planned(replace(prefixes, ids=await self.annotations.prefix()))
         told = made.told if dry else (*made.told, *await self._write(made))
         return Mirrored(seen, chosen, made, told)
 
-    async def _write(self, wanted: Plan) -> list[Told]:
+    async def _write(self, wanted: Plan) -> list[StoryWarning]:
         """Write; what the tracker refuses is told, and the rest goes on. Edges go first that would make circles."""
-        told = list[Told]()
+        told = list[StoryWarning]()
         for change in wanted.changed:
             for on in change.wait_no_more:
                 await self.annotations.depend(change.id, on, stands=False)
         for one in (*wanted.made, *wanted.changed):
             try:
-                await (self._make(one) if isinstance(one, Made) else self._change(one))
+                await (self._make(one) if isinstance(one, IssueToCreate) else self._change(one))
             except TrackerRefused as error:
-                path = one.path if isinstance(one, Changed) else one.note.get("path", one.words.title)
-                told.append(Told(path, f"{one.id} was not written: {error}", refuses=True))
+                path = one.path if isinstance(one, IssueChange) else one.note.get("path", one.words.title)
+                told.append(StoryWarning(path, f"{one.id} was not written: {error}", refuses=True))
         return told
 
-    async def _make(self, made: Made) -> None:
+    async def _make(self, made: IssueToCreate) -> None:
         words, edges = made.words, [Dependency(on, "blocks") for on in made.waits_for]
         edges += [Dependency(made.parent, "parent-child")] if made.parent else []
         metadata: dict[str, JsonValue] = {NOTE: {**made.note}}
-        fresh = Fresh(
+        fresh = IssueDraft(
             made.id, words.title, words.description, made.type, _PRIORITY, words.acceptance, metadata, made.labels,
             tuple(edges),
         )  # fmt: skip
@@ -115,14 +127,14 @@ class Mirror:
             if not isinstance(noted, dict) or noted.get("path") != made.note.get("path"):  # else another was quicker
                 raise TrackerRefused("there is an issue of that id, which is another story's, or none's")
 
-    async def _change(self, wanted: Changed) -> None:
+    async def _change(self, wanted: IssueChange) -> None:
         for on in wanted.wait_for:
             await self.annotations.depend(wanted.id, on)
         words = wanted.words
         metadata: dict[str, JsonValue] = {NOTE: {**wanted.note}} if wanted.note else {}
         said = (words.title, words.description, words.acceptance) if words else (None, None, None)
         labels = wanted.add_labels, wanted.remove_labels
-        await self.annotations.rewrite(wanted.id, Rewritten(said[0], said[1], None, said[2], metadata, *labels))
+        await self.annotations.rewrite(wanted.id, IssuePatch(said[0], said[1], None, said[2], metadata, *labels))
 
 
 def mirror_of(project: Path, settings: Settings, actor: str, policies: Collection[str] | None = None) -> Mirror:
@@ -138,11 +150,11 @@ async def issues_of(project: Path, settings: Settings) -> dict[str, tuple[str, b
     return {one.note["path"]: (one.id, one.status == "closed") for one in reversed(kept) if "path" in one.note}
 
 
-def _is_one(found: Found) -> bool:
+def _is_one(found: FoundStory) -> bool:
     return found.kept and found.story is not None and not Path(found.path).is_absolute()
 
 
-def _chosen(seen: Stories, names: Sequence[str], epic: str | None) -> tuple[Found, ...]:
+def _chosen(seen: Stories, names: Sequence[str], epic: str | None) -> tuple[FoundStory, ...]:
     if names:
         return tuple({found.path: found for found in map(seen.named, names)}.values())
     kept = tuple(one for one in seen.found if _is_one(one))
@@ -154,11 +166,11 @@ def _chosen(seen: Stories, names: Sequence[str], epic: str | None) -> tuple[Foun
     raise UsageError(f"no story is of epic {epic}; `ashep story list` shows those that there are")
 
 
-def _filed(found: Found, git: Literal["new", "changed"] | None, planned: Planned | None) -> Filed:
+def _filed(found: FoundStory, git: Literal["new", "changed"] | None, planned: Planned | None) -> StoryIssue:
     story = found.story
     assert story is not None
     said_done = found.sprint is None or found.sprint.said.word == "done"
-    return Filed(
+    return StoryIssue(
         found.path,
         story,
         of_epic(story.id),
@@ -170,7 +182,7 @@ def _filed(found: Found, git: Literal["new", "changed"] | None, planned: Planned
     )
 
 
-def _kept(row: Seen, note: object) -> Kept | None:
+def _kept(row: Seen, note: object) -> TrackedStory | None:
     """Read an issue; None: what stands in its metadata is none of ours."""
     noted = cast("dict[object, object]", note) if isinstance(note, dict) else {}
     texts = {key: value for key, value in noted.items() if isinstance(key, str) and isinstance(value, str)}
@@ -178,8 +190,8 @@ def _kept(row: Seen, note: object) -> Kept | None:
         return None
     issue, text = row.issue, row.text
     waits_for = tuple(one.on for one in text.dependencies if one.type == "blocks")
-    words = Words(issue.title, text.description, text.acceptance)
-    return Kept(
+    words = IssueWords(issue.title, text.description, text.acceptance)
+    return TrackedStory(
         issue.id, words, issue.status, texts, issue.assignee, issue.labels, waits_for, begun=issue.stamp is not None
     )
 

@@ -12,8 +12,8 @@ import anyio
 from anyio import to_thread
 
 from ashep.config.checks.lint import lint
-from ashep.config.checks.parser import Reading
-from ashep.config.checks.writer import Given, read_given
+from ashep.config.checks.parser import ParsedCriteria
+from ashep.config.checks.writer import WrittenChecks, read_given
 from ashep.config.findings import ConfigErrors
 from ashep.core.facts.runs import Model
 from ashep.core.policy.agents import Agent, Agents
@@ -75,11 +75,11 @@ class NothingProposed(AshepError):
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class CheckProposal:
     """What an agent proposes."""
 
-    given: Given
-    reading: Reading
+    given: WrittenChecks
+    reading: ParsedCriteria
     """With what is doubtful about it."""
     by: str
     """The agent and model, for people."""
@@ -97,7 +97,7 @@ def adviser(agents: Agents) -> Agent | None:
 
 async def suggest(
     runner: Runner, clock: Clock, found: Seen, agent: Agent | None, types: Collection[str] = ()
-) -> Proposal:
+) -> CheckProposal:
     """Ask for the checks of an issue; the runner has been started.
 
     Raises `NothingProposed`, and what the runner raises. The turn is stopped, whatever ends the call.
@@ -150,8 +150,8 @@ async def _ended(runner: Runner, session: str, message: str, ours: frozenset[str
         await anyio.sleep(_LOOK)
 
 
-def _read(turn: Turn, types: Collection[str]) -> Proposal:
+def _read(turn: Turn, types: Collection[str]) -> CheckProposal:
     given = read_given(clean(turn.text), "the answer", types)
     shown = f"```{given.language}\n{given.text}```\n"
     by = "/".join(word for word in (turn.provider, turn.model) if word) or "the agent"
-    return Proposal(given, lint(shown, "the proposal", types), by)
+    return CheckProposal(given, lint(shown, "the proposal", types), by)

@@ -13,11 +13,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from ashep.actions.doctor_security import Line
-from ashep.adapters.git.remotes import Candidate, differ, resolve
+from ashep.actions.doctor_security import CheckLine
+from ashep.adapters.git.remotes import VerifiedCommit, differ, resolve
 from ashep.config import ConfigErrors, load
 from ashep.config.checks.parser import Wrong, read_criteria, wrong_pattern
-from ashep.config.checks.writer import Given, put
+from ashep.config.checks.writer import WrittenChecks, put
 from ashep.core.delivery.base_checks import checks_of
 from ashep.core.facts.delivery import CAUSES, CheckResult, Status, Verification, status_of, summary_of
 from ashep.core.policy.checks import Criteria, hash_of
@@ -26,7 +26,7 @@ from ashep.core.text import aligned
 from ashep.daemon.effects.work import to_check
 from ashep.errors import AshepError
 from ashep.factories import FOLDER, verifier_of
-from ashep.ports.tracker import Annotations, Rewritten, Seen, Tracker
+from ashep.ports.tracker import Annotations, IssuePatch, Seen, Tracker
 from ashep.ports.verifier import Verifier, VerifyRequest, verify_against_base, verify_before_work
 
 CODES = {"passing": 0, "failing": 1, "blocked": 69}
@@ -70,12 +70,12 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class CheckReport:
     """What the checks of an issue found."""
 
     issue: str
     criteria: Criteria
-    candidate: Candidate
+    candidate: VerifiedCommit
     verification: Verification
     changed: bool | None
     """Whether the candidate differs from its base; None: that is not known."""
@@ -149,8 +149,12 @@ class Verified:
 
 
 async def verify(
-    verifier: Verifier, issue: str, criteria: Criteria, candidate: Candidate, strangers: frozenset[str] | None = None
-) -> Verified:
+    verifier: Verifier,
+    issue: str,
+    criteria: Criteria,
+    candidate: VerifiedCommit,
+    strangers: frozenset[str] | None = None,
+) -> CheckReport:
     """Carry the checks out, on the base too where one is known; raises `AshepError` where no checkout can be made.
 
     `strangers`: names of those that stand in the issue's text; None: all.
@@ -158,7 +162,7 @@ async def verify(
     strangers = frozenset(check.id for check in criteria.checks) if strangers is None else strangers
     request = VerifyRequest(candidate.repository, candidate.commit, candidate.base, criteria, strangers=strangers)
     changed = await differ(candidate.repository, candidate.commit, candidate.base)
-    return Verified(issue, criteria, candidate, await verify_against_base(verifier, request), changed)
+    return CheckReport(issue, criteria, candidate, await verify_against_base(verifier, request), changed)
 
 
 class NoSuchIssue(AshepError):
@@ -196,7 +200,7 @@ def of(found: Seen, known: Collection[str], wrong: Wrong = wrong_pattern) -> Cri
     return criteria
 
 
-async def set_checks(annotations: Annotations, issue: str, given: Given, known: Collection[str]) -> bool:
+async def set_checks(annotations: Annotations, issue: str, given: WrittenChecks, known: Collection[str]) -> bool:
     """Put checks into an issue's acceptance criteria, and leave every other word; False: they stand there so already.
 
     Raises `ConfigErrors` where it is not clear what they replace, and `NoSuchIssue`.
@@ -207,7 +211,7 @@ async def set_checks(annotations: Annotations, issue: str, given: Given, known: 
     text = put(found.acceptance, given, where(issue), known)
     if text == found.acceptance:
         return False
-    await annotations.rewrite(issue, Rewritten(acceptance=text))
+    await annotations.rewrite(issue, IssuePatch(acceptance=text))
     return True
 
 
@@ -216,7 +220,7 @@ def at_work(found: Seen) -> bool:
     return found.issue.stamp is not None and found.issue.status in ("in_progress", "blocked")
 
 
-async def verify_base(project: Path, settings: Settings) -> list[Line]:
+async def verify_base(project: Path, settings: Settings) -> list[CheckLine]:
     """Run the checks of each policy where work begins, and name those that no work is to blame for."""
     try:
         configuration = await to_thread.run_sync(load, project / FOLDER)
@@ -225,7 +229,7 @@ async def verify_base(project: Path, settings: Settings) -> list[Line]:
     policies = {name: policy for name, policy in configuration.policies.policies.items() if checks_of(policy)}
     if not policies or settings.worker.workspace == "shared":
         return []
-    lines, names, base = list[Line](), ", ".join(policies), settings.landing.base
+    lines, names, base = list[CheckLine](), ", ".join(policies), settings.landing.base
     with anyio.move_on_after(LONGEST_ON_BASE) as bound:
         try:
             async with anyio.TemporaryDirectory(prefix="ashep-install-") as scratch:
@@ -236,15 +240,17 @@ async def verify_base(project: Path, settings: Settings) -> list[Line]:
                     found = await verify_before_work(verifier, request)
                     lines += [_base_line(name, base or "HEAD", result) for result in found.results if result.on_base]
         except AshepError as error:
-            return [Line("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")]
+            return [
+                CheckLine("warning", "checks", f"the checks of {names} cannot be run: {error}", "mend what it names")
+            ]
     if bound.cancelled_caught:
         why = f"the checks of {names} take longer than {LONGEST_ON_BASE:.0f} s: they run again while agents work"
-        return [*lines, Line("ok", "checks", why)]
-    return lines or [Line("ok", "checks", f"the checks of {names} pass before any work")]
+        return [*lines, CheckLine("ok", "checks", why)]
+    return lines or [CheckLine("ok", "checks", f"the checks of {names} pass before any work")]
 
 
-def _base_line(name: str, base: str, result: CheckResult) -> Line:
+def _base_line(name: str, base: str, result: CheckResult) -> CheckLine:
     likely, remedy = CAUSES[result.cause]
     because = f" (likely cause: {likely})" if likely else ""
     what = f"{result.check_id} of the policy {name} fails on {base}, before any work{because}: {result.message}"
-    return Line("warning", "checks", what, remedy or "mend it there, or say `on_base_failure` in the policy")
+    return CheckLine("warning", "checks", what, remedy or "mend it there, or say `on_base_failure` in the policy")

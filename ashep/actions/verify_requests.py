@@ -14,12 +14,12 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from ashep import factories
 from ashep.actions.verify import CODES, NoChecks, Outputs, verify
-from ashep.adapters.git.remotes import Candidate
+from ashep.adapters.git.remotes import VerifiedCommit
 from ashep.adapters.git.workspaces.clones import place_at
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
 from ashep.adapters.sandboxes.profiles import STUBS
 from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS, answer, stirring, take
-from ashep.adapters.verifier.checkout import Place as Scratch
+from ashep.adapters.verifier.checkout import CheckoutFolder as Scratch
 from ashep.core.delivery.workspaces import speaks_for_itself
 from ashep.core.state.world import World
 from ashep.core.text import clean
@@ -41,7 +41,7 @@ LONGEST = 64 * 1024
 _REFUSED = CODES["blocked"]
 
 
-class Asked:
+class VerifyResponder:
     """Answers those who ask, for as long as the daemon runs."""
 
     def __init__(self, project: Path, shepherd: Shepherd, redaction: Redaction) -> None:
@@ -124,7 +124,7 @@ class Asked:
             repository = scratch / "repository"
             await anyio.Path(repository).mkdir()
             commit = await trees.copy(own.branch, own.base, repository)
-            candidate = Candidate(repository, commit, own.base, "HEAD")
+            candidate = VerifiedCommit(repository, commit, own.base, "HEAD")
             found = await verify(verifier, issue, criteria, candidate, strangers)
         return CODES[found.status], found.as_text(outputs)
 

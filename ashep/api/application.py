@@ -18,13 +18,13 @@ from starlette.routing import Route
 
 from ashep.actions.answers import Answered, NotAsked
 from ashep.actions.verify import NoChecks, NoSuchIssue
-from ashep.api.connection_limits import AT_ONCE, Door, Guard
-from ashep.api.handlers.actions import NoDaemon, NotYours, Stale
+from ashep.api.connection_limits import AT_ONCE, ConnectionLimiter, OriginCheck
+from ashep.api.handlers.actions import NoDaemon, NotAnApprover, StaleAnswer
 from ashep.api.handlers.allowed_repositories import NoBranch, NotAllowed, Unclear
-from ashep.api.handlers.events import Full, Stream
-from ashep.api.handlers.queries import NotMeant, NotThere
+from ashep.api.handlers.events import Stream, TooManyStreams
+from ashep.api.handlers.queries import InvalidQuery, NotFound
 from ashep.api.handlers.tickets import Busy, Ending, KeyTaken
-from ashep.api.openapi import PATTERNS, PROBLEM, Asked, Operation, Service, document
+from ashep.api.openapi import PATTERNS, PROBLEM, ApiRoute, ApiServices, RequestContext, document
 from ashep.api.routes import ALSO, OPERATIONS
 from ashep.api.schemas.verification import KEY, ProblemAnswer, TicketAnswer
 from ashep.api.sessions import NOBODY, Session, WrongCode
@@ -54,14 +54,14 @@ _PARTS = dict.fromkeys(("ticket_id", "id", "issue"), "id of an issue") | {"run":
 
 _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
     (WrongCode, 403),
-    (NotYours, 403),
-    (NotThere, 404),
-    (NotMeant, 422),
-    (Stale, 409),
+    (NotAnApprover, 403),
+    (NotFound, 404),
+    (InvalidQuery, 422),
+    (StaleAnswer, 409),
     (NotAsked, 409),
     (Answered, 409),
     (NoDaemon, 503),
-    (Full, 503),
+    (TooManyStreams, 503),
     (TrackerMissing, 503),  # it is a UsageError, too
     (UsageError, 422),
     (NoSuchIssue, 404),
@@ -79,7 +79,7 @@ _STATUSES: tuple[tuple[type[AshepError], int], ...] = (
 """What an error is to whoever asked; the first that fits."""
 
 
-class Refused(Exception):
+class HttpProblem(Exception):
     """A request that is not carried out."""
 
     def __init__(self, status: int, detail: str, errors: tuple[str, ...] = ()) -> None:
@@ -98,9 +98,11 @@ def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dic
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 
 
-def application(service: Service, say: Callable[[str], None], page: Page, origins: Collection[str] = ()) -> Starlette:
+def application(
+    service: ApiServices, say: Callable[[str], None], page: Page, origins: Collection[str] = ()
+) -> Starlette:
     """Make the application; `say` is told of mistakes of the service's own, `origins` are those of proxies."""
-    by_path: dict[str, dict[str, Operation]] = {}
+    by_path: dict[str, dict[str, ApiRoute]] = {}
     for one in OPERATIONS:
         by_path.setdefault(one.path, {})[one.method] = one
     described = document(OPERATIONS)
@@ -108,14 +110,14 @@ def application(service: Service, say: Callable[[str], None], page: Page, origin
     async def openapi(request: Request) -> Response:
         return JSONResponse(described)
 
-    def endpoint(operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(operations: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             operation = operations["GET" if request.method == "HEAD" else request.method]
             return await _answer(service, say, operation, request)
 
         return answer
 
-    def also(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    def also(operation: ApiRoute) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             if "text/html" in request.headers.get("accept", ""):
                 return page.answer(request) or problem(406, MISSING)
@@ -141,8 +143,8 @@ def application(service: Service, say: Callable[[str], None], page: Page, origin
     made = Starlette(
         routes=[*routes, Route("/openapi.json", openapi)],
         middleware=[
-            Middleware(Guard, origins, lambda one: problem(one.status, one.why)),
-            Middleware(Door, lambda scope: _who(service, Request(scope)) is not None, full),
+            Middleware(OriginCheck, origins, lambda one: problem(one.status, one.why)),
+            Middleware(ConnectionLimiter, lambda scope: _who(service, Request(scope)) is not None, full),
         ],
         exception_handlers={HTTPException: elsewhere},
     )
@@ -150,7 +152,7 @@ def application(service: Service, say: Callable[[str], None], page: Page, origin
     return made
 
 
-async def _answer(service: Service, say: Callable[[str], None], operation: Operation, request: Request) -> Response:
+async def _answer(service: ApiServices, say: Callable[[str], None], operation: ApiRoute, request: Request) -> Response:
     session = _who(service, request)
     if operation.scope is not None:
         if session is None:
@@ -161,7 +163,7 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
         with anyio.fail_after(LONGEST):
             place, given = _place(request), await _given(operation, request)
             authorization, agent = (request.headers.get(name, "") for name in ("authorization", "user-agent"))
-            asked = Asked(place, given, session or NOBODY, authorization, _key(operation, request), agent)
+            asked = RequestContext(place, given, session or NOBODY, authorization, _key(operation, request), agent)
             answer = await operation.carry(service, asked)
         if isinstance(answer, Stream):
             asks = request.method != "HEAD"
@@ -170,7 +172,7 @@ async def _answer(service: Service, say: Callable[[str], None], operation: Opera
         where = {"Location": f"/tickets/{answer.ticket_id}"} if isinstance(answer, TicketAnswer) else None
         headers = where if operation.status == HTTPStatus.CREATED else None
         return Response(told, operation.status, headers, "application/json")
-    except Refused as refused:
+    except HttpProblem as refused:
         return problem(refused.status, refused.detail, refused.errors)
     except AshepError as error:
         status = next(status for kind, status in _STATUSES if isinstance(error, kind))
@@ -189,7 +191,7 @@ def _shown(told: str) -> str:
     return clean(_ESCAPES.sub(lambda found: found[0] if found[1] else "", told))
 
 
-def _who(service: Service, request: Request) -> Session | None:
+def _who(service: ApiServices, request: Request) -> Session | None:
     return service.sessions.who(request.headers.get("authorization", ""))
 
 
@@ -202,37 +204,37 @@ def _place(request: Request) -> dict[str, str]:
     place: dict[str, str] = dict(request.path_params)
     for name, part in place.items():
         if not re.fullmatch(PATTERNS[name].removeprefix("^").removesuffix("$"), part):
-            raise Refused(404, f"{part!r} is no {_PARTS.get(name, name)}")
+            raise HttpProblem(404, f"{part!r} is no {_PARTS.get(name, name)}")
     return place
 
 
-def _key(operation: Operation, request: Request) -> str | None:
+def _key(operation: ApiRoute, request: Request) -> str | None:
     key = request.headers.get("idempotency-key") if operation.status == HTTPStatus.CREATED else None
     if key is not None and not re.fullmatch(KEY.removeprefix("^").removesuffix("$"), key):
-        raise Refused(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
+        raise HttpProblem(400, "Idempotency-Key: expected 1 to 200 printable characters of ASCII, without a space")
     return key
 
 
-async def _given(operation: Operation, request: Request) -> BaseModel | None:
+async def _given(operation: ApiRoute, request: Request) -> BaseModel | None:
     if operation.query is not None:
         return _checked(partial(operation.query.model_validate_strings, dict(request.query_params)))
     return await _body(operation, request) if operation.body is not None else None
 
 
-async def _body(operation: Operation, request: Request) -> BaseModel:
+async def _body(operation: ApiRoute, request: Request) -> BaseModel:
     """Read the body no further than it may go, and no longer than it may take."""
     assert operation.body is not None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
-        raise Refused(415, "the body is JSON: Content-Type: application/json")
+        raise HttpProblem(415, "the body is JSON: Content-Type: application/json")
     raw = bytearray()
     with anyio.move_on_after(READING) as limit:
         async for chunk in request.stream():
             raw += chunk
             if len(raw) > MAX_BODY:
-                raise Refused(413, f"a body has at most {MAX_BODY // 1024} KiB")
+                raise HttpProblem(413, f"a body has at most {MAX_BODY // 1024} KiB")
     if limit.cancelled_caught:
-        raise Refused(408, f"the body had not come after {READING:.0f} s")
+        raise HttpProblem(408, f"the body had not come after {READING:.0f} s")
     return await to_thread.run_sync(_checked, partial(operation.body.model_validate_json, bytes(raw)))
 
 
@@ -242,6 +244,8 @@ def _checked(read: Callable[[], BaseModel]) -> BaseModel:
     except ValidationError as error:
         found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
         if found[0]["type"] == "json_invalid":
-            raise Refused(400, found[0]["msg"]) from error
+            raise HttpProblem(400, found[0]["msg"]) from error
         errors = tuple(": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"]))) for one in found)
-        raise Refused(422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors) from error
+        raise HttpProblem(
+            422, f"{errors[0]}{f' (and {len(errors) - 1} more)' if errors[1:] else ''}", errors
+        ) from error

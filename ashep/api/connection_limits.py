@@ -17,7 +17,7 @@ AT_ONCE = 64
 """Requests with the token that are worked on at once; more are told to come again."""
 
 
-class Guard:
+class OriginCheck:
     """Judges every request by its head before anything else is done for it (`ashep.request_guard`), and marks every
     answer.
     """
@@ -44,7 +44,7 @@ class Guard:
         await (self._app if refused is None else self._refuse(refused))(scope, receive, marked)
 
 
-class Door:
+class ConnectionLimiter:
     """Counts the requests of those who have the token, and keeps no connection of others open behind its answer."""
 
     def __init__(self, app: ASGIApp, knows: Callable[[Scope], bool], refuse: ASGIApp) -> None:

@@ -57,7 +57,7 @@ def held(state: Path) -> Generator[bool]:
 
 
 @dataclass(frozen=True)
-class Entrance:
+class LoginLinks:
     """How people come to a server."""
 
     sessions: Sessions
@@ -93,7 +93,7 @@ class Entrance:
             return {"error": str(error)}
 
 
-async def let_in(state: Path, environ: Mapping[str, str], entrance: Entrance, say: Callable[[str], None]) -> None:
+async def let_in(state: Path, environ: Mapping[str, str], entrance: LoginLinks, say: Callable[[str], None]) -> None:
     """Answer whoever asks, for ever; call it while holding the entrance."""
     await control_socket.serve(state, environ, entrance.answer, say, UI)
 

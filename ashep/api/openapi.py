@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ashep import __version__
-from ashep.api.handlers.actions import Acts
+from ashep.api.handlers.actions import ActionHandlers
 from ashep.api.handlers.events import Live
-from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
 from ashep.api.schemas import verification
 from ashep.api.sessions import Scope, Session, Sessions
@@ -29,18 +29,18 @@ PATTERNS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ApiServices:
     """What endpoints work with."""
 
     tickets: Tickets
-    pictures: Pictures
-    acts: Acts
+    pictures: QueryHandlers
+    acts: ActionHandlers
     live: Live
     sessions: Sessions
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """A request that has been read."""
 
     place: Mapping[str, str]
@@ -56,12 +56,12 @@ class Asked:
     """What asks, as it says itself."""
 
 
-Carry = Callable[[Service, Asked], Awaitable[BaseModel]]
+Carry = Callable[[ApiServices, RequestContext], Awaitable[BaseModel]]
 """Does what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiRoute:
     """An endpoint."""
 
     method: str
@@ -97,7 +97,7 @@ _ALWAYS = (400, 403, 421, 500, 502)
 _WITH_TOKEN = (401, 503)
 
 
-def document(operations: Sequence[Operation]) -> dict[str, Any]:
+def document(operations: Sequence[ApiRoute]) -> dict[str, Any]:
     """Make the OpenAPI document of the table and the models: nothing of it is written twice."""
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(verification.ProblemAnswer, "serialization")]
     for one in operations:
@@ -120,7 +120,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Operation, every: Sequence[Operation], places: Mapping[Any, Any]) -> dict[str, Any]:
+def _operation(one: ApiRoute, every: Sequence[ApiRoute], places: Mapping[Any, Any]) -> dict[str, Any]:
     statuses = sorted({*one.problems, *_ALWAYS, *(() if one.scope is None else _WITH_TOKEN)})
     problem = places[verification.ProblemAnswer, "serialization"]
     answers: dict[str, Any] = {

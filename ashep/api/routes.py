@@ -4,24 +4,24 @@ from pydantic import BaseModel
 
 from ashep import __version__
 from ashep.api.handlers import point_in_time, run_artifacts
-from ashep.api.openapi import OF_BODIES, Asked, Operation, Service
+from ashep.api.openapi import OF_BODIES, ApiRoute, ApiServices, RequestContext
 from ashep.api.schemas import actions, page, verification
 from ashep.api.sessions import Session
 
 V1 = "/api/v1"
 
 
-async def _health(_: Service, __: Asked) -> BaseModel:
+async def _health(_: ApiServices, __: RequestContext) -> BaseModel:
     return verification.HealthAnswer(version=__version__)
 
 
-async def _enter(of: Service, asked: Asked) -> BaseModel:
+async def _enter(of: ApiServices, asked: RequestContext) -> BaseModel:
     token, session = of.sessions.enter(asked.given.code, asked.agent)
     await of.sessions.save()
     return page.Entered(token=token, person=session.person or "", device=session.device)
 
 
-async def _leave(of: Service, asked: Asked) -> BaseModel:
+async def _leave(of: ApiServices, asked: RequestContext) -> BaseModel:
     of.sessions.leave(asked.authorization)
     await of.sessions.save()
     return page.Left()
@@ -32,49 +32,49 @@ def _who(session: Session) -> str:
     return session.person
 
 
-def _run(asked: Asked) -> str:
+def _run(asked: RequestContext) -> str:
     return f"{asked.place['issue']}/{asked.place['run']}"
 
 
 VERIFICATION = (
-    Operation(
+    ApiRoute(
         "POST", "/verify", "verify", "Carry out the checks of an issue on the tip of a branch; wait for the result.",
         verification.VerificationAnswer,
         lambda of, asked: of.tickets.verify(asked.given.ticket_id, asked.given.branch_name, asked.given.repo_url),
         "verify", verification.Verify, problems=(404, 409, 502, 504, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "GET", "/status/{ticket_id}", "status", "How an issue stands after its last verification.",
         verification.StatusAnswer,
         lambda of, asked: of.tickets.status(asked.place["ticket_id"]), "tickets",
         problems=(404,),
     ),
-    Operation("GET", "/health", "health", "Whether the service answers.", verification.HealthAnswer, _health, None),
-    Operation(
+    ApiRoute("GET", "/health", "health", "Whether the service answers.", verification.HealthAnswer, _health, None),
+    ApiRoute(
         "GET", "/tickets", "list", "Issues, and what their last verifications came to.",
         verification.TicketsAnswer,
         lambda of, asked: of.tickets.listed(asked.given.status), "tickets",
         query=verification.Listing, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "POST", "/tickets", "create", "Create an issue, with acceptance criteria; once for each Idempotency-Key.",
         verification.TicketAnswer,
         lambda of, asked: of.tickets.create(asked.given, asked.key), "tickets",
         verification.NewTicket, status=201, problems=OF_BODIES,
     ),
-    Operation(
+    ApiRoute(
         "GET", "/tickets/{id}", "ticket", "An issue, its acceptance criteria, and the checks in them.",
         verification.TicketAnswer,
         lambda of, asked: of.tickets.ticket(asked.place["id"]), "tickets",
         problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "PUT", "/tickets/{id}", "edit", "Replace words, priority or acceptance criteria of an issue.",
         verification.TicketAnswer,
         lambda of, asked: of.tickets.edit(asked.place["id"], asked.given), "tickets",
         verification.Edit, problems=(404, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "GET", "/tickets/{id}/verification", "history", "The verifications of an issue, the last ten.",
         verification.HistoryAnswer,
         lambda of, asked: of.tickets.history(asked.place["id"]), "tickets",
@@ -83,134 +83,134 @@ VERIFICATION = (
 )  # fmt: skip
 
 PAGE = (
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/now", "now", "What waits for a person, what runs, and what is true of everything.",
         page.Now, lambda of, _: of.pictures.home(), "read",
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/answers", "answers", "Answers of people that stand in the tracker, and are not followed yet.",
         actions.Answers, lambda of, _: of.acts.given(), "read", problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/issues", "issues", "Issues, those whose standing changed last first, page by page.",
         page.Issues, lambda of, asked: of.pictures.issues(asked.given), "read",
         query=page.WhichIssues, problems=(422,), names="/items/0/issue",
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/issues/{{issue}}", "issue", "An issue: why it is where it is, and its evidence.",
         page.IssueStory, lambda of, asked: of.pictures.issue(asked.place["issue"]), "read", problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/issues/{{issue}}/runs", "course", "An issue's runs and questions, and what led from each on.",
         page.Course, lambda of, asked: of.pictures.course(asked.place["issue"]), "read", problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs", "runs", "Runs, the newest first, page by page.",
         page.Runs, lambda of, asked: of.pictures.runs(asked.given), "read", query=page.WhichRuns, problems=(422,),
         names="/items/0/issue",
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}", "run", "A run: why this agent, prompts, turns, evidence.",
         page.Run, lambda of, asked: of.pictures.run(_run(asked)), "read", problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/prompts/{{n}}", "prompt", "The text of a prompt.",
         page.Words, lambda of, asked: of.pictures.words(_run(asked), "prompts", int(asked.place["n"])), "read",
         problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/answers/{{n}}", "answer", "The words in which an agent answered.",
         page.Words, lambda of, asked: of.pictures.words(_run(asked), "turns", int(asked.place["n"])), "read",
         problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/session", "session", "How the session of a run is opened.",
         page.Opening, lambda of, asked: run_artifacts.opening(of.pictures, _run(asked)), "read", problems=(404, 422),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/diff", "diff", "What a run changed: its files, or the lines of one.",
         run_artifacts.Changes, lambda of, asked: run_artifacts.diff(of.pictures, _run(asked), asked.given), "read",
         query=run_artifacts.WhichLines, problems=(404, 422),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/runs/{{issue}}/{{run}}/transcript", "transcript", "The end of what was said in a run's session.",
         run_artifacts.Transcript, lambda of, asked: run_artifacts.transcript(of.pictures, _run(asked),
          asked.given.after), "read",
         query=run_artifacts.After, problems=(404, 422),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/timeline", "timeline", "Every run, as columns.",
         page.Timeline, lambda of, _: of.pictures.timeline(), "read",
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/report", "report", "What became of the night.",
         page.Report, lambda of, asked: of.pictures.report(asked.given.since), "read",
         query=page.From, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/usage", "usage", "What runs used.",
         page.Usage, lambda of, asked: of.pictures.usage(asked.given.by, asked.given.since), "read",
         query=page.WhichUsage, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/usage/days", "days", "What runs used, by day and provider.",
         run_artifacts.Days, lambda of, asked: run_artifacts.days(of.pictures, asked.given.since), "read",
         query=page.From, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/budgets", "budgets", "Each limit of budgets, what is used of it, and which issues it keeps.",
         run_artifacts.Budgets, lambda of, _: run_artifacts.budgets(of.pictures), "read",
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/policies/{{policy}}", "policy", "A policy as a graph, with how many issues are where.",
         page.Policy, lambda of, asked: of.pictures.policy(asked.place["policy"]), "read", problems=(404, 422),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/then", "then", "How everything stood at a moment, by the journal until then.",
         point_in_time.Then, lambda of, asked: point_in_time.then(of.pictures, asked.given), "read",
         query=point_in_time.WhichMoment, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/records", "records", "Records of the journal, in order, page by page.",
         page.Records, lambda of, asked: of.pictures.records(asked.given), "read",
         query=page.WhichRecords, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/records/{{seq}}", "record", "A record of the journal.",
         page.OneRecord, lambda of, asked: of.pictures.record(int(asked.place["seq"])), "read", problems=(404,),
     ),
-    Operation(
+    ApiRoute(
         "GET", f"{V1}/events", "events", "What changes, as server-sent events: `changed`; `signs` of a run.",
         page.Changed,
         lambda of, asked: of.live.watch(
             asked.given.run, lambda: of.sessions.who(asked.authorization, asks=False) is not None
-        ), "read", query=run_artifacts.Looked, problems=(422,),
+        ), "read", query=run_artifacts.RunReference, problems=(422,),
     ),
-    Operation(
+    ApiRoute(
         "POST", f"{V1}/issues/{{issue}}", "act", "Approve, reject, answer, retry, take or release an issue.",
         actions.Done, lambda of, asked: of.acts.act(_who(asked.session), asked.place["issue"], asked.given), "answer",
         actions.Act, problems=(404, 409, 502, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "POST", f"{V1}/pause", "pause", "Let no run start.",
         actions.Done, lambda of, asked: of.acts.pause(_who(asked.session), asked.given), "control",
         actions.Pause, problems=(502, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "POST", f"{V1}/resume", "resume", "Let runs start again.",
         actions.Done, lambda of, asked: of.acts.resume(_who(asked.session), asked.given), "control",
         actions.Resume, problems=(502, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "POST", f"{V1}/cancel", "cancel", "Stop what is done for an issue, which parks.",
         actions.Done, lambda of, asked: of.acts.cancel(_who(asked.session), asked.given), "control",
         actions.Cancel, problems=(502, *OF_BODIES),
     ),
-    Operation(
+    ApiRoute(
         "POST", f"{V1}/enter", "enter", "Exchange the code of a link for a token, once.",
         page.Entered, _enter, None, page.Code, problems=OF_BODIES,
     ),
-    Operation("POST", f"{V1}/leave", "leave", "End the session.", page.Left, _leave, "answer"),
+    ApiRoute("POST", f"{V1}/leave", "leave", "End the session.", page.Left, _leave, "answer"),
 )  # fmt: skip
 
 OPERATIONS = (*VERIFICATION, *PAGE)

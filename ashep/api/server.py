@@ -25,13 +25,13 @@ from ashep.adapters.system.http_server import Connection, Server
 from ashep.adapters.verifier import wrong_patterns
 from ashep.api.application import application
 from ashep.api.handlers import point_in_time
-from ashep.api.handlers.actions import Acts
-from ashep.api.handlers.allowed_repositories import Places
+from ashep.api.handlers.actions import ActionHandlers
+from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.handlers.events import Live
-from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
-from ashep.api.login_links import Entrance, held, let_in
-from ashep.api.openapi import Service
+from ashep.api.login_links import LoginLinks, held, let_in
+from ashep.api.openapi import ApiServices
 from ashep.api.paired_devices import Devices, read_private
 from ashep.api.sessions import Sessions
 from ashep.api.static import built
@@ -57,7 +57,7 @@ GRACE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ListenOptions:
     """How the service is to listen."""
 
     host: str = "127.0.0.1"
@@ -208,7 +208,7 @@ def server_of(application: Starlette) -> uvicorn.Server:
 
 
 @contextmanager
-def _listener(wanted: Wanted) -> Generator[tuple[socket.socket, str, str]]:
+def _listener(wanted: ListenOptions) -> Generator[tuple[socket.socket, str, str]]:
     """Listen; give the address for browsers, and how it is said."""
     if wanted.socket is not None:
         path = wanted.socket.absolute()
@@ -226,7 +226,7 @@ def serve(
     project: Path,
     folder: Path,
     settings: Settings,
-    wanted: Wanted,
+    wanted: ListenOptions,
     say: Callable[[str], None],
     person: Person | None = None,
 ) -> None:
@@ -244,7 +244,7 @@ def serve(
             except AshepError as error:
                 say(f"warning: {error}")
         sessions = Sessions(token, time.monotonic, devices)  # noqa: TID251 - for people, outside of everything that is replayed
-        entrance = Entrance(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
+        entrance = LoginLinks(sessions, address, tuple(dict.fromkeys((*settings.ui.origins, *wanted.origins))))
 
         def ready() -> None:
             say(f"listening on {said}; the token is in {place}")
@@ -261,7 +261,7 @@ async def _serve(
     folder: Path,
     settings: Settings,
     token: str,
-    entrance: Entrance,
+    entrance: LoginLinks,
     listener: socket.socket,
     alone: bool,
     ready: Callable[[], None],
@@ -278,16 +278,16 @@ async def _serve(
         annotations_of(project, settings, ACTOR),
         verifier_of(project, settings, outputs.keep, redaction=redaction),
         outputs,
-        Places(project, settings.verification.repositories, state / "repositories"),
+        AllowedRepositories(project, settings.verification.repositories, state / "repositories"),
         clock.now,
         types(settings),
         wrong_patterns,
         settings.labels,
     )
-    pictures = Pictures(folder, clock.now, say, redaction)
+    pictures = QueryHandlers(folder, clock.now, say, redaction)
     live = Live(pictures)
     sessions = entrance.sessions
-    service = Service(tickets, pictures, Acts(pictures, clock.now), live, sessions)
+    service = ApiServices(tickets, pictures, ActionHandlers(pictures, clock.now), live, sessions)
     server = server_of(application(service, say, await to_thread.run_sync(built), entrance.origins))
     try:
         async with anyio.create_task_group() as group:

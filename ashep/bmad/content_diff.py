@@ -11,9 +11,9 @@ from itertools import islice
 from textwrap import dedent
 from typing import NamedTuple
 
-from ashep.bmad.markdown import Piece, bare
-from ashep.bmad.story import Problem, Story, front_lines, outline, read
-from ashep.bmad.text import Text, Unreadable
+from ashep.bmad.markdown import MarkdownBlock, bare
+from ashep.bmad.story import Story, StoryProblem, front_lines, outline, read
+from ashep.bmad.text import Text, UnreadableText
 
 MOST = 100
 """Problems that are told."""
@@ -46,7 +46,7 @@ class _Unit(NamedTuple):
         return self.text, self.done, self.severity
 
 
-def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[Problem, ...]:
+def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[StoryProblem, ...]:
     """Tell what a story said before and says no more, or otherwise; lines are those of before.
 
     Criteria have the same words in the same order; tasks are as they were, in their order; findings are as they were,
@@ -56,16 +56,16 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[P
     try:
         was, (criteria, tasks, findings, records) = read(path, before), _units(path, before)
         now, (criteria_now, tasks_now, findings_now, records_now) = read(path, after), _units(path, after)
-    except Unreadable as error:
-        return (Problem(error.line, f"one of both cannot be read: {error}"),)
+    except UnreadableText as error:
+        return (StoryProblem(error.line, f"one of both cannot be read: {error}"),)
     told = [*_other(was, now)]
     if " ".join(one.text for one in criteria) != " ".join(one.text for one in criteria_now):
-        told += [*_lost("criterion", criteria, criteria_now)] or [Problem(1, "criteria have another order")]
+        told += [*_lost("criterion", criteria, criteria_now)] or [StoryProblem(1, "criteria have another order")]
     told += [*_lost("task", tasks, tasks_now), *_lost("finding", findings, findings_now)]
     keys = {one.key: one for one in tasks}
     order = [one.key for one in tasks_now if one.key in keys]
     if {*keys} <= {*order} and [one.key for one in tasks] != order:
-        told.append(Problem(1, "tasks have another order"))
+        told.append(StoryProblem(1, "tasks have another order"))
     return tuple(islice((*told, *_lost("what it said", records, records_now)), MOST))
 
 
@@ -73,11 +73,11 @@ def with_criteria(path: str, story: bytes, known: Sequence[bytes]) -> bytes:
     """Give a story that has the criteria of none of the known ones those of the first, and else as it is.
 
     Where they cannot be put back in one place, it is that one whole; a known one that nobody can read asks for nothing.
-    Raises `Unreadable`.
+    Raises `UnreadableText`.
     """
     wanted = dict[bytes, list[str]]()
     for one in known:
-        with suppress(Unreadable):
+        with suppress(UnreadableText):
             wanted.setdefault(one, _criteria(path, one))
     if not wanted:
         return story
@@ -110,7 +110,7 @@ def _place(data: bytes) -> range | None:
     return found[0] if len(found) == 1 else None
 
 
-def _other(was: Story, now: Story) -> Iterator[Problem]:
+def _other(was: Story, now: Story) -> Iterator[StoryProblem]:
     line = was.status.line if was.status else 1
     said = [one.status and (one.status.word or _plain(one.status.said)) for one in (was, now)]
     ended = [one.reviews[-1].outcome if one.reviews else None for one in (was, now)]
@@ -121,10 +121,10 @@ def _other(was: Story, now: Story) -> Iterator[Problem]:
         ("the number of its reviews", len(was.reviews), len(now.reviews)),
     ):  # fmt: skip
         if one != other:
-            yield Problem(line, f"{what} was {one or 'not said'}, and is {other or 'not said'}")
+            yield StoryProblem(line, f"{what} was {one or 'not said'}, and is {other or 'not said'}")
 
 
-def _lost(what: str, was: Sequence[_Unit], now: Sequence[_Unit]) -> Iterator[Problem]:
+def _lost(what: str, was: Sequence[_Unit], now: Sequence[_Unit]) -> Iterator[StoryProblem]:
     left, lost = Counter(one.key for one in now), list[_Unit]()
     for one in was:
         left[one.key] -= 1
@@ -137,7 +137,7 @@ def _lost(what: str, was: Sequence[_Unit], now: Sequence[_Unit]) -> Iterator[Pro
             how = f"was {one.severity or 'of no severity'}, and is {other.severity or 'of none'}"
         if other is not None and other.done != one.done:
             how = "was checked off" if other.done else "is open again"
-        yield Problem(one.line, f"{what} {how}: {' '.join(one.text.split())[:80]}")
+        yield StoryProblem(one.line, f"{what} {how}: {' '.join(one.text.split())[:80]}")
 
 
 def _units(path: str, data: bytes) -> tuple[list[_Unit], ...]:
@@ -162,7 +162,7 @@ def _units(path: str, data: bytes) -> tuple[list[_Unit], ...]:
     return tuple([one for one in some if one.text] for some in units)
 
 
-def _record(piece: Piece, status: int, *, apart: bool) -> Iterator[_Unit]:
+def _record(piece: MarkdownBlock, status: int, *, apart: bool) -> Iterator[_Unit]:
     """Give what stands for itself: a paragraph, or above the first section a line; and code as it is laid out."""
     lines = [(number, line) for number, line in enumerate(piece.text.split("\n"), piece.line) if number != status]
     if piece.kind == "heading" and ((piece.level == 1 and apart) or _FORM.match(bare(piece.text).lower())):

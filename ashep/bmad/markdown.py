@@ -16,7 +16,7 @@ _TITLE = re.compile(rf"(?:\w+\s+){{0,3}}?Story\s+{_ID}(?!\w)\s*[:–—-]?\s*", 
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MarkdownBlock:
     """A heading, a paragraph, or the first lines of a list's item."""
 
     kind: Literal["heading", "item", "paragraph", "other"]
@@ -35,7 +35,7 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark").disable(["inline", "text_join", "lheading", "reference"])
 
 
-def pieces(plain: str, *, whole: bool = False) -> Iterator[Piece]:
+def pieces(plain: str, *, whole: bool = False) -> Iterator[MarkdownBlock]:
     """Read Markdown; what is code, a quotation or HTML is left out, or with `whole` of the kind `other`."""
     depth, quoted, heading, item, end = 0, 0, 0, False, 0
     for token in _markdown().parse(plain):
@@ -54,10 +54,10 @@ def pieces(plain: str, *, whole: bool = False) -> Iterator[Piece]:
                 kind = "other" if quoted else "heading" if heading else "item" if item else "paragraph"
                 if whole or not quoted:
                     ends = end if kind == "item" else token.map[1] + 1
-                    yield Piece(kind, heading or depth, token.content, token.map[0] + 1, ends)
+                    yield MarkdownBlock(kind, heading or depth, token.content, token.map[0] + 1, ends)
                 heading, item = 0, False
             case "fence" | "code_block" | "html_block" if whole and token.map:
-                yield Piece("other", depth, token.content, token.map[0] + 1, token.map[1] + 1)
+                yield MarkdownBlock("other", depth, token.content, token.map[0] + 1, token.map[1] + 1)
             case _:
                 pass
 

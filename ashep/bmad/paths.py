@@ -35,7 +35,7 @@ _PLANS = ("planning_artifacts", "output_folder")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class StoryPaths:
     """Folders, relative to the project; and which file said so."""
 
     stories: str | None
@@ -44,7 +44,7 @@ class Places:
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def places_of(files: Mapping[str, bytes]) -> Places:
+def places_of(files: Mapping[str, bytes]) -> StoryPaths:
     """Read the configuration; `files`: those of `LAYERS` and `OLDER` that are there."""
     said, problems = dict[str, tuple[str, str]](), list[tuple[str, str]]()
     for name in (*reversed([one for one in OLDER if one in files]), *(one for one in LAYERS if one in files)):
@@ -60,7 +60,7 @@ def places_of(files: Mapping[str, bytes]) -> Places:
     output = relative(said["output_folder"][0]) if "output_folder" in said else "_bmad-output"
     stories = next((said[key] for key in _STORIES if key in said), None)
     plans = next((said[key] for key in _PLANS if key in said), None)
-    return Places(
+    return StoryPaths(
         stories and relative(stories[0], output), plans and relative(plans[0], output),
         stories and stories[1], tuple(problems),
     )  # fmt: skip

@@ -13,9 +13,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from ashep.bmad.markdown import bare, pieces
 from ashep.bmad.sprint import planned_in, read_epics, read_sprint
-from ashep.bmad.story import Problem
+from ashep.bmad.story import StoryProblem
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs
+from ashep.bmad.yaml_nodes import NodeLines, NoYaml, composed, pairs
 
 _DEPENDS = re.compile(r"(?:depends? on|prerequisites?|blocked by)\W*(?::\W*(?P<rest>.*)|$)", re.IGNORECASE)
 """Not `requires` and `dependencies`: versions of libraries stand there, which look as ids do."""
@@ -48,7 +48,7 @@ development_status:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStory:
     """A story of the plan."""
 
     id: str
@@ -63,16 +63,20 @@ class Step:
     """From 1, by epic and by how long a chain it depends on; those of one number depend on none of each other."""
 
 
-Told = tuple[str, Problem]
+Told = tuple[str, StoryProblem]
 """What is wrong, with the file that it stands in."""
 
 
-def plan_of(files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]) -> tuple[tuple[Step, ...], tuple[Told, ...]]:
+def plan_of(
+    files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]
+) -> tuple[tuple[PlannedStory, ...], tuple[Told, ...]]:
     """Plan the stories of epics, in their order; `keys`: those that stories have already. Raises `Unreadable`."""
-    steps, told = dict[str, Step](), list[Told]()
+    steps, told = dict[str, PlannedStory](), list[Told]()
     for path, data in files:
         for one, epic in [(one, above.id) for above in read_epics(data) for one in above.stories]:
-            step = Step(one.id, keys.get(one.id) or f"{one.id}-{kebab(one.title)}", one.title, epic, path, one.line)
+            step = PlannedStory(
+                one.id, keys.get(one.id) or f"{one.id}-{kebab(one.title)}", one.title, epic, path, one.line
+            )
             steps.setdefault(one.id, step)
     depends, of_epic = dict[str, dict[str, int]](), dict[str, list[str]]()
     for one in steps.values():
@@ -81,13 +85,13 @@ def plan_of(files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]) -> tupl
         step, depends_on = steps[id_], depends.setdefault(id_, {})
         if title not in (None, "", step.title):
             twice = f"story {id_} has another title in {step.path}, line {step.line}"
-            told.append((path, Problem(line, twice, disagrees=True)))
+            told.append((path, StoryProblem(line, twice, disagrees=True)))
         for name in _names(said, [*steps]):
             found = [name] if name in steps else of_epic.get(name, [])
             depends_on.update(dict.fromkeys(found, line))
             if not found:
                 lacks = f"story {id_} depends on {name}, which the epics do not have"
-                told.append((path, Problem(line, lacks, disagrees=True)))
+                told.append((path, StoryProblem(line, lacks, disagrees=True)))
     steps = {one.id: replace(one, depends=tuple(depends.get(one.id, ()))) for one in steps.values()}
     order = _order(steps, depends, told)
     epics, places = [*dict.fromkeys(one.epic for one in steps.values())], dict[str, tuple[int, int]]()
@@ -99,7 +103,7 @@ def plan_of(files: Sequence[tuple[str, bytes]], keys: Mapping[str, str]) -> tupl
     return tuple(replace(one, priority=levels[places[one.id]]) for one in steps.values()), tuple(told)
 
 
-def _said(data: bytes, steps: Mapping[str, Step]) -> Iterator[tuple[str, str, int, str | None]]:
+def _said(data: bytes, steps: Mapping[str, PlannedStory]) -> Iterator[tuple[str, str, int, str | None]]:
     """Give of stories the texts that say what each depends on, with their lines; and the titles of their headings."""
     story, below = "", ""
     for piece in pieces(Text.of(data).plain):
@@ -127,7 +131,7 @@ def _names(said: str, ids: list[str]) -> Iterator[str]:
             yield last
 
 
-def _order(steps: Mapping[str, Step], depends: Mapping[str, Mapping[str, int]], told: list[Told]) -> list[str]:
+def _order(steps: Mapping[str, PlannedStory], depends: Mapping[str, Mapping[str, int]], told: list[Told]) -> list[str]:
     """Put what is depended on first; a circle is told, and broken where it was found; after many it is left."""
     graph = {one.id: dict.fromkeys(one.depends) for one in steps.values()}
     for _ in range(_CIRCLES):
@@ -137,7 +141,7 @@ def _order(steps: Mapping[str, Step], depends: Mapping[str, Mapping[str, int]], 
             circle: list[str] = error.args[1][::-1]  # each depends on the next
             lines = [f"{one} (line {depends[one][other]})" for one, other in pairwise(circle)]
             said = f"these depend on each other in a circle: {' → '.join([*lines, circle[-1]])}"
-            told.append((steps[circle[0]].path, Problem(depends[circle[0]][circle[1]], said, disagrees=True)))
+            told.append((steps[circle[0]].path, StoryProblem(depends[circle[0]][circle[1]], said, disagrees=True)))
             del graph[circle[0]][circle[1]]
     return [*steps]
 
@@ -152,7 +156,7 @@ def kebab(title: str) -> str:
 # --- the sprint status --------------------------------------------------------------------------------------------
 
 
-def with_plan(data: bytes, steps: Sequence[Step]) -> tuple[bytes, tuple[str, ...]]:
+def with_plan(data: bytes, steps: Sequence[PlannedStory]) -> tuple[bytes, tuple[str, ...]]:
     """Add what a sprint status lacks of a plan, as backlog, each behind the one before it; and say which keys.
 
     Nothing else changes. Raises `NotWritable`, `Unreadable`.
@@ -163,7 +167,7 @@ def with_plan(data: bytes, steps: Sequence[Step]) -> tuple[bytes, tuple[str, ...
         root = composed(text.plain)
     except NoYaml as error:
         raise NotWritable(f"this is no YAML: {error} (line {error.line})") from error
-    listed, lines, places = pairs(root).get("development_status"), list(text.lines), Places(text.plain)
+    listed, lines, places = pairs(root).get("development_status"), list(text.lines), NodeLines(text.plain)
     there, indent, head = dict[str, int](), 2, ""
     if isinstance(listed, MappingNode) and listed.value and not listed.flow_style:
         there = {str(key.value): _last_line(key, value, places) for key, value in listed.value}
@@ -194,7 +198,7 @@ def with_plan(data: bytes, steps: Sequence[Step]) -> tuple[bytes, tuple[str, ...
     return new, tuple(added)
 
 
-def _wanted(steps: Sequence[Step], there: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
+def _wanted(steps: Sequence[PlannedStory], there: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
     """Give keys in order, with id and status; without a status they are only looked for."""
     for name in dict.fromkeys(f"epic-{step.epic}" for step in steps):
         whole = re.fullmatch(r"epic-\d+[a-z]?", name)
@@ -203,7 +207,7 @@ def _wanted(steps: Sequence[Step], there: Mapping[str, int]) -> Iterator[tuple[s
         yield f"{name}-retrospective", "", "optional" if whole and name not in there else ""
 
 
-def _last_line(key: Node, value: Node, places: Places) -> int:
+def _last_line(key: Node, value: Node, places: NodeLines) -> int:
     """Give the line in which an entry ends; what an alias names stands elsewhere."""
     while isinstance(value, MappingNode) and not value.flow_style and value.start_mark.index > key.start_mark.index:
         key, value = value.value[-1]
@@ -211,7 +215,9 @@ def _last_line(key: Node, value: Node, places: Places) -> int:
     return line - (column == 0)
 
 
-def new_sprint(steps: Sequence[Step], *, date: datetime, project: str, location: str) -> tuple[bytes, tuple[str, ...]]:
+def new_sprint(
+    steps: Sequence[PlannedStory], *, date: datetime, project: str, location: str
+) -> tuple[bytes, tuple[str, ...]]:
     """Write a sprint status for a plan, with the documented header."""
     project, location = (one if re.fullmatch(r"\w[\w ./-]*", one) else json.dumps(one) for one in (project, location))
     return with_plan(_HEADER.format(date=f"{date:%Y-%m-%d}", project=project, location=location).encode(), steps)

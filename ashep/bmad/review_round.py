@@ -9,7 +9,7 @@ from ashep.bmad.markdown import bare
 from ashep.bmad.sprint import read_sprint, with_key
 from ashep.bmad.status_words import Status
 from ashep.bmad.story import Story, read, with_box, with_status
-from ashep.bmad.text import NotWritable, Text, Unreadable
+from ashep.bmad.text import NotWritable, Text, UnreadableText
 
 FOLLOW_UPS = "Review Follow-ups (AI)"
 """The section in which the next developer finds what is to be done (facts/bmad.md 7)."""
@@ -75,7 +75,7 @@ def written(
         sprint = completed(sprint, after) if done and sprint is not None else sprint
         put_off = tuple(_left_for_later(after)) if done else ()
         return Round(new, sprint, (after.status and after.status.word) or "", after.state, "", blocked, put_off, mended)
-    except (NotWritable, Unreadable) as error:
+    except (NotWritable, UnreadableText) as error:
         said = f"{error}" if path in f"{error}" else f"{path}: {error}"
         return Round(story, sprint, lacking=said if status else "")
 
@@ -96,7 +96,7 @@ def wishes(before: bytes | None, after: bytes | None) -> tuple[str, ...]:
     """Say what an edit of a sprint status wanted to change: nobody but ashep writes it while stories are worked on."""
     try:
         old, new = ({one.key: one.said.said for one in read_sprint(data or b"").entries} for data in (before, after))
-    except Unreadable:
+    except UnreadableText:
         return ("it cannot be read any more",)
     differ = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     return tuple(f"{key}: {new.get(key, 'away')}" for key in differ) or (("its text",) if before != after else ())

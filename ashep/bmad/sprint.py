@@ -8,9 +8,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ashep.bmad.markdown import bare, id_in, pieces
 from ashep.bmad.status_words import Status, further, restated
-from ashep.bmad.story import Problem, Said, put_status, said_in
+from ashep.bmad.story import StoryProblem, WrittenStatus, put_status, said_in
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs, scalar
+from ashep.bmad.yaml_nodes import NodeLines, NoYaml, composed, pairs, scalar
 
 EntryKind = Literal["epic", "story", "retrospective", "other"]
 
@@ -29,7 +29,7 @@ class Entry:
     key: str
     kind: EntryKind
     id: str | None
-    said: Said
+    said: WrittenStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Sprint:
     entries: tuple[Entry, ...]
     location: str | None
     """Where it says that stories are."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StoryProblem, ...] = ()
 
     def of(self, key: str, id_: str | None, others: frozenset[str] = frozenset()) -> Entry | None:
         """Find what is said of a story: by its file's name, else by its id where that is no other's."""
@@ -77,46 +77,46 @@ def read_sprint(data: bytes) -> Sprint:
     root, places, problems = _composed(data)
     values = pairs(root)
     if not isinstance(root, MappingNode):
-        return Sprint((), None, tuple(problems or [Problem(1, "it holds no keys")]))
+        return Sprint((), None, tuple(problems or [StoryProblem(1, "it holds no keys")]))
     listed = next((values[name] for name in _STORIES if isinstance(values.get(name), MappingNode)), None)
     if listed is None and any(_status_in(value) for value in values.values()):
         listed = root
     if listed is None:
-        problems.append(Problem(1, "it has no development_status, or that holds no keys"))
+        problems.append(StoryProblem(1, "it has no development_status, or that holds no keys"))
     entries, seen = list[Entry](), dict[str, int]()
     for key, value in listed.value if isinstance(listed, MappingNode) else ():
         name, line = str(key.value), places.of(key.start_mark.index)[0]
         if name in seen:
-            problems.append(Problem(line, f"{name} stands here and in line {seen[name]}", disagrees=True))
+            problems.append(StoryProblem(line, f"{name} stands here and in line {seen[name]}", disagrees=True))
         seen[name] = line
         status = value if scalar(value) and listed is not root else _status_in(value)
         if isinstance(status, ScalarNode):
             entries.append(Entry(name, _kind(name), id_in(name), said_in(status, places)))
         elif listed is not root:
-            problems.append(Problem(line, f"{name} says no status"))
+            problems.append(StoryProblem(line, f"{name} says no status"))
     return Sprint(tuple(entries), scalar(values.get("story_location")), tuple(problems))
 
 
-def read_planned(data: bytes) -> tuple[tuple[Planned, ...], tuple[Problem, ...]]:
+def read_planned(data: bytes) -> tuple[tuple[Planned, ...], tuple[StoryProblem, ...]]:
     """Read a `stories.yaml`. Raises `Unreadable`."""
     root, places, problems = _composed(data)
     if isinstance(root, MappingNode):
         root = next((value for _, value in root.value if isinstance(value, SequenceNode)), root)
     if not isinstance(root, SequenceNode):
-        return (), tuple(problems or [Problem(1, "it is no list of stories")])
+        return (), tuple(problems or [StoryProblem(1, "it is no list of stories")])
     planned = list[Planned]()
     for one in root.value:
         line = places.of(one.start_mark.index)[0]
         values = {name: said for name, value in pairs(one).items() if (said := scalar(value))}
         id_, title = values.get("id"), values.get("title")
         if not id_ or not title:
-            problems.append(Problem(line, "a story has an id and a title"))
+            problems.append(StoryProblem(line, "a story has an id and a title"))
             continue
         clash = next(
             (old for old in planned if f"{id_}-".startswith(f"{old.id}-") or f"{old.id}-".startswith(f"{id_}-")), None
         )
         if clash is not None:
-            problems.append(Problem(line, f"{id_} begins as {clash.id} in line {clash.line} does", disagrees=True))
+            problems.append(StoryProblem(line, f"{id_} begins as {clash.id} in line {clash.line} does", disagrees=True))
         wants = {name: values.get(name, "").lower() == "true" for name in ("spec_checkpoint", "done_checkpoint")}
         planned.append(Planned(id_, title, line, **wants))
     return tuple(planned), tuple(problems)
@@ -160,16 +160,16 @@ def with_key(data: bytes, key: str, status: Status, *, force: bool = False) -> b
     return data if said.word == status else put_status(data, said, restated(status, said.said))
 
 
-def _composed(data: bytes) -> tuple[Node | None, Places, list[Problem]]:
+def _composed(data: bytes) -> tuple[Node | None, NodeLines, list[StoryProblem]]:
     text = Text.of(data)
-    places = Places(text.plain)
+    places = NodeLines(text.plain)
     for number in range(1, len(text.lines) + 1):
         if text.line(number).startswith(("<<<<<<< ", ">>>>>>> ")):
-            return None, places, [Problem(number, "a merge was left half done: its markers stand here")]
+            return None, places, [StoryProblem(number, "a merge was left half done: its markers stand here")]
     try:
         return composed(text.plain), places, []
     except NoYaml as error:
-        return None, places, [Problem(error.line, f"this is no YAML: {error}")]
+        return None, places, [StoryProblem(error.line, f"this is no YAML: {error}")]
 
 
 def _kind(key: str) -> EntryKind:

@@ -8,17 +8,17 @@ from typing import Literal
 
 from yaml.nodes import Node, ScalarNode
 
-from ashep.bmad.markdown import Piece, bare, id_and_title, id_in, pieces
+from ashep.bmad.markdown import MarkdownBlock, bare, id_and_title, id_in, pieces
 from ashep.bmad.status_words import State, Status, halt_in, restated, state_of, status_of
 from ashep.bmad.text import NotWritable, Text
-from ashep.bmad.yaml_nodes import NoYaml, Places, composed, pairs, scalar, texts
+from ashep.bmad.yaml_nodes import NodeLines, NoYaml, composed, pairs, scalar, texts
 
 Kind = Literal["story", "specification", "archive", "other"]
 Outcome = Literal["approve", "changes requested", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WrittenStatus:
     """A status as a file says it."""
 
     said: str
@@ -52,14 +52,14 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BuildNote:
     """What build-auto noted in its specification."""
 
     iteration: int | None
     """How often the review sent it back."""
     warnings: tuple[str, ...]
     deferred: tuple[str, ...]
-    result: Said | None = None
+    result: WrittenStatus | None = None
     """The status with which the last run ended."""
     blocking: str | None = None
     """Why it stopped, in its words."""
@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StoryProblem:
     """What is wrong with a file, or contradicts itself in it."""
 
     line: int
@@ -91,15 +91,15 @@ class Story:
     """`1-3`; None: neither name nor title has one."""
     kind: Kind
     title: str | None
-    status: Said | None
+    status: WrittenStatus | None
     state: State
     why: str
     """Why the state is unknown."""
     criteria: tuple[tuple[str, int], ...] = ()
     tasks: tuple[Box, ...] = ()
     reviews: tuple[Review, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    run: Run | None = None
+    problems: tuple[StoryProblem, ...] = ()
+    run: BuildNote | None = None
     """Of a specification."""
 
     @property
@@ -149,16 +149,16 @@ class _Reading:
     section: str = ""
     """The innermost that has a name; `rest` is what nothing is read of."""
     reviewing: bool = False
-    said: Said | None = None
+    said: WrittenStatus | None = None
     title: tuple[str, int] | None = None
     sections: set[str] = field(default_factory=set[str])
     criteria: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
     tasks: list[Box] = field(default_factory=list[Box])
     reviews: list[Review] = field(default_factory=list[Review])
-    result: Said | None = None
+    result: WrittenStatus | None = None
     blocking: str | None = None
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: MarkdownBlock) -> None:
         if piece.kind == "heading":
             self._heading(piece)
         elif self.section == "rest":
@@ -182,7 +182,7 @@ class _Reading:
         elif self.said is None:  # before the first section, or in that of the status
             self._status(piece, whole=self.section == "status")
 
-    def _heading(self, piece: Piece) -> None:
+    def _heading(self, piece: MarkdownBlock) -> None:
         while self.headings and self.headings[-1][0] >= piece.level:
             self.headings.pop()
             self.section = next((name for _, name in reversed(self.headings) if name), "")
@@ -204,7 +204,7 @@ class _Reading:
         self.sections.add(name)
         self._enter(piece.level, name)
 
-    def _section(self, plain: str, piece: Piece) -> str:
+    def _section(self, plain: str, piece: MarkdownBlock) -> str:
         if found := piece.level == 2 and _STATUS_HEADING.match(plain):
             if found[1] and self.said is None:
                 self._status(piece, whole=False)
@@ -216,18 +216,18 @@ class _Reading:
         self.headings.append((level, name))
         self.section, self.reviewing = name or self.section, self.reviewing or name == "review"
 
-    def _status(self, piece: Piece, *, whole: bool) -> None:
+    def _status(self, piece: MarkdownBlock, *, whole: bool) -> None:
         for number in range(piece.line, piece.line + piece.text.count("\n") + 1):
             line = self.text.line(number)
             if found := _STATUS.match(line):
-                self.said = Said(found["said"], status_of(found["said"]), number, found.start("said"))
+                self.said = WrittenStatus(found["said"], status_of(found["said"]), number, found.start("said"))
                 return
             if whole:
                 said = line.strip().lstrip("-+*_` ").rstrip("*_` ")
-                self.said = Said(said, status_of(said), number, line.index(said)) if said else None
+                self.said = WrittenStatus(said, status_of(said), number, line.index(said)) if said else None
                 return
 
-    def _in_review(self, plain: str, piece: Piece) -> str:
+    def _in_review(self, plain: str, piece: MarkdownBlock) -> str:
         last = self.reviews[-1]
         if _REVIEW.match(plain) and plain[:12].lower() == last.title[:12].lower():
             self.reviews.append(Review(plain, piece.line))  # the next round of the same
@@ -237,7 +237,7 @@ class _Reading:
             "checked" if _CHECKED.match(plain) else "outcome" if re.fullmatch(r"(?i)(review )?outcome", plain) else ""
         )
 
-    def _review(self, piece: Piece) -> None:
+    def _review(self, piece: MarkdownBlock) -> None:
         last = self.reviews[-1]
         if box := _box(piece):
             held = last.held or self.section != "checked" or box.done
@@ -255,17 +255,17 @@ class _Reading:
         outcome = next((name for begins, name in _OUTCOMES if word.startswith(begins)), None)
         self.reviews[-1] = replace(self.reviews[-1], outcome=outcome, held=True)
 
-    def _result(self, piece: Piece) -> None:
+    def _result(self, piece: MarkdownBlock) -> None:
         for number in range(piece.line, piece.line + piece.text.count("\n") + 1):
             line = self.text.line(number)
             if found := _STATUS.match(line):  # runs follow one another
-                self.result = Said(found["said"], status_of(found["said"]), number, found.start("said"))
+                self.result = WrittenStatus(found["said"], status_of(found["said"]), number, found.start("said"))
                 self.blocking = None
             elif (found := _BLOCKING.match(line)) and found["said"].lower() not in ("", "none"):
                 self.blocking = found["said"]
 
 
-def _box(piece: Piece) -> Box | None:
+def _box(piece: MarkdownBlock) -> Box | None:
     found = _BOX.match(piece.text) if piece.kind == "item" else None
     if found is None or _CONTENTS.match(found[2]):
         return None
@@ -284,17 +284,19 @@ def read(path: str, data: bytes) -> Story:
         reading.take(piece)
     if said is not None and reading.said is not None and said.word != reading.said.word:
         where = f"line {said.line} says {said.said}, and line {reading.said.line} {reading.said.said}"
-        problems.append(Problem(reading.said.line, f"two statuses: {where}", disagrees=True, code="two statuses"))
+        problems.append(StoryProblem(reading.said.line, f"two statuses: {where}", disagrees=True, code="two statuses"))
     said = said or reading.said
     key = scalar(front.get("story_key")) or name.name.removesuffix(".md")
     heading = reading.title or ((front_title, 1) if (front_title := scalar(front.get("title"))) else None)
     named, (told, title) = id_in(key), id_and_title(heading[0]) if heading else (None, None)
     if named and told and named != told and not named.startswith(f"{told}-"):  # 1-2-3-way-merge is 1-2
-        problems.append(Problem(heading[1] if heading else 1, f"its title says {told}, and its name {named}", True))
+        problems.append(
+            StoryProblem(heading[1] if heading else 1, f"its title says {told}, and its name {named}", True)
+        )
         told = None
     reviews = tuple(one for one in reading.reviews if one.held)
     if said and said.word == "done" and (left := [one for one in reading.tasks if not one.done]):
-        problems.append(Problem(left[0].line, f"it is done, and of its tasks {len(left)} are open"))
+        problems.append(StoryProblem(left[0].line, f"it is done, and of its tasks {len(left)} are open"))
     unresolved = sum(not one.done for review in reviews for one in review.findings)
     kind = _kind(name, front, reading, told or named)
     run = _run(front, reading) if kind == "specification" else None
@@ -302,7 +304,7 @@ def read(path: str, data: bytes) -> Story:
     if merged:
         state, why = "unknown", merged[0].said
     if run and run.result and run.result.word == "blocked" and said and said.word == "done":
-        problems.append(Problem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
+        problems.append(StoryProblem(run.result.line, "its last run ended blocked, and it is done", disagrees=True))
     found = reading.criteria
     return Story(
         key, told or named, kind, title or (heading and heading[0]), said, state, why,
@@ -311,7 +313,7 @@ def read(path: str, data: bytes) -> Story:
     )  # fmt: skip
 
 
-def outline(data: bytes) -> Iterator[tuple[Piece, str]]:
+def outline(data: bytes) -> Iterator[tuple[MarkdownBlock, str]]:
     """Give each piece of a file, code and quotations too, with the section that it is read in.
 
     Raises `Unreadable`.
@@ -332,7 +334,7 @@ def front_lines(data: bytes) -> Iterator[tuple[int, str]]:
     yield from said[1:-1]
 
 
-def _state(said: Said | None, run: Run | None, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
+def _state(said: WrittenStatus | None, run: BuildNote | None, *, reviewed: bool, unresolved: int) -> tuple[State, str]:
     if said is None:
         return "unknown", "it says no status"
     if said.word is None:
@@ -342,43 +344,43 @@ def _state(said: Said | None, run: Run | None, *, reviewed: bool, unresolved: in
     return state_of(said.word, reviewed=reviewed, unresolved=unresolved)
 
 
-def _front_matter(text: Text, problems: list[Problem]) -> tuple[str, dict[str, Node], Said | None]:
+def _front_matter(text: Text, problems: list[StoryProblem]) -> tuple[str, dict[str, Node], WrittenStatus | None]:
     """Take the front matter off, line for line: the rest, what it holds, and the status in it."""
     if not text.lines or text.line(1).rstrip() != "---":
         return text.plain, {}, None
     end = next((number for number in range(2, len(text.lines) + 1) if text.line(number).rstrip() == "---"), 0)
     if not end:
-        problems.append(Problem(1, "its front matter has no end"))
+        problems.append(StoryProblem(1, "its front matter has no end"))
         return text.plain, {}, None
     lines = text.plain.split("\n")
     rest, inside = "\n".join([*[""] * end, *lines[end:]]), "\n".join(["", *lines[1 : end - 1], ""])
     try:
         front = pairs(composed(inside))
     except NoYaml as error:
-        problems.append(Problem(error.line, f"its front matter is no YAML: {error}"))
+        problems.append(StoryProblem(error.line, f"its front matter is no YAML: {error}"))
         return rest, {}, None
     node = front.get("status")
-    return rest, front, said_in(node, Places(inside)) if isinstance(node, ScalarNode) and node.value else None
+    return rest, front, said_in(node, NodeLines(inside)) if isinstance(node, ScalarNode) and node.value else None
 
 
-def said_in(node: ScalarNode, places: Places) -> Said:
+def said_in(node: ScalarNode, places: NodeLines) -> WrittenStatus:
     """Read a status in YAML."""
     said, (line, column) = str(node.value), places.of(node.start_mark.index)
-    return Said(said, status_of(said), line, column + (node.style in ("'", '"')))
+    return WrittenStatus(said, status_of(said), line, column + (node.style in ("'", '"')))
 
 
-def _run(front: dict[str, Node], reading: _Reading) -> Run:
+def _run(front: dict[str, Node], reading: _Reading) -> BuildNote:
     iteration = scalar(front.get("review_loop_iteration")) or ""
-    return Run(
+    return BuildNote(
         int(iteration) if iteration.isdecimal() and len(iteration) < 10 else None,
         texts(front.get("warnings")), texts(front.get("deferred")), reading.result, reading.blocking,
     )  # fmt: skip
 
 
-def _markers(text: Text) -> Iterator[Problem]:
+def _markers(text: Text) -> Iterator[StoryProblem]:
     found = [number for number, line in enumerate(text.lines, 1) if line[:1] in "<=>" and _MARKER.match(line.rstrip())]
     if len(found) >= 3:
-        yield Problem(found[0], "a merge was left half done: its markers stand here", code="merge")
+        yield StoryProblem(found[0], "a merge was left half done: its markers stand here", code="merge")
 
 
 def _kind(name: PurePath, front: dict[str, Node], reading: _Reading, id_: str | None) -> Kind:
@@ -410,7 +412,7 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
     return put_status(data, story.status, restated(status, story.status.said))
 
 
-def put_status(data: bytes, old: Said, said: str) -> bytes:
+def put_status(data: bytes, old: WrittenStatus, said: str) -> bytes:
     """Replace what a file says of a status by these words. Raises `NotWritable` where it says that no more."""
     return Text.of(data).with_part(old.line, old.column, old.said, said).bytes
 

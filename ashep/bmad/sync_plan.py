@@ -1,7 +1,8 @@
 """Mirror of stories in a tracker: what is to be written there so that each has one issue. Nothing is written here.
 
-In the metadata of an issue stands what was last written of it (`Kept.note`), so that what a person changed there
-meanwhile is told from what the file says anew: a person's change stays. A write repeated, or cut off, changes nothing.
+In the metadata of an issue stands what was last written of it (`TrackedStory.note`), so that what a person changed
+there meanwhile is told from what the file says anew: a person's change stays. A write repeated, or cut off, changes
+nothing.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ _AGAIN = state_of("review", reviewed=True, unresolved=0)[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Prefixes:
     """How ids and labels begin."""
 
     ids: str
@@ -40,7 +41,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class StoryIssue:
     """A story, as far as it concerns its issue."""
 
     path: str
@@ -62,7 +63,7 @@ class Filed:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class IssueWords:
     """What is to be read on an issue."""
 
     title: str
@@ -77,11 +78,11 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TrackedStory:
     """An issue of a story or an epic, as the tracker shows it."""
 
     id: str
-    words: Words
+    words: IssueWords
     status: str
     note: Mapping[str, str]
     assignee: str | None = None
@@ -92,12 +93,12 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class IssueToCreate:
     """An issue to be created, with all of this at once."""
 
     id: str
     type: str
-    words: Words
+    words: IssueWords
     note: Mapping[str, str]
     labels: tuple[str, ...] = ()
     parent: str | None = None
@@ -105,12 +106,12 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class IssueChange:
     """What is to be changed of an issue: edges, then the rest at once. What is None or empty stays."""
 
     id: str
     path: str
-    words: Words | None = None
+    words: IssueWords | None = None
     note: Mapping[str, str] = field(default_factory=dict[str, str])
     add_labels: tuple[str, ...] = ()
     remove_labels: tuple[str, ...] = ()
@@ -119,7 +120,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoryWarning:
     """What a person should know about a story."""
 
     path: str
@@ -132,9 +133,9 @@ class Told:
 class Plan:
     """What is to be written, epics first, and each story behind those that it waits for."""
 
-    made: tuple[Made, ...] = ()
-    changed: tuple[Changed, ...] = ()
-    told: tuple[Told, ...] = ()
+    made: tuple[IssueToCreate, ...] = ()
+    changed: tuple[IssueChange, ...] = ()
+    told: tuple[StoryWarning, ...] = ()
     issues: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of each story's path its issue, those that are to be created included."""
     closed: frozenset[str] = frozenset()
@@ -144,9 +145,9 @@ class Plan:
 
 
 def plan(
-    stories: Sequence[Filed],
-    issues: Sequence[Kept],
-    names: Names,
+    stories: Sequence[StoryIssue],
+    issues: Sequence[TrackedStory],
+    names: Prefixes,
     *,
     order: Sequence[Sequence[str]] = (),
     epics: Mapping[str, str] | None = None,
@@ -178,17 +179,17 @@ def plan(
 
 @dataclass
 class _Planning:
-    stories: list[Filed]
-    kept: list[Kept]
+    stories: list[StoryIssue]
+    kept: list[TrackedStory]
     epics: dict[str, str]
-    names: Names
+    names: Prefixes
     titles: Mapping[str, str]
     only: frozenset[str]
     asked: Collection[str]
     there: Collection[str]
     before: Mapping[str, Sequence[str]]
     taken: set[str]
-    told: list[Told] = field(default_factory=list[Told])
+    told: list[StoryWarning] = field(default_factory=list[StoryWarning])
     ids: dict[str, str] = field(default_factory=dict[str, str])
     twins: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
@@ -204,19 +205,21 @@ class _Planning:
         made = (*parents, *(self._made(one) for one in new))
         return Plan(made, tuple(changed), tuple(self.told), self.ids, closed, finished)
 
-    def _pairs(self) -> dict[str, Kept]:
+    def _pairs(self) -> dict[str, TrackedStory]:
         """Find the issue of each story: by its path, and where that is another now by its key or id."""
-        pairs, left = dict[str, Kept](), dict[str, Kept]()
+        pairs, left = dict[str, TrackedStory](), dict[str, TrackedStory]()
         paths = {one.path for one in self.stories}
         for issue in self.kept:
             path = issue.note["path"]
             if path in paths and path not in pairs:
                 pairs[path] = issue
             elif path in paths:
-                self.told.append(Told(path, f"{issue.id} is its issue, too, beside {pairs[path].id}: close one"))
+                self.told.append(
+                    StoryWarning(path, f"{issue.id} is its issue, too, beside {pairs[path].id}: close one")
+                )
             elif path not in self.there:
                 left[issue.id] = issue
-        by: tuple[tuple[Callable[[Filed], object], Callable[[Filed, Kept], object]], ...] = (
+        by: tuple[tuple[Callable[[StoryIssue], object], Callable[[StoryIssue, TrackedStory], object]], ...] = (
             (lambda one: one.story.key, lambda _, kept: kept.note.get("key")),
             (_called, lambda one, kept: (kept.note.get("id"), _folder(one, kept.note["path"]))),
         )
@@ -226,33 +229,33 @@ class _Planning:
                 alone = sum(mine(other) == mine(one) for other in self.stories) == 1
                 if len(found) == 1 and alone:
                     pairs[one.path] = left.pop(found[0].id)
-                    self.told.append(Told(one.path, f"it was {found[0].note['path']}: {found[0].id} follows"))
+                    self.told.append(StoryWarning(one.path, f"it was {found[0].note['path']}: {found[0].id} follows"))
         for issue in left.values():
             if issue.status != "closed":
                 says = f"there is no such story any more; its issue {issue.id} stays as it is"
-                self.told.append(Told(issue.note["path"], says, refuses=True))
+                self.told.append(StoryWarning(issue.note["path"], says, refuses=True))
         return pairs
 
-    def _gets_one(self, one: Filed) -> bool:
+    def _gets_one(self, one: StoryIssue) -> bool:
         if one.finished and one.path not in self.asked:
             return False
         if self.twins[_called(one)] > 1:
-            self.told.append(Told(one.path, f"other files are {one.name}, too: leave one", refuses=True))
+            self.told.append(StoryWarning(one.path, f"other files are {one.name}, too: leave one", refuses=True))
             return False
         return self._is_worked_on(one)
 
-    def _is_worked_on(self, one: Filed, issue: Kept | None = None) -> bool:
+    def _is_worked_on(self, one: StoryIssue, issue: TrackedStory | None = None) -> bool:
         """Tell why it is not, or what of it agents do not see."""
         if why := self._not_worked_on(one, begun=issue is not None and issue.begun):
-            self.told.append(Told(one.path, why, refuses=True))
+            self.told.append(StoryWarning(one.path, why, refuses=True))
         elif one.git == "changed":
             says = "it has changes that are not committed; agents see what was committed"
             if issue is not None and issue.status == "in_progress":
                 says = f"it is changed here while {issue.id} is being worked on: what stands in its place counts"
-            self.told.append(Told(one.path, says))
+            self.told.append(StoryWarning(one.path, says))
         return not why
 
-    def _not_worked_on(self, one: Filed, *, begun: bool) -> str:
+    def _not_worked_on(self, one: StoryIssue, *, begun: bool) -> str:
         if not one.can_be_named:
             return "its path cannot stand in a label: letters, digits, blanks and . @ + ( ) - only; rename it"
         if one.git == "new":
@@ -272,35 +275,41 @@ class _Planning:
         self.taken.add(made)
         return made
 
-    def _epic(self, epic: str) -> Made:
+    def _epic(self, epic: str) -> IssueToCreate:
         self.epics[epic] = self._id(f"epic {epic}")
-        words = Words(_line(f"Epic {epic}: {self.titles.get(epic, '')}".rstrip(": ")), "Its stories are below it.", "")
-        return Made(self.epics[epic], "epic", words, {"epic": epic})
+        words = IssueWords(
+            _line(f"Epic {epic}: {self.titles.get(epic, '')}".rstrip(": ")), "Its stories are below it.", ""
+        )
+        return IssueToCreate(self.epics[epic], "epic", words, {"epic": epic})
 
-    def _made(self, one: Filed) -> Made:
+    def _made(self, one: StoryIssue) -> IssueToCreate:
         words, note = _words(one), self._note(one)
         labels = [self.names.story + one.path, self.names.policy + note["policy"]]
         labels += [self.names.phase + note["phase"]] if note["phase"] else []
         after = (note["after"],) if note["after"] else ()
-        return Made(self.ids[one.path], "task", words, note, tuple(labels), self.epics.get(one.epic or ""), after)
+        return IssueToCreate(
+            self.ids[one.path], "task", words, note, tuple(labels), self.epics.get(one.epic or ""), after
+        )
 
-    def _note(self, one: Filed) -> dict[str, str]:
+    def _note(self, one: StoryIssue) -> dict[str, str]:
         after = next((self.ids[path] for path in self.before.get(one.path, ()) if path in self.ids), "")
         named = {"key": one.story.key, "id": one.story.id or "", "path": one.path}
         return {**named, "text": _words(one).digest, "policy": _policy(one), "phase": _first(one) or "", "after": after}
 
-    def _changed(self, one: Filed, issue: Kept) -> Changed | None:
+    def _changed(self, one: StoryIssue, issue: TrackedStory) -> IssueChange | None:
         """Say what the issue lacks; where a person changed what is written anew here, that is told, and stays."""
-        note, wanted = self._note(one), Changed(issue.id, one.path)
+        note, wanted = self._note(one), IssueChange(issue.id, one.path)
         if one.path != issue.note["path"] and (old := self.names.story + issue.note["path"]) in issue.labels:
             wanted = _labelled(wanted, [old], [self.names.story + one.path])
         elif self.names.story + one.path not in issue.labels and issue.status != "closed":
             says = f"{issue.id} lacks the label {self.names.story}{one.path}: it is not worked on as a story"
-            self.told.append(Told(one.path, says, refuses=True))
+            self.told.append(StoryWarning(one.path, says, refuses=True))
         if issue.status == "closed":
             if one.story.state != "complete":
                 said = one.story.status.said[:60] if one.story.status else "no status"
-                self.told.append(Told(one.path, f"it says {said}, and {issue.id} is closed: `bd reopen {issue.id}`"))
+                self.told.append(
+                    StoryWarning(one.path, f"it says {said}, and {issue.id} is closed: `bd reopen {issue.id}`")
+                )
             note |= {key: issue.note.get(key, "") for key in ("text", "policy", "phase", "after")}
             return self._noted(wanted, note, issue)
         self._is_worked_on(one, issue)
@@ -312,17 +321,21 @@ class _Planning:
             wanted = replace(wanted, wait_for=behind, wait_no_more=no_more)
         return self._noted(wanted, note, issue)
 
-    def _rewritten(self, one: Filed, issue: Kept, wanted: Changed, note: dict[str, str]) -> Changed:
+    def _rewritten(
+        self, one: StoryIssue, issue: TrackedStory, wanted: IssueChange, note: dict[str, str]
+    ) -> IssueChange:
         words, noted = _words(one), issue.note.get("text", "")
         if words.digest in (noted, issue.words.digest):
             return wanted
         if issue.words.digest == noted:
             return replace(wanted, words=words)
         note["text"] = noted
-        self.told.append(Told(one.path, f"its title or criteria changed, and so did {issue.id}, by hand: that stays"))
+        self.told.append(
+            StoryWarning(one.path, f"its title or criteria changed, and so did {issue.id}, by hand: that stays")
+        )
         return wanted
 
-    def _led(self, one: Filed, issue: Kept, wanted: Changed, note: dict[str, str]) -> Changed:
+    def _led(self, one: StoryIssue, issue: TrackedStory, wanted: IssueChange, note: dict[str, str]) -> IssueChange:
         """Lead an issue that nobody has begun to where its file is, unless a person led it elsewhere."""
         free = issue.status == "open" and issue.assignee is None and not issue.begun
         free = free and one.git is None and _first(one) is not None
@@ -335,21 +348,21 @@ class _Planning:
                 note[key] = issue.note.get(key, "")
                 if free:
                     says = f"{issue.id} would get {'/'.join(new) or 'no ' + prefix}, and a person changed that"
-                    self.told.append(Told(one.path, says))
+                    self.told.append(StoryWarning(one.path, says))
         return wanted
 
-    def _noted(self, wanted: Changed, note: Mapping[str, str], issue: Kept) -> Changed | None:
+    def _noted(self, wanted: IssueChange, note: Mapping[str, str], issue: TrackedStory) -> IssueChange | None:
         if dict(note) != {key: issue.note.get(key, "") for key in note}:
             wanted = replace(wanted, note={**issue.note, **note})
-        return None if wanted == Changed(issue.id, wanted.path) else wanted
+        return None if wanted == IssueChange(issue.id, wanted.path) else wanted
 
 
-def _labelled(wanted: Changed, old: Sequence[str], new: Sequence[str]) -> Changed:
+def _labelled(wanted: IssueChange, old: Sequence[str], new: Sequence[str]) -> IssueChange:
     add, remove = (*wanted.add_labels, *new), (*wanted.remove_labels, *old)
     return replace(wanted, add_labels=add, remove_labels=remove)
 
 
-def _first(one: Filed) -> str | None:
+def _first(one: StoryIssue) -> str | None:
     """Give the phase that a story begins in; empty: the policy's first one; None: it is not worked on."""
     match one.story.state:
         case "idle" if one.spec_checkpoint:
@@ -364,27 +377,27 @@ def _first(one: Filed) -> str | None:
             return "reviewer" if one.story.why == _AGAIN else None
 
 
-def _policy(one: Filed) -> str:
+def _policy(one: StoryIssue) -> str:
     return BEFORE_END if one.done_checkpoint else AFTER_PLAN if one.spec_checkpoint else POLICY
 
 
-def _words(one: Filed) -> Words:
+def _words(one: StoryIssue) -> IssueWords:
     title = f"{one.name}: {one.story.title or one.story.key}"
     said = f"The story in {one.path}: what is to be done stands there, and what was done.\n"
     criteria = "\n".join(f"- {text}" for text, _ in one.story.criteria)
-    return Words(_line(title), clean(said), clean(criteria)[:_ACCEPTANCE])
+    return IssueWords(_line(title), clean(said), clean(criteria)[:_ACCEPTANCE])
 
 
 def _line(text: str) -> str:
     return " ".join(clean(text).split())[:_TITLE]
 
 
-def _called(one: Filed) -> tuple[str, str]:
+def _called(one: StoryIssue) -> tuple[str, str]:
     """Give what no two stories have; ids of specifications are those of a folder."""
     return one.name, _folder(one, one.path)
 
 
-def _folder(one: Filed, path: str) -> str:
+def _folder(one: StoryIssue, path: str) -> str:
     return str(PurePath(path).parent) if one.story.kind == "specification" else ""
 
 

@@ -12,7 +12,7 @@ _BOM = "\ufeff"
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-class Unreadable(AshepError):
+class UnreadableText(AshepError):
     """The file is none that can be read."""
 
     def __init__(self, why: str, line: int = 1) -> None:
@@ -33,15 +33,15 @@ class Text:
 
     @classmethod
     def of(cls, data: bytes) -> "Text":
-        """Read a file. Raises `Unreadable`."""
+        """Read a file. Raises `UnreadableText`."""
         if len(data) > LARGEST:
-            raise Unreadable(f"it has more than {LARGEST} bytes, and is not read")
+            raise UnreadableText(f"it has more than {LARGEST} bytes, and is not read")
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise Unreadable("this is not UTF-8", data.count(b"\n", 0, error.start) + 1) from error
+            raise UnreadableText("this is not UTF-8", data.count(b"\n", 0, error.start) + 1) from error
         if "\0" in text:
-            raise Unreadable("this is no text", text.count("\n", 0, text.index("\0")) + 1)
+            raise UnreadableText("this is no text", text.count("\n", 0, text.index("\0")) + 1)
         bom = text.startswith(_BOM)
         return cls(tuple(_LINES.findall(text[bom:])), bom)
 

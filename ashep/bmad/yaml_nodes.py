@@ -17,7 +17,7 @@ class NoYaml(AshepError):
         self.line = line
 
 
-class Places:
+class NodeLines:
     """Where nodes of a text stand; YAML's own lines also end where no editor ends them."""
 
     def __init__(self, text: str) -> None:
@@ -35,7 +35,7 @@ def composed(text: str) -> Node | None:
         return yaml.compose(text, Loader=yaml.SafeLoader)  # the loader of C dies of what is nested deeply
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise NoYaml(error.problem or "it is broken", Places(text).of(mark.index)[0] if mark else 1) from error
+        raise NoYaml(error.problem or "it is broken", NodeLines(text).of(mark.index)[0] if mark else 1) from error
     except yaml.YAMLError as error:
         raise NoYaml(str(error).splitlines()[0]) from error
     except RecursionError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ashep.cli.output import note
 from ashep.core.state.branches import branch_in, file_of
 from ashep.errors import UsageError
-from ashep.store.read_model import Picture, opened
+from ashep.store.read_model import ReadModel, opened
 
 FOLDER = ".agent-shepherd"
 
@@ -52,7 +52,7 @@ def configured(project: Path) -> Path:
 
 
 @contextmanager
-def picture(state: Path) -> Generator[Picture]:
+def picture(state: Path) -> Generator[ReadModel]:
     """Open the picture of the journal, caught up with; a person is told where it has to be drawn."""
     with opened(state, note) as seen:
         yield seen

@@ -145,7 +145,7 @@ SHOWN = 100
 """Differences that are printed for people; `--json` holds all."""
 
 
-class Progress:
+class ProgressLine:
     """Tells a person at a terminal how far a long command has got, on one line that is written over."""
 
     def __init__(self, what: str, of: str = "records") -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         settings_in,
         settled,
     )
-    from ashep.config.findings import ConfigErrors, FileName, Finding, Source, errors_of
+    from ashep.config.findings import ConfigErrors, FileName, Finding, SourceFile, errors_of
     from ashep.config.starter import write_starter
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "Examined",
     "FileName",
     "Finding",
-    "Source",
+    "SourceFile",
     "check",
     "check_files",
     "errors_of",

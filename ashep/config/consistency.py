@@ -12,7 +12,7 @@ from typing import Literal
 from ashep.config import policy_checks
 from ashep.config.cron import never
 from ashep.config.error_messages import nearest
-from ashep.config.findings import FileName, Finding, KeyPath, Places
+from ashep.config.findings import FileName, Finding, FindingFactory, KeyPath
 from ashep.config.policy_checks import Problem, unsound
 from ashep.core.issues.human_overrides import AGENT_ACTORS
 from ashep.core.policy.agents import Agent, Agents
@@ -36,10 +36,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check(
-    policies: Policies | None, agents: Agents | None, settings: Settings | None, places: Places | None = None
+    policies: Policies | None, agents: Agents | None, settings: Settings | None, places: FindingFactory | None = None
 ) -> list[Finding]:
     """Say what is wrong with what could be read; a file that could not be is None, and what needs it is not checked."""
-    places = places or Places({})
+    places = places or FindingFactory({})
     found: list[Finding] = []
     if settings is not None:
         found += _findings(places, "config", _settings(settings))
@@ -73,7 +73,7 @@ def check(
 
 
 def _findings(
-    places: Places, name: FileName, problems: Iterable[Problem], severity: Literal["error", "warning"] = "error"
+    places: FindingFactory, name: FileName, problems: Iterable[Problem], severity: Literal["error", "warning"] = "error"
 ) -> list[Finding]:
     return [places.finding(code, name, path, message, severity) for code, path, message in problems]
 

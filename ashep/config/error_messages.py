@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ashep.config.findings import KeyPath
-from ashep.config.yaml_tree import Node, Problem, shorten
+from ashep.config.yaml_tree import Node, YamlProblem, shorten
 from ashep.core.policy.base_types import file_keys, format_duration
 from ashep.core.policy.settings import ADDRESS, PLACE
 
@@ -58,7 +58,7 @@ def describe(node: Node) -> str:
     return f"a {kind}" if value else f"an empty {kind}"
 
 
-def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list[Problem]:
+def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list[YamlProblem]:
     """Say everything that pydantic found, once for each place, in the order of the file."""
     found: dict[KeyPath, tuple[Node, list[ErrorDetails]]] = {}
     for details in error.errors(include_url=False):
@@ -68,7 +68,7 @@ def problems(error: ValidationError, model: type[BaseModel], root: Node) -> list
         found.setdefault(path, (node, []))[1].append(details)
     deepest = [(path, *found[path]) for path in found if not _superseded(path, found)]
     return [
-        Problem(*_said(model, path, node, errors), node.line, node.key or None, node.file)
+        YamlProblem(*_said(model, path, node, errors), node.line, node.key or None, node.file)
         for path, node, errors in deepest
     ]
 

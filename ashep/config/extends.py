@@ -11,7 +11,7 @@ from functools import cache
 from ashep.config import yaml_tree
 from ashep.config.error_messages import describe, nearest
 from ashep.config.presets import PRESETS, preset
-from ashep.config.yaml_tree import Node, Problem
+from ashep.config.yaml_tree import Node, YamlProblem
 
 SHIPPED = "preset:"
 """Before the name of a policy that ships."""
@@ -20,7 +20,7 @@ _STAND_IN = Node({"phases": Node([Node({"name": Node("x", 1, "")}, 1, "")], 1, "
 """In the place of a policy of which nothing can be said: its problem is known."""
 
 
-def in_full(policies: dict[str, Node], beside: Mapping[str, Node]) -> tuple[dict[str, Node], list[Problem]]:
+def in_full(policies: dict[str, Node], beside: Mapping[str, Node]) -> tuple[dict[str, Node], list[YamlProblem]]:
     """Write out every policy that extends another, and say why one could not be; `beside` can only be extended."""
     writer = _Writer({**beside, **policies})
     return {name: writer.full(name, ()) for name in policies}, writer.problems
@@ -29,7 +29,7 @@ def in_full(policies: dict[str, Node], beside: Mapping[str, Node]) -> tuple[dict
 @dataclass
 class _Writer:
     policies: dict[str, Node]
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[YamlProblem] = field(default_factory=list[YamlProblem])
     done: dict[str, Node] = field(default_factory=dict[str, Node])
 
     def full(self, name: str, above: tuple[str, ...]) -> Node:
@@ -84,7 +84,7 @@ class _Writer:
         return frozenset(node.value for node in names if isinstance(node.value, str))
 
     def _problem(self, code: str, message: str, place: Node) -> None:
-        self.problems.append(Problem(code, message, place.line, place.key, place.file))
+        self.problems.append(YamlProblem(code, message, place.line, place.key, place.file))
 
 
 @cache

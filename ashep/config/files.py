@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 from ashep.config import policy_checks, policy_files, yaml_tree
 from ashep.config.consistency import check
 from ashep.config.error_messages import describe, problems
-from ashep.config.findings import ConfigErrors, FileName, Finding, Places, Source, errors_of
-from ashep.config.yaml_tree import Node, Problem, Unreadable
+from ashep.config.findings import ConfigErrors, FileName, Finding, FindingFactory, SourceFile, errors_of
+from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings
@@ -32,7 +32,7 @@ class Configuration:
     settings: Settings
     policies: Policies
     agents: Agents
-    sources: Mapping[FileName, Source]
+    sources: Mapping[FileName, SourceFile]
     """The text and hash of each file, as they enter the journal."""
     warnings: tuple[Finding, ...] = ()
 
@@ -46,7 +46,7 @@ def load(folder: Path) -> Configuration:
     settings = files.add_settings(folder)
     policies = files.add_policies(folder / "policies.yaml", folder / policy_files.FOLDER)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
-    findings = files.findings + check(policies, agents, settings, Places(files.sources))
+    findings = files.findings + check(policies, agents, settings, FindingFactory(files.sources))
     errors = errors_of(findings)
     if errors or settings is None or policies is None or agents is None:
         raise ConfigErrors(errors)
@@ -69,7 +69,7 @@ class Examined:
     settings: Settings | None
     policies: Policies | None
     agents: Agents | None
-    places: Places
+    places: FindingFactory
     findings: list[Finding]
 
 
@@ -80,7 +80,7 @@ def examine(folder: Path, policies_file: Path | None = None) -> Examined:
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
     policies = files.add_draft(policies_file, *project) if policies_file else files.add_policies(*project)
     agents = files.add(Agents, "agents", folder / "agents.yaml")
-    places = Places(files.sources)
+    places = FindingFactory(files.sources)
     findings = files.findings + check(policies, agents, settings, places)
     return Examined(settings, policies, agents, places, findings)
 
@@ -97,7 +97,7 @@ def load_other(
     project = (folder / "policies.yaml", folder / policy_files.FOLDER)
     policies = files.add_draft(policies_file, *project) if policies_file else None
     agents = files.add(Agents, "agents", agents_file) if agents_file else None
-    findings = files.findings + check(policies, agents, None, Places(files.sources))
+    findings = files.findings + check(policies, agents, None, FindingFactory(files.sources))
     if errors := errors_of(findings):
         raise ConfigErrors(errors)
     return policies, agents
@@ -107,7 +107,7 @@ def read(model: type[_M], text: str, file: Path) -> _M:
     """Validate the text of one file (`Settings`, `Policies` or `Agents`) by itself; raises `ConfigErrors`."""
     try:
         parsed = _parse(model, _tree(text, file))
-    except Unreadable as error:
+    except YamlUnreadable as error:
         raise ConfigErrors([_finding(error.problem, file)]) from error
     if parsed.model is None:
         raise ConfigErrors(parsed.findings)
@@ -128,7 +128,7 @@ def settings_in(folder: Path) -> Settings:
 
 @dataclass
 class _Files:
-    sources: dict[FileName, Source] = field(default_factory=dict[FileName, Source])
+    sources: dict[FileName, SourceFile] = field(default_factory=dict[FileName, SourceFile])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     def add(self, model: type[_M], name: FileName, file: Path) -> _M | None:
@@ -166,9 +166,11 @@ class _Files:
             if raw is None and missing is not None:
                 return missing
             if raw is None:
-                raise Unreadable(Problem("missing-file", "there is no such file; `ashep init` writes one", None, None))
+                raise YamlUnreadable(
+                    YamlProblem("missing-file", "there is no such file; `ashep init` writes one", None, None)
+                )
             return _tree(yaml_tree.decode(raw), file)
-        except Unreadable as error:
+        except YamlUnreadable as error:
             self.findings.append(_finding(error.problem, file))
             return None
 
@@ -178,12 +180,12 @@ class _Files:
         except FileNotFoundError:
             return []
         except OSError as error:
-            problem = Problem("unreadable", f"cannot be read: {error.strerror}", None, None)
+            problem = YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)
             self.findings.append(_finding(problem, folder))
             return []
         for name in names:
             if name.endswith(".yml"):
-                problem = Problem(
+                problem = YamlProblem(
                     "ending", f"only files that end in {policy_files.ENDING} are read; rename it", None, None
                 )
                 self.findings.append(_finding(problem, folder / name))
@@ -202,13 +204,13 @@ class _Tree:
     file: Path
     text: str
     root: Node
-    problems: list[Problem]
+    problems: list[YamlProblem]
 
 
 def _tree(text: str, file: Path) -> _Tree:
     root, problems = yaml_tree.read(text, str(file))
     if root.value is None:
-        raise Unreadable(Problem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
+        raise YamlUnreadable(YamlProblem("empty", "the file is empty; `ashep init` writes a complete one", 1, None))
     return _Tree(file, text, root, problems + _version(root))
 
 
@@ -220,7 +222,7 @@ def _nothing(file: Path) -> _Tree:
 @dataclass(frozen=True, slots=True)
 class _Parsed(Generic[_M]):
     model: _M | None
-    source: Source
+    source: SourceFile
     findings: list[Finding]
 
 
@@ -243,7 +245,7 @@ def _parse(
     found.sort(key=lambda problem: _order(problem, files))
     findings = [_finding(problem, tree.file) for problem in found]
     text = "".join([tree.text, *(f"\n# --- {other.file.name} ---\n{other.text}" for other in others)])
-    source = Source(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
+    source = SourceFile(tree.file, text, hashlib.sha256(text.encode()).hexdigest(), root)
     return _Parsed(None if findings else validated, source, findings)
 
 
@@ -252,31 +254,31 @@ def _bytes(file: Path) -> bytes | None:
     try:
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise Unreadable(Problem("unreadable", "not a file", None, None))
+                raise YamlUnreadable(YamlProblem("unreadable", "not a file", None, None))
             return stream.read(yaml_tree.MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Unreadable(Problem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise YamlUnreadable(YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
 
 
-def _finding(problem: Problem, file: Path) -> Finding:
+def _finding(problem: YamlProblem, file: Path) -> Finding:
     return Finding(problem.code, problem.file or str(file), problem.line, problem.key, problem.message)
 
 
-def _order(problem: Problem, files: list[str]) -> tuple[int, bool, int]:
+def _order(problem: YamlProblem, files: list[str]) -> tuple[int, bool, int]:
     """File by file, by line; but a key that is missing comes last, because it may be one that is misspelt."""
     place = files.index(problem.file) if problem.file in files else 0
     return place, problem.code == "missing-key", problem.line or 0
 
 
-def _version(root: Node) -> list[Problem]:
+def _version(root: Node) -> list[YamlProblem]:
     """Refuse `version: true` and `version: 1.0`, which count as equal to 1 elsewhere, and languages of the future."""
     version = root.child("version")
     if version is None or (type(version.value) is int and version.value == 1):
         return []
     message = f"expected 1, the only version that this ashep reads, found {describe(version)}"
-    return [Problem("wrong-value", message, version.line, version.key, version.file)]
+    return [YamlProblem("wrong-value", message, version.line, version.key, version.file)]
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -53,7 +53,7 @@ class ConfigErrors(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file as it was read: its text for people and the journal, its tree for the places in it."""
 
     file: Path
@@ -78,10 +78,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FindingFactory:
     """Makes findings whose places are looked up in the files; without a file a finding has no line."""
 
-    sources: Mapping[FileName, Source]
+    sources: Mapping[FileName, SourceFile]
 
     def finding(
         self,
@@ -95,7 +95,7 @@ class Places:
         """Say that something is wrong at a key."""
         source = self.sources.get(name)
         if source is None:
-            place = Source(Path(), "", "", Node(None, 1, "")).place(path)
+            place = SourceFile(Path(), "", "", Node(None, 1, "")).place(path)
             return Finding(code, f"{name}.yaml", None, place.key or None, message, severity, story)
         place = source.place(path)
         return Finding(code, place.file or str(source.file), place.line, place.key or None, message, severity, story)

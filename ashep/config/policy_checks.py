@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ashep.config.checks.parser import KEY, check_problems, unknown_type
 from ashep.config.error_messages import nearest
-from ashep.config.findings import Finding, KeyPath, Places
+from ashep.config.findings import Finding, FindingFactory, KeyPath
 from ashep.config.yaml_tree import Node
-from ashep.config.yaml_tree import Problem as NodeProblem
+from ashep.config.yaml_tree import YamlProblem as NodeProblem
 from ashep.core.analysis.cost_bounds import fitting
 from ashep.core.analysis.soundness import analyse
 from ashep.core.issues.verification import claims
@@ -215,7 +215,7 @@ def judging(policies: Policies, agents: Agents, settings: Settings) -> Iterator[
             yield "cannot-judge", ("agents", index, "runner", "type"), message
 
 
-def unsound(policies: Policies, agents: Agents, settings: Settings, places: Places) -> Iterator[Finding]:
+def unsound(policies: Policies, agents: Agents, settings: Settings, places: FindingFactory) -> Iterator[Finding]:
     """Search all that the policies can lead to; they must be free of other mistakes."""
     for verdict in analyse(policies, agents, settings).values():
         for one in verdict.findings:
@@ -223,7 +223,7 @@ def unsound(policies: Policies, agents: Agents, settings: Settings, places: Plac
             yield places.finding(one.code, "policies", one.key_path, message, one.severity, one.story)
 
 
-def warnings(policies: Policies, agents: Agents, settings: Settings, places: Places) -> list[Finding]:
+def warnings(policies: Policies, agents: Agents, settings: Settings, places: FindingFactory) -> list[Finding]:
     """What a person should know before the night although nothing of it is a mistake."""
     found = [*_weak_points(policies, agents), *_unseen(policies, settings)]
     return [places.finding(code, "policies", path, message, "warning") for code, path, message in found]

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from ashep.config.error_messages import nearest
 from ashep.config.extends import in_full
-from ashep.config.yaml_tree import Node, Problem
+from ashep.config.yaml_tree import Node, YamlProblem
 from ashep.core.policy.base_types import is_name
 
 FOLDER = "policies"
@@ -27,12 +27,12 @@ NONE: dict[str, Node] = {}
 Policies = Mapping[str, Node]
 
 
-def in_one(main: Node, others: Sequence[Node] = (), beside: Policies = NONE) -> tuple[Node, list[Problem]]:
+def in_one(main: Node, others: Sequence[Node] = (), beside: Policies = NONE) -> tuple[Node, list[YamlProblem]]:
     """Put the policies of other files behind those of the main one, and write out what is short; say what is wrong.
 
     Those `beside` them, in full, are not checked; they can be extended.
     """
-    problems: list[Problem] = []
+    problems: list[YamlProblem] = []
     policies = main.child("policies")
     if policies is None or (policies.value is None and others):
         policies = Node({}, main.line, main.key_of("policies"), main.file)
@@ -50,46 +50,48 @@ def is_single(file: Node) -> bool:
     return isinstance(file.value, list) or file.child("phases") is not None or file.child("extends") is not None
 
 
-def _add(entries: dict[str, Node], file: Node) -> Iterator[Problem]:
+def _add(entries: dict[str, Node], file: Node) -> Iterator[YamlProblem]:
     policies = file.child("policies")
     if policies is None:
         found = _single(file)
-        if isinstance(found, Problem):
+        if isinstance(found, YamlProblem):
             yield found
             return
         new = {PurePath(file.file).stem: found}
     else:
         yield from _misplaced(file)
         if not isinstance(policies.value, dict):
-            yield Problem("wrong-type", "expected a mapping of policies", policies.line, policies.key, file.file)
+            yield YamlProblem("wrong-type", "expected a mapping of policies", policies.line, policies.key, file.file)
             return
         new = policies.value
     for name, policy in new.items():
         if (known := entries.get(name)) is not None:
             message = f"there is a policy {name} already, in {known.file}:{known.line}; rename one of them"
-            yield Problem("duplicate-policy", message, policy.line, policy.key or None, policy.file)
+            yield YamlProblem("duplicate-policy", message, policy.line, policy.key or None, policy.file)
         else:
             entries[name] = policy
 
 
-def _single(file: Node) -> Node | Problem:
+def _single(file: Node) -> Node | YamlProblem:
     if not isinstance(file.value, dict | list):
         message = "expected a policy, or a mapping with `policies`"
-        return Problem("wrong-type", message, file.line, None, file.file)
+        return YamlProblem("wrong-type", message, file.line, None, file.file)
     if not is_name(PurePath(file.file).stem):
         message = "the file's name is the policy's: a letter, then letters, digits, _ or - (64 at most); rename it"
-        return Problem("bad-name", message, None, None, file.file)
+        return YamlProblem("bad-name", message, None, None, file.file)
     if isinstance(file.value, dict):
         return replace(file, value={key: value for key, value in file.value.items() if key != "version"})
     return file
 
 
-def _misplaced(file: Node) -> Iterator[Problem]:
+def _misplaced(file: Node) -> Iterator[YamlProblem]:
     for key, node in (file.value if isinstance(file.value, dict) else {}).items():
         if key == "default_policy":
-            yield Problem("misplaced-key", "belongs into policies.yaml; move it there", node.line, node.key, file.file)
+            yield YamlProblem(
+                "misplaced-key", "belongs into policies.yaml; move it there", node.line, node.key, file.file
+            )
         elif key not in _KEYS:
-            yield Problem("unknown-key", f"unknown key{nearest(key, _KEYS)}", node.line, node.key, file.file)
+            yield YamlProblem("unknown-key", f"unknown key{nearest(key, _KEYS)}", node.line, node.key, file.file)
 
 
 def _without_short_forms(policy: Node) -> Node:

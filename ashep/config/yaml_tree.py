@@ -62,7 +62,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class YamlProblem:
     """Something that the file may not say."""
 
     code: str
@@ -73,10 +73,10 @@ class Problem:
     """Where that is another file than the one that is being read."""
 
 
-class Unreadable(Exception):
+class YamlUnreadable(Exception):
     """The text cannot be read any further."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: YamlProblem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
@@ -87,19 +87,21 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def decode(raw: bytes) -> str:
-    """Bytes of a file -> text without a byte order mark; raises `Unreadable`."""
+    """Bytes of a file -> text without a byte order mark; raises `YamlUnreadable`."""
     if len(raw) > MAX_BYTES:
-        raise Unreadable(Problem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1, None))
+        raise YamlUnreadable(
+            YamlProblem("too-large", f"larger than {MAX_BYTES // 1024} KiB; is this the right file?", 1, None)
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
-        raise Unreadable(Problem("encoding", message, line, None)) from error
+        raise YamlUnreadable(YamlProblem("encoding", message, line, None)) from error
 
 
-def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[Problem]]:
-    """Text -> its tree, and what it may not say; raises `Unreadable` where nothing can be made of the rest.
+def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[YamlProblem]]:
+    """Text -> its tree, and what it may not say; raises `YamlUnreadable` where nothing can be made of the rest.
 
     `above`: how many lines stand before it where it is a part of a text, whose lines are then told.
     """
@@ -112,19 +114,19 @@ def read(text: str, file: str = "", above: int = 0) -> tuple[Node, list[Problem]
         position: object = getattr(error, "position", 0)
         at = position if isinstance(position, int) else 0
         message = f"a character that no text file holds (U+{ord(text[at]):04X}); is this the right file?"
-        problem = Problem("encoding", message, text.count("\n", 0, at) + 1, None)
-    raise Unreadable(replace(problem, line=(problem.line or 1) + above))
+        problem = YamlProblem("encoding", message, text.count("\n", 0, at) + 1, None)
+    raise YamlUnreadable(replace(problem, line=(problem.line or 1) + above))
 
 
-def _syntax(error: yaml.MarkedYAMLError, text: str, where: str) -> Problem:
+def _syntax(error: yaml.MarkedYAMLError, text: str, where: str) -> YamlProblem:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 1
     lines = text.splitlines()
     before = lines[line - 1][: mark.column + 1] if mark and line <= len(lines) else ""
     if "\t" in before:
-        return Problem("tab", "a tab stands where only spaces may; indent with spaces", line, where or None)
+        return YamlProblem("tab", "a tab stands where only spaces may; indent with spaces", line, where or None)
     words = ": ".join(part for part in (error.context, error.problem) if part)
-    return Problem("syntax", f"not valid YAML: {words}", line, where or None)
+    return YamlProblem("syntax", f"not valid YAML: {words}", line, where or None)
 
 
 def resolve(text: str) -> Scalar:
@@ -144,7 +146,7 @@ class _Reader:
     events: Iterator[yaml.Event]
     file: str
     above: int
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[YamlProblem] = field(default_factory=list[YamlProblem])
     where: str = ""
     """The key that is being read, for errors of the parser itself."""
 
@@ -158,7 +160,9 @@ class _Reader:
         next(self.events)  # the end of the document
         event = next(self.events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise Unreadable(Problem("documents", "a second document begins here; use one", self._line(event), None))
+            raise YamlUnreadable(
+                YamlProblem("documents", "a second document begins here; use one", self._line(event), None)
+            )
         return top
 
     def _node(self, event: yaml.Event, place: Node, depth: int) -> Node:
@@ -174,8 +178,8 @@ class _Reader:
             return replace(place, value=self._mapping(place, depth))
         return replace(place, value=self._sequence(place, depth))
 
-    def _fatal(self, code: str, message: str, event: yaml.Event, place: Node) -> Unreadable:
-        return Unreadable(Problem(code, message, self._line(event), shorten(place.key) or None))
+    def _fatal(self, code: str, message: str, event: yaml.Event, place: Node) -> YamlUnreadable:
+        return YamlUnreadable(YamlProblem(code, message, self._line(event), shorten(place.key) or None))
 
     def _refuse_shorthand(self, event: yaml.Event, place: Node) -> None:
         anchor: str | None = getattr(event, "anchor", None)
@@ -205,7 +209,7 @@ class _Reader:
             self.where = place.key
             if name in entries:
                 message = f"duplicate key, it stands on line {entries[name].line} already; keep one of them"
-                self.problems.append(Problem("duplicate-key", message, line, below.key))
+                self.problems.append(YamlProblem("duplicate-key", message, line, below.key))
             else:
                 entries[name] = value
         return entries
@@ -220,7 +224,7 @@ class _Reader:
             raise self._fatal("merge-key", "a merge key (<<) is not allowed; write the values out", event, place)
         if plain and not isinstance(resolve(text), str):
             message = f'keys are words; write it in quotes: "{shorten(text)}"'
-            self.problems.append(Problem("key", message, self._line(event), place.key_of(text)))
+            self.problems.append(YamlProblem("key", message, self._line(event), place.key_of(text)))
         return text
 
     def _line(self, event: yaml.Event) -> int:

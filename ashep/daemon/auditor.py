@@ -18,7 +18,7 @@ from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import RunnerError
 from ashep.ports.clock import Clock
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 
 EVERY = 3600.0
 """Seconds between audits."""
@@ -33,7 +33,7 @@ SLICE = 100
 """Issues that are checked before other tasks get their turn."""
 
 
-class Looked(NamedTuple):
+class CompleteLook(NamedTuple):
     """A complete look that the World has taken in."""
 
     as_of: int
@@ -45,7 +45,7 @@ class Auditor:
     """A source of facts about the account as a whole."""
 
     def __init__(
-        self, shepherd: Shepherd, runners: Runners, clock: Clock, look: Callable[[bool], Awaitable[Looked]]
+        self, shepherd: Shepherd, runners: RunnerRouter, clock: Clock, look: Callable[[bool], Awaitable[CompleteLook]]
     ) -> None:
         """`look` gives the next look, and makes one at once where it is told to."""
         self._shepherd, self._runners, self._clock, self._next = shepherd, runners, clock, look
@@ -76,7 +76,7 @@ class Auditor:
         found = await self._alone()
         self._tell((*found, *(one for one in self._shepherd.world.findings if one.code in OF_OTHERS)))
 
-    async def check(self, look: Looked) -> tuple[resources.Finding, ...]:
+    async def check(self, look: CompleteLook) -> tuple[resources.Finding, ...]:
         """Give all that one look shows; some of it may only be under way."""
         found = [*await self._alone()]
         world, gone = self._shepherd.world, set[str]()

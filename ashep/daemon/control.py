@@ -23,7 +23,7 @@ from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, RunnerError
 from ashep.ports.clock import Clock
 from ashep.ports.runner import Runner
-from ashep.ports.runner_router import Runners, runners_of
+from ashep.ports.runner_router import RunnerRouter, runners_of
 
 STOPPING = 10.0
 """Seconds that the answer to a cancellation waits for the session to be seen at rest."""
@@ -36,7 +36,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Pause(_Request):
+class PauseRequest(_Request):
     """Let no run start, until a time or until somebody resumes."""
 
     do: Literal["pause"]
@@ -47,7 +47,7 @@ class Pause(_Request):
     drain: bool = False
 
 
-class Resume(_Request):
+class ResumeRequest(_Request):
     """Go on."""
 
     do: Literal["resume"]
@@ -56,7 +56,7 @@ class Resume(_Request):
     provider: Name | None = None
 
 
-class Cancel(_Request):
+class CancelRequest(_Request):
     """Stop what is done for an issue."""
 
     do: Literal["cancel"]
@@ -64,13 +64,13 @@ class Cancel(_Request):
     target: Name
 
 
-class Ask(_Request):
+class StatusRequest(_Request):
     """Say what is under way, and, to who watches it, how alive it is."""
 
     do: Literal["watch", "ask"]
 
 
-Request = Pause | Resume | Cancel | Ask
+Request = PauseRequest | ResumeRequest | CancelRequest | StatusRequest
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="do")])
 
 Judged = Fact | str
@@ -98,16 +98,16 @@ class Control:
 
     async def _answer(self, request: Request) -> dict[str, Any]:
         match request:
-            case Pause():
+            case PauseRequest():
                 await self._ask(lambda world: _pause(world, request))
-            case Resume():
+            case ResumeRequest():
                 ended = _standing(self._shepherd.world)
                 resumed = WorkResumed(clean(request.by), clean(request.why), request.provider)
                 await self._ask(lambda world: _no_person(world, request.by) or resumed)
                 return self._stands() | {"ended": [one for one in ended if one not in _standing(self._shepherd.world)]}
-            case Cancel():
+            case CancelRequest():
                 return await self._cancel(request)
-            case Ask():
+            case StatusRequest():
                 if request.do == "watch" and self._signs is not None:
                     return self._stands() | {"signs": await self._signs()}
         return self._stands()
@@ -117,7 +117,7 @@ class Control:
         runs = [run.id for issue in sorted(world.indexes.live) if (run := world.flows[issue].run) is not None]
         return {"runs": runs, "pauses": _standing(world), "paused": hold(world.pauses, None) is not None}
 
-    async def _cancel(self, request: Cancel) -> dict[str, Any]:
+    async def _cancel(self, request: CancelRequest) -> dict[str, Any]:
         before = self._shepherd.world
         cancelled = await self._ask(lambda world: _cancellation(world, request))
         issue = str(getattr(cancelled, "issue", ""))
@@ -151,7 +151,7 @@ def _no_person(world: World, by: str) -> str:
     return unnamed(world, (by,)) if is_person(by, world.actor) else f"{by} is no person"
 
 
-def _pause(world: World, request: Pause) -> Judged:
+def _pause(world: World, request: PauseRequest) -> Judged:
     until = request.until.astimezone(UTC) if request.until else None
     refusal = _no_person(world, request.by) or _unknown_provider(world, request.provider)
     if until is not None and until <= world.now:
@@ -167,7 +167,7 @@ def _unknown_provider(world: World, provider: str | None) -> str:
     return "" if provider in known else f"no agent runs on {provider}; there are {', '.join(known) or 'none'}"
 
 
-def _cancellation(world: World, request: Cancel) -> Judged:
+def _cancellation(world: World, request: CancelRequest) -> Judged:
     fact, why = cancellation(world, request.target, clean(request.by))
     return _no_person(world, request.by) or fact or why
 
@@ -185,7 +185,7 @@ Signs = dict[str, dict[str, Any]]
 class LiveSigns:
     """Reads signs of life."""
 
-    def __init__(self, shepherd: Shepherd, runner: Runner | Runners, clock: Clock) -> None:
+    def __init__(self, shepherd: Shepherd, runner: Runner | RunnerRouter, clock: Clock) -> None:
         self._shepherd, self._runners, self._clock = shepherd, runners_of(runner), clock
         self._known: Signs = {}
         self._read_at: float | None = None

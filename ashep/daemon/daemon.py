@@ -31,13 +31,13 @@ from ashep.core.reconcile import observe
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.auditor import Auditor, Looked
+from ashep.daemon.auditor import Auditor, CompleteLook
 from ashep.daemon.base_checker import BaseWatch
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.effects.executor import Effects, ReadSignatures
-from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.pulls import ForgeAdapters
 from ashep.daemon.effects.trees import TreeEffects
-from ashep.daemon.effects.work import Means
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.daemon.journal_pruner import Pruner
 from ashep.daemon.lease_heartbeat import Heartbeat
 from ashep.daemon.leases import Leases
@@ -49,14 +49,14 @@ from ashep.daemon.schedules import Hours
 from ashep.daemon.shepherd import Picture, Shepherd
 from ashep.daemon.tracker_poller import Worker
 from ashep.errors import AshepError
-from ashep.journal.snapshot_writer import Keeper
+from ashep.journal.snapshot_writer import SnapshotWriter
 from ashep.journal.writer import Journal
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier
 from ashep.ports.repository import Checkup
 from ashep.ports.runner import Runner
-from ashep.ports.runner_router import Runners, runners_of
+from ashep.ports.runner_router import RunnerRouter, runners_of
 from ashep.ports.tracker import Tracker, TrackerInfo
 from ashep.ports.workspaces import Workspaces, WorkTree
 from ashep.prompt.templates import Templates
@@ -76,20 +76,20 @@ class WorkOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Adapters:
     """What touches the world."""
 
     tracker: Tracker
-    runner: Runner | Runners
+    runner: Runner | RunnerRouter
     tree: WorkTree
     clock: Clock
     notifier: Notifier | None = None
     """None: nobody can be told anything."""
     workspaces: Callable[[Settings], Workspaces] | None = None
     """What makes work trees of issues' own, as the settings in force say. None: nothing does."""
-    means: Callable[[Settings, Keep], Means] | None = None
+    means: Callable[[Settings, Keep], DeliveryAdapters] | None = None
     """What looks into the work that was done there, and lands it."""
-    pulls: Callable[[ForgeSettings], Pulls] | None = None
+    pulls: Callable[[ForgeSettings], ForgeAdapters] | None = None
     """What pushes branches and opens pull requests. None: nothing does."""
     checkup: Callable[[Settings], Checkup] | None = None
     """What looks at the repository. None: nothing does."""
@@ -208,7 +208,7 @@ def _told(body: Fact | commands.Command, world: World) -> str | None:
 # --- the parts, put together --------------------------------------------------------------------------------------
 
 
-class Running:
+class RunningDaemon:
     """A daemon that runs."""
 
     def __init__(self, shepherd: Shepherd, worker: Worker, monitors: Sequence[Monitor], auditor: Auditor) -> None:
@@ -320,20 +320,20 @@ async def _reported(shepherd: Shepherd) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def daemon(
-    parts: Parts,
+    parts: Adapters,
     configuration: Configuration,
     journal: Journal,
     options: WorkOptions,
     pictures: Sequence[Picture] = (),
     templates: Templates | None = None,
     report: Say = lambda _: None,
-) -> AsyncGenerator[Running]:
+) -> AsyncGenerator[RunningDaemon]:
     """Fold the journal, adopt the configuration, and take turns for as long as the block runs."""
-    keeper = Keeper(journal, report)
+    keeper = SnapshotWriter(journal, report)
     pictures = [*pictures, keeper.offer]
     runners = runners_of(parts.runner)
     leases, made = Leases(parts.tracker, parts.clock), parts.means
-    checkups = Made(parts.checkup, by=lambda settings: (settings.worker, settings.landing))
+    checkups = CachedFactory(parts.checkup, by=lambda settings: (settings.worker, settings.landing))
     effects = Effects(
         tracker=parts.tracker,
         runner=runners,
@@ -381,7 +381,7 @@ async def daemon(
             group.start_soon(Hours(shepherd, parts.clock, quiet=True).run)
             if parts.pressure is not None:
                 group.start_soon(MachineLoad(shepherd, parts.clock, parts.pressure).run)
-            yield Running(shepherd, worker, monitors, auditor)
+            yield RunningDaemon(shepherd, worker, monitors, auditor)
             group.cancel_scope.cancel()
         beside.cancel_scope.cancel()
     await keeper.finish()
@@ -392,12 +392,12 @@ async def _begins(shepherd: Shepherd, session: str, message: str) -> bool:
     return bool(await shepherd.ask(lambda world: observe.turn_asked(world, session, message)))
 
 
-async def _look(worker: Worker, at_once: bool) -> Looked:
-    return Looked(*await worker.next_look(at_once))
+async def _look(worker: Worker, at_once: bool) -> CompleteLook:
+    return CompleteLook(*await worker.next_look(at_once))
 
 
 async def _first(
-    world: World, configuration: Configuration, blobs: Blobs, options: WorkOptions, parts: Parts
+    world: World, configuration: Configuration, blobs: Blobs, options: WorkOptions, parts: Adapters
 ) -> list[Fact]:
     first: list[Fact] = []
     if not world.instance:

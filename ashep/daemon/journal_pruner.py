@@ -11,7 +11,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.facts.resources import JournalPruned
-from ashep.core.resources.retention import Sealed, pruned, why_kept
+from ashep.core.resources.retention import SealedFile, pruned, why_kept
 from ashep.core.state.world import World
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError
@@ -36,7 +36,7 @@ class Pruner:
         self, shepherd: Shepherd, journal: writer.Journal, clock: Clock, report: Callable[[str], None]
     ) -> None:
         self._shepherd, self._journal, self._clock, self._report = shepherd, journal, clock, report
-        self._known: dict[str, Sealed] = {}
+        self._known: dict[str, SealedFile] = {}
         self._said = ""
 
     async def run(self) -> None:
@@ -72,13 +72,13 @@ class Pruner:
                 self._known = {name: file for name, file in self._known.items() if name not in fact.files}
         return bool(decided)
 
-    def _files(self, world: World, now: datetime) -> list[Sealed]:
+    def _files(self, world: World, now: datetime) -> list[SealedFile]:
         """Archive what is old, and give the first file if it may go, as far as is known here. Blocks."""
         folder, keep = self._journal.folder, world.settings.journal.keep
         if not isinstance(keep, timedelta):
             return []
         self._journal.archive(keep, now)
-        files = list[Sealed]()
+        files = list[SealedFile]()
         for name in archive.aged(folder, now - keep)[:1]:
             file = self._known[name] = self._known.get(name) or archive.look(folder, name)
             files += [] if why_kept(world, file, now) else [file]

@@ -16,7 +16,7 @@ from ashep.daemon.effects.pulls import PullEffects
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, DiskFailed, ForgeRefused, ForgeUnavailable, JournalDamaged
 from ashep.ports.journal import Blobs
-from ashep.ports.landing import PullState, Said
+from ashep.ports.landing import PullRequestComment, PullState
 
 MOST_SAID = 20_000
 """Characters of them that an agent is shown."""
@@ -102,7 +102,7 @@ class PullWatch:
         )
 
 
-def words(url: str, found: PullState, said: list[Said]) -> str:
+def words(url: str, found: PullState, said: list[PullRequestComment]) -> str:
     """Write down what CI found and people said, for whoever is to mend the work."""
     parts = [f"The pull request {url}"]
     if found.failing:

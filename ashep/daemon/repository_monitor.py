@@ -10,7 +10,7 @@ from ashep.core.delivery.repository import awaited_merges, is_behind, is_in_trou
 from ashep.core.facts.delivery import RepositorySeen
 from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError
 from ashep.ports.clock import Clock
@@ -25,7 +25,7 @@ Trouble = frozenset[tuple[str, object]]
 class RepositoryWatch:
     """A source of facts about the repository."""
 
-    def __init__(self, shepherd: Shepherd, checkups: Made[Settings, Checkup], clock: Clock) -> None:
+    def __init__(self, shepherd: Shepherd, checkups: CachedFactory[Settings, Checkup], clock: Clock) -> None:
         self._shepherd, self._checkups, self._clock = shepherd, checkups, clock
         self._fetch_at = 0.0
         self._tried: Trouble = frozenset()  # what had failed at the last look that was thorough enough for it

@@ -37,7 +37,7 @@ from ashep.errors import AshepError, RunnerError, RunnerRefused, ServerNotStarte
 from ashep.ports.clock import Clock
 from ashep.ports.journal import Blobs
 from ashep.ports.runner import Runner, Turn
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 
 CATALOGUE = 60.0
 """Seconds between reads of the catalogue while all is well."""
@@ -55,7 +55,7 @@ PEOPLE_EVERY = 10.0
 """Seconds between full reads of a session that is busy: a person may have written in it."""
 
 
-class TurnRead(NamedTuple):
+class TurnReading(NamedTuple):
     """What a read of a session shows."""
 
     seen: runs.TurnSeen
@@ -66,7 +66,7 @@ class Monitor:
     """A source of facts about one of the project's runners, by its name, and its sessions."""
 
     def __init__(
-        self, shepherd: Shepherd, runners: Runners, name: str, blobs: Blobs, clock: Clock, settings: Settings,
+        self, shepherd: Shepherd, runners: RunnerRouter, name: str, blobs: Blobs, clock: Clock, settings: Settings,
         report: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`report`: says in the daemon's log what nobody foresaw."""
@@ -329,7 +329,7 @@ class Monitor:
             self._read_at.pop(run.id, None)
         return seen.state != "finished"
 
-    async def _read_turn(self, flow: Flow, as_of: int) -> TurnRead | None:
+    async def _read_turn(self, flow: Flow, as_of: int) -> TurnReading | None:
         now = self._shepherd.now()
         return await read_turn(self._runner, self._blobs, self._shepherd.world, flow, as_of, now)
 
@@ -370,7 +370,7 @@ def _sessions(live: Iterable[tuple[Flow, Run]]) -> frozenset[str]:
 
 async def read_turn(
     runner: Runner, blobs: Blobs, world: World, flow: Flow, as_of: int, now: datetime
-) -> TurnRead | None:
+) -> TurnReading | None:
     """Read what became of the present prompt of a flow's run, and its signs of life where those are in doubt.
 
     None: no prompt of it is out. Raises `RunnerError`, and what the blobs raise.
@@ -384,7 +384,7 @@ async def read_turn(
     turn = await runner.turn(run.session, message, ours)
     turn = replace(turn, refused=_with_reset(turn, now))
     text = await blobs.keep(turn.text) if turn.state == "finished" and turn.text else None
-    return TurnRead(replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life), turn.quota)
+    return TurnReading(replace(_seen(flow.issue.id, run, message, as_of, turn, text), life=life), turn.quota)
 
 
 def _with_reset(turn: Turn, now: datetime) -> Refusal | None:

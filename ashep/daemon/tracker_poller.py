@@ -20,7 +20,7 @@ from ashep.daemon.error_facts import tracker_lost
 from ashep.daemon.shepherd import Shepherd
 from ashep.errors import AshepError, TrackerError, UsageError
 from ashep.ports.clock import Clock
-from ashep.ports.tracker import LONGEST_CALL, HalfLook, Tracker, TrackerInfo
+from ashep.ports.tracker import LONGEST_CALL, PartialSnapshot, Tracker, TrackerInfo
 from ashep.ports.workspaces import WorkTree
 
 SETTLE = 0.15
@@ -110,7 +110,7 @@ class Worker:
         try:
             try:
                 look = await self._tracker.look()
-            except HalfLook as half:
+            except PartialSnapshot as half:
                 look, lacks = half.look, str(half)
             tree = await self._read_tree()
         except TrackerError as error:

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from ashep.core.facts.records import parse_time
-from ashep.core.resources.retention import Sealed, issue_of
+from ashep.core.resources.retention import SealedFile, issue_of
 from ashep.journal import durable_io, hash_chain, reader
 
 
@@ -86,7 +86,7 @@ def aged(folder: Path, before: datetime) -> list[str]:
     return old
 
 
-def look(folder: Path, name: str) -> Sealed:
+def look(folder: Path, name: str) -> SealedFile:
     """Read which issues have a record in a file that is followed by another. Blocks; raises `JournalDamaged`."""
     following = next(path.name for path in reader.journal_files(folder) if path.name > name)
     found, after = reader.head_of(folder, name), reader.head_of(folder, following)
@@ -98,4 +98,4 @@ def look(folder: Path, name: str) -> Sealed:
             break
         issues.update(issue_of(entry.body) for entry in entries)
     named = frozenset(issue for issue in issues if issue is not None)
-    return Sealed(name, parse_time(after[0]["at"]), after[1].seq, named)
+    return SealedFile(name, parse_time(after[0]["at"]), after[1].seq, named)

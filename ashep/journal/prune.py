@@ -41,7 +41,7 @@ def prune(journal: "Journal", at: datetime) -> Deleted:
         if left:
             world, first = _folded(folder, left[-1])
             journal.append_now([records.Entry(journal.next_seq, at, resources.JournalPruned(first.seq, tuple(left)))])
-            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
+            snapshots.write(folder / BASE, world, snapshots.JournalPosition(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
     return finish(folder, journal.blobs)
@@ -52,7 +52,7 @@ def stand_in(folder: Path, last: str) -> None:
     try:
         if last >= base(folder).file:
             world, first = _folded(folder, last)
-            snapshots.write(folder / BASE, world, snapshots.Mark(first, ""))
+            snapshots.write(folder / BASE, world, snapshots.JournalPosition(first, ""))
     except OSError as error:
         raise _failed(folder, error) from error
 

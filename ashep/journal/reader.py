@@ -58,7 +58,7 @@ START = Position("", 0, 0, "")
 """Before everything."""
 
 
-class Batch(NamedTuple):
+class ReadBatch(NamedTuple):
     """A complete batch."""
 
     end: Position
@@ -141,7 +141,7 @@ def begun(folder: Path) -> JournalBegun | None:
     return None
 
 
-def batches(folder: Path, after: Position = START) -> Iterator[Batch]:
+def batches(folder: Path, after: Position = START) -> Iterator[ReadBatch]:
     """Give the complete batches behind a position; raises `JournalDamaged`.
 
     Those behind `START` are all there are: where the archive was pruned, they begin at `base`.
@@ -187,7 +187,7 @@ class Scan:
         self._bad: tuple[int, str] | None = None
         """Where the last file's torn end begins with a bad line, and what is wrong with that."""
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[ReadBatch]:
         """Give the complete batches, entries decoded; raises `JournalDamaged`."""
         for start, end, records in self.records():
             try:
@@ -195,7 +195,7 @@ class Scan:
             except ValueError as error:
                 why = f"a record that this version cannot read: {error}".replace("\n", " ")
                 raise self._damaged(end.file, start, why) from None
-            yield Batch(end, entries)
+            yield ReadBatch(end, entries)
 
     def records(self) -> Iterator[tuple[int, Position, list[Record]]]:
         """Give each complete batch as the offset of its start, its end, and its entries as JSON."""

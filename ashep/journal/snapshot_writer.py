@@ -6,7 +6,7 @@ import anyio
 
 from ashep.core.facts.records import Entry
 from ashep.core.state.world import World
-from ashep.journal.snapshots import Mark
+from ashep.journal.snapshots import JournalPosition
 from ashep.journal.writer import Journal
 
 EVERY = 5000
@@ -17,16 +17,16 @@ SHARE = 2
 written each time, so that otherwise an entry would cost the more, the more issues are known."""
 
 
-class Keeper:
+class SnapshotWriter:
     """Writes snapshots of one journal. Run `run` as a task; then `finish`."""
 
     def __init__(self, journal: Journal, report: Callable[[str], None], every: int = EVERY) -> None:
         self._journal, self._report, self._every = journal, report, every
-        self._latest: tuple[World, Mark] | None = None
-        self._due: tuple[World, Mark] | None = None
+        self._latest: tuple[World, JournalPosition] | None = None
+        self._due: tuple[World, JournalPosition] | None = None
         self._file: str = journal.position.file
         self._entries = 0
-        self._written: Mark | None = None
+        self._written: JournalPosition | None = None
         self._news = anyio.Event()
 
     def offer(self, entries: Sequence[Entry], world: World) -> None:

@@ -37,18 +37,18 @@ KEPT = 2
 _KIND = "Snapshot"
 
 
-class Mark(NamedTuple):
+class JournalPosition(NamedTuple):
     """A place in the journal, with the hash of all bytes before it in its file."""
 
     position: Position
     digest: str
 
 
-class Kept(NamedTuple):
+class SnapshotHead(NamedTuple):
     """A snapshot's first line."""
 
     path: Path
-    mark: Mark
+    mark: JournalPosition
     fingerprint: str
 
 
@@ -69,12 +69,12 @@ def _modules(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]
             yield above + one.name, one.read_bytes()
 
 
-def write(path: Path, world: World, mark: Mark) -> None:
+def write(path: Path, world: World, mark: JournalPosition) -> None:
     """Write a snapshot, all of it or none, durably. Blocks; raises OSError."""
     replace(path, _lines(world, mark))
 
 
-def keep(state: Path, world: World, mark: Mark) -> Path:
+def keep(state: Path, world: World, mark: JournalPosition) -> Path:
     """Write a snapshot into the state folder and delete those before the last two. Blocks; raises OSError."""
     folder = state / FOLDER
     make_folder(folder)
@@ -85,7 +85,7 @@ def keep(state: Path, world: World, mark: Mark) -> Path:
     return path
 
 
-def _lines(world: World, mark: Mark) -> Iterator[bytes]:
+def _lines(world: World, mark: JournalPosition) -> Iterator[bytes]:
     file, offset, seq, crc = mark.position
     head = {"v": VERSION, "seq": seq, "at": format_time(world.now), "type": _KIND, "fingerprint": fingerprint()}
     begun = {"instance": world.instance, "secret": world.secret, "actor": world.name}
@@ -103,7 +103,7 @@ def _paths(state: Path) -> list[Path]:
     return sorted((path for path in (state / FOLDER).glob("*.snapshot") if path.stem.isdecimal()), reverse=True)
 
 
-def usable(state: Path) -> Iterator[Kept]:
+def usable(state: Path) -> Iterator[SnapshotHead]:
     """Give the snapshots that this version made of this journal, the newest first; whether they are whole is open."""
     for path in _paths(state):
         kept = _kept(path)
@@ -111,12 +111,12 @@ def usable(state: Path) -> Iterator[Kept]:
             yield kept
 
 
-def _kept(path: Path) -> Kept | None:
+def _kept(path: Path) -> SnapshotHead | None:
     try:
         with path.open("rb") as file:
             record = parse(file.readline())
         place = Position(record["file"], record["offset"], record["seq"], record["crc"])
-        return Kept(path, Mark(place, record["digest"]), record["fingerprint"])
+        return SnapshotHead(path, JournalPosition(place, record["digest"]), record["fingerprint"])
     except (OSError, BadLine, KeyError):
         return None
 

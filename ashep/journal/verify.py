@@ -28,7 +28,7 @@ NAMED = 100
 
 
 @dataclass(slots=True)
-class Verified:
+class VerifyReport:
     """What was looked through."""
 
     first: int
@@ -47,7 +47,7 @@ class Verified:
     """Whether it holds the head that was asked for, unchanged; None: none was, or what it stands for was pruned."""
 
 
-def verify(folder: Path, told: Told = nobody, head: str = "") -> Verified:
+def verify(folder: Path, told: Told = nobody, head: str = "") -> VerifyReport:
     """Read every line and batch, and compare each file with its hash; raises `JournalDamaged` at the first bad place,
     and `UsageError` where `head` is no head. Blocks.
     """
@@ -55,7 +55,7 @@ def verify(folder: Path, told: Told = nobody, head: str = "") -> Verified:
         raise UsageError(f"--head {head}: expected SEQ:HASH, as `ashep report` and `ashep journal verify` print it")
     files = journal_files(folder)
     _, begin = snapshots.beginning(folder)
-    found = Verified(first=begin.seq or 1, last=begin.seq, files=len(files))
+    found = VerifyReport(first=begin.seq or 1, last=begin.seq, files=len(files))
     found.archived = sum(path.parent != folder for path in files)
     scan = Scan(folder, hashing=True)
     scan.seq = int(head.partition(":")[0] or 0)

@@ -22,8 +22,8 @@ from ashep.journal.framing import encode_batch, header, parse
 from ashep.journal.heads import head_at
 from ashep.journal.reader import (
     START,
-    Batch,
     Position,
+    ReadBatch,
     Scan,
     base,
     batches,
@@ -109,18 +109,18 @@ class Journal:
         self.unchecked = False
 
     @property
-    def mark(self) -> snapshots.Mark:
+    def mark(self) -> snapshots.JournalPosition:
         """The end of the last durable batch, as a snapshot of the World there needs it."""
-        return snapshots.Mark(self._position, self._digest.hexdigest())
+        return snapshots.JournalPosition(self._position, self._digest.hexdigest())
 
-    async def keep(self, world: World, mark: snapshots.Mark) -> None:
+    async def keep(self, world: World, mark: snapshots.JournalPosition) -> None:
         """Write a snapshot of the World as it was at a mark, and archive old files, in a worker thread.
 
         Raises OSError: then the next start has more to fold, and nothing else comes of it.
         """
         await self._aside(partial(self.keep_now, world, mark), None)
 
-    def keep_now(self, world: World, mark: snapshots.Mark) -> None:
+    def keep_now(self, world: World, mark: snapshots.JournalPosition) -> None:
         """Do what `keep` does in the calling thread."""
         snapshots.keep(self.folder.parent, world, mark)
         self.archive(self.sizes.keep, world.now)
@@ -167,7 +167,7 @@ class Journal:
         for batch in self.batches():
             yield from batch.entries
 
-    def batches(self, after: tuple[str, int, int, str] = START) -> Iterator[Batch]:
+    def batches(self, after: tuple[str, int, int, str] = START) -> Iterator[ReadBatch]:
         """Give the durable batches behind a position that the journal `holds`; raises `JournalDamaged`. Blocks."""
         return batches(self.folder, Position(*after))
 

@@ -89,7 +89,7 @@ branch but people · gone: there is no such branch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class MoveRefused:
     """The base was not moved, and nothing else changed."""
 
     code: Code
@@ -121,7 +121,7 @@ class Landing(Protocol):
         """Bring the candidate onto the newest base, in no work tree. The result is kept until `forget`."""
         ...
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         """Move the base from exactly `old` to `new`, which holds `old`. Where the branch is checked out, the files
         there follow, if none that is to change differs from `old`; what is not in a commit is never overwritten.
         Repeating it is harmless: a base that holds `new` is `Advanced`.
@@ -161,7 +161,7 @@ Ci = Literal["none", "pending", "passing", "failing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PullRequestComment:
     """What somebody said of a pull request."""
 
     id: str
@@ -194,7 +194,7 @@ class PullState:
     """Names of the checks that failed, sorted."""
     failures: tuple[str, ...] = ()
     """What they say: each with its name, and its address where it has one."""
-    said: tuple[Said, ...] = ()
+    said: tuple[PullRequestComment, ...] = ()
     """Everything that was said by who belongs to the repository, or is named in `landing.forge.people`, oldest first.
 
     What others say is left out, whatever it is, and so is what carries our marker, which is ours."""

@@ -18,7 +18,7 @@ from ashep.ports.runner import Catalog, Prompt, Runner, SessionRequest, Sign, Tu
 _Answer = TypeVar("_Answer")
 
 
-class Named:
+class PrefixedRunner:
     """A runner whose sessions have its name before their ids (see the port for what the methods do)."""
 
     def __init__(self, name: str, runner: Runner) -> None:
@@ -96,7 +96,7 @@ class Named:
         return await self._of(self.runner.stop_server())
 
 
-class Runners:
+class RunnerRouter:
     """All of a project's: each is made when it is asked for."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Runner]]) -> None:
@@ -115,7 +115,7 @@ class Runners:
             raise RunnerRefused(f"there is no runner {name} in this project any more", runner=name)
         if name not in self._made:
             runner = self._makers[name]()
-            self._made[name] = runner if name == OPENCODE else Named(name, runner)
+            self._made[name] = runner if name == OPENCODE else PrefixedRunner(name, runner)
         return self._made[name]
 
     def of(self, session: str) -> Runner:
@@ -143,6 +143,6 @@ class Runners:
             await one.aclose()
 
 
-def runners_of(runner: Runner | Runners) -> Runners:
+def runners_of(runner: Runner | RunnerRouter) -> RunnerRouter:
     """Give one that is OpenCode's, or stands for it, as all of a project's."""
-    return runner if isinstance(runner, Runners) else Runners({OPENCODE: lambda: runner})
+    return runner if isinstance(runner, RunnerRouter) else RunnerRouter({OPENCODE: lambda: runner})

@@ -74,7 +74,7 @@ class Look:
     """The tracker's, by the time of the look; empty: the one that `check` gave."""
 
 
-class HalfLook(TrackerUnavailable):
+class PartialSnapshot(TrackerUnavailable):
     """What is ready could not be read; the issues could, and count."""
 
     def __init__(self, message: str, look: Look) -> None:
@@ -158,7 +158,7 @@ class Tracker(Protocol):
 
     async def look(self) -> Look:
         """Read the complete view in at most two reads; an incomplete or implausible one is `TrackerUnavailable`, or
-        `HalfLook` where it lacks no more than what is ready.
+        `PartialSnapshot` where it lacks no more than what is ready.
         """
         ...
 
@@ -220,7 +220,7 @@ class Tracker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class AnnotatedIssue:
     """What stands on an issue."""
 
     acceptance: str
@@ -230,7 +230,7 @@ class Annotated:
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
+class IssueSummary:
     """An issue in a list."""
 
     id: str
@@ -240,7 +240,7 @@ class Titled:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class IssueDraft:
     """An issue that is to be created, under an id that is already known."""
 
     id: str
@@ -255,7 +255,7 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class IssuePatch:
     """What is to stand on an issue; None: what stands there stays. Spaces around a title are not kept."""
 
     title: str | None = None
@@ -287,22 +287,22 @@ class Annotations(Protocol):
         """Let an issue wait for another (`blocks`), or no more. Idempotent; `TrackerRefused`: each would for itself."""
         ...
 
-    async def read(self, issue: str) -> Annotated | None:
+    async def read(self, issue: str) -> AnnotatedIssue | None:
         """Read an issue, closed ones too; None where there is none of exactly this id."""
         ...
 
-    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+    async def listed(self, status: str | None) -> tuple[IssueSummary, ...]:
         """List issues with this status, `all` of them, or (None) those that are not closed; by id."""
         ...
 
-    async def create(self, fresh: Fresh) -> bool:
+    async def create(self, fresh: IssueDraft) -> bool:
         """Create an issue, with everything at once; False: there is one of this id, which stays as it is.
 
         Where the error says that its fate is unknown, reading it tells.
         """
         ...
 
-    async def rewrite(self, issue: str, words: Rewritten) -> None:
+    async def rewrite(self, issue: str, words: IssuePatch) -> None:
         """Replace what is given, all of it at once. Idempotent."""
         ...
 

@@ -31,7 +31,7 @@ from ashep.ports.clock import Clock
 from ashep.ports.project_imports import PROJECTS
 from ashep.ports.tracker import Tracker
 
-__all__ = ["Context", "Guarded", "NotUsable", "load", "make", "misfits", "source"]
+__all__ = ["Context", "GuardedAdapter", "NotUsable", "load", "make", "misfits", "source"]
 
 LONGEST_CALL = timedelta(minutes=2)
 """The bound of a call of a tracker or runner of the user's, if four times `tracker.timeout` is not longer."""
@@ -128,7 +128,7 @@ def _told(error: BaseException) -> str:
 
 def make(
     found: Callable[[Context], Any], dotted: str, port: type, context: Context, longest: timedelta = LONGEST_CALL
-) -> "Guarded":
+) -> "GuardedAdapter":
     """Make an instance, no call of which takes longer than `longest`, or than four times `tracker.timeout`.
 
     Raises `NotUsable` with what its class said, or where it lacks an attribute of its port.
@@ -140,7 +140,7 @@ def make(
     for name in (name for part in port.__mro__ for name in vars(part).get("__annotations__", ())):
         if not isinstance(value := getattr(made, name, None), str):
             raise NotUsable(f"{dotted}: its attribute `{name}` is {value!r}; expected a text (`context.{name}`)")
-    return Guarded(made, dotted, port, max(longest, 4 * context.timeout), context.redact)
+    return GuardedAdapter(made, dotted, port, max(longest, 4 * context.timeout), context.redact)
 
 
 # --- the port -------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _signature(wanted: Any) -> str:
 # --- what comes from it -----------------------------------------------------------------------------------------------
 
 
-class Guarded:
+class GuardedAdapter:
     """A runner or tracker of the user's, of which a mistake looks like a server that is away: told, and tried again.
 
     Other errors than those of the port, answers of another type, and calls that take too long become

@@ -103,7 +103,7 @@ async def verify_against_base(verifier: Verifier, request: VerifyRequest, before
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckFinding:
     """What a check found."""
 
     status: CheckStatus
@@ -150,7 +150,7 @@ class Ground(Protocol):
 class CheckType(Protocol):
     """A type of checks of the user's own, registered under `verification.types` (docs/extending.md)."""
 
-    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> CheckFinding:
         """Carry one check out. `verify`: what stands under that key in the check. An exception is the status `error`;
         so is more time than the check's `timeout`.
         """

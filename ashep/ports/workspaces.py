@@ -66,7 +66,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedBranch:
     """A branch that holds everything that was worked in its tree."""
 
     head: str
@@ -119,7 +119,7 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WorkspaceInfo:
     """A tree that stands."""
 
     branch: str
@@ -173,7 +173,7 @@ class Workspaces(Protocol):
         """
         ...
 
-    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+    async def seal(self, branch: str, run: str, message: str) -> SealedBranch:
         """Commit what is uncommitted in the tree, with the trailer `Ashep-Run: <run>`; no commit for an unchanged tree.
 
         Files that git ignores are not committed, nor those of bd and of `.agent-shepherd/state`. A merge, rebase or the
@@ -228,7 +228,7 @@ class Workspaces(Protocol):
         """
         ...
 
-    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[WorkspaceInfo, ...]:
         """Give every tree, by branch. `landed`: commits of branches that were seen to land, each with the base's commit
         that held its work then; it counts for as long as the base holds that one, whatever became of the work there.
         """

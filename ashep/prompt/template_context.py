@@ -43,7 +43,7 @@ _MOST_REPORT_TEXT = 48_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WorkFindings:
     """What Agent Shepherd itself found about an issue's work: what checks, and the attempt to land, came to."""
 
     flaw: Flaw | None = None
@@ -125,7 +125,7 @@ class Brief:
     """Whether it is answered there who asks with `ashep verify`."""
     slot: int = 0
     """The number of that tree, for what the machine has once."""
-    found: Found = field(default_factory=Found)
+    found: WorkFindings = field(default_factory=WorkFindings)
     """What Agent Shepherd itself found about the work."""
     story: StoryBrief | None = None
     """Its roles tell each other by the story's file, and are not shown what others reported."""
@@ -204,7 +204,7 @@ def view(brief: Brief) -> dict[str, object]:
     }
 
 
-def _found(found: Found) -> dict[str, object]:
+def _found(found: WorkFindings) -> dict[str, object]:
     flaw, evidence = found.flaw, found.evidence
     return {
         "flaw": flaw.kind if flaw else "",

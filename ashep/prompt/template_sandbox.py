@@ -44,7 +44,7 @@ class Exhausted(Exception):
 
 
 @dataclass
-class Budget:
+class RenderBudget:
     """What is left for one prompt."""
 
     left: int = BUDGET
@@ -105,7 +105,7 @@ class Language(SandboxedEnvironment):
     """Templates of one prompt: sandboxed, strict, and bounded in all that they do."""
 
     def __init__(self, loader: BaseLoader, fences: Fences) -> None:
-        budget = Budget()
+        budget = RenderBudget()
         super().__init__(
             loader=loader,
             bytecode_cache=_COMPILED,

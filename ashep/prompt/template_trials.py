@@ -13,7 +13,7 @@ from ashep.core.state.run import Report
 from ashep.errors import ConfigError
 from ashep.ports.tracker import Dependency, IssueText
 from ashep.ports.workspaces import Changes, Commit
-from ashep.prompt.template_context import Brief, Found, Kind, StoryBrief
+from ashep.prompt.template_context import Brief, Kind, StoryBrief, WorkFindings
 from ashep.prompt.templates import ENDING, FILE, KINDS, Templates, compiled, render
 
 _EVIDENCE = Evidence(
@@ -104,10 +104,10 @@ def _samples(phase: Phase, kind: Kind) -> list[Brief]:
         ),
         comments=(tracker.Comment("1", "author", "text", datetime(2000, 1, 1, tzinfo=UTC)),),
         changes=Changes((Commit("sha", "subject"),), "stat", ("path",)),
-        found=Found(Flaw("checks", "why", "", "base"), "log", _EVIDENCE),
+        found=WorkFindings(Flaw("checks", "why", "", "base"), "log", _EVIDENCE),
         wrong="wrong",
         story=StoryBrief("docs/stories/1-2-lists.md", 3, ("docs/architecture.md",)),
         transcript="transcript",
     )
     flaws = Flaw("conflict", "why", "", "base"), Flaw("review", "why", ""), Flaw("names", "why", "")
-    return [first, later, *(replace(later, found=Found(flaw, "log")) for flaw in flaws)]
+    return [first, later, *(replace(later, found=WorkFindings(flaw, "log")) for flaw in flaws)]

@@ -16,20 +16,20 @@ PROMPTS = "prompts"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class UserFiles:
     """What the user wrote."""
 
     configuration: Configuration
     templates: Templates
 
 
-def read(folder: Path) -> Written:
+def read(folder: Path) -> UserFiles:
     """Read `.agent-shepherd`; raises `ConfigErrors` with every mistake of the files, else of the templates."""
     configuration = load(folder)
     templates, found = _templates(folder, configuration.policies)
     if found:
         raise ConfigErrors(found)
-    return Written(configuration, templates)
+    return UserFiles(configuration, templates)
 
 
 def wrong_templates(folder: Path, policies: Policies) -> list[Finding]:

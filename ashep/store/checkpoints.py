@@ -1,7 +1,8 @@
 """Checkpoints `state/playback.db`: Worlds at places of the journal, from which any moment is folded within a second.
 
 They are a picture as the database is: deleted, damaged, of another journal or of other code, they are made anew, from
-what the journal still holds. A server makes them beside its work (`Keeper`), never the daemon; a reader can do without.
+what the journal still holds. A server makes them beside its work (`CheckpointWriter`), never the daemon; a reader can
+do without.
 
 A flow *rests* once it is closed and nothing of it is under way: it stays as it is until a record names it. A World is
 folded without those that rest, and each is brought in by the record that names it, so that what is in memory grows with
@@ -36,7 +37,7 @@ from ashep.core.state.timers import split_timer
 from ashep.core.state.world import EPOCH, NO_FLOWS, World, put
 from ashep.errors import AshepError
 from ashep.journal.disk_reserve import free
-from ashep.journal.reader import START, Batch, Position, base, batches, begun, head_of, holds, journal_files
+from ashep.journal.reader import START, Position, ReadBatch, base, batches, begun, head_of, holds, journal_files
 from ashep.journal.snapshots import beginning, fingerprint
 
 NAME = "playback.db"
@@ -68,7 +69,7 @@ RESTING = f"SELECT issue, policy FROM ({_LAST}) WHERE rests"
 _ONE = "SELECT body FROM flows WHERE issue = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 
 
-class Place(NamedTuple):
+class Checkpoint(NamedTuple):
     """A checkpoint."""
 
     position: Position
@@ -92,7 +93,7 @@ class Folding:
     seq: int = 0
     """The checkpoint that it began at."""
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: ReadBatch) -> None:
         """Fold a batch."""
         for entry in batch.entries:
             body = entry.body
@@ -153,14 +154,14 @@ def opened(state: Path) -> Generator[sqlite3.Connection | None]:
         yield connection if good else None
 
 
-def places(database: sqlite3.Connection, state: Path) -> list[Place]:
+def places(database: sqlite3.Connection, state: Path) -> list[Checkpoint]:
     """Give the checkpoints from which the journal goes on, in order: what precedes them may be pruned."""
     rows = database.execute("SELECT file, offset, seq, crc, at FROM checkpoints ORDER BY seq").fetchall()
     begins = base(state / "journal").seq
-    return [Place(Position(*row[:4]), row[4]) for row in rows if row[2] >= begins]
+    return [Checkpoint(Position(*row[:4]), row[4]) for row in rows if row[2] >= begins]
 
 
-def folding(database: sqlite3.Connection, place: Place) -> Folding:
+def folding(database: sqlite3.Connection, place: Checkpoint) -> Folding:
     """Begin at a checkpoint. Raises `ValueError` and `sqlite3.Error` where it is damaged."""
     seq = place.position.seq
     (kept,) = database.execute("SELECT world FROM checkpoints WHERE seq = ?", [seq]).fetchone()
@@ -174,13 +175,13 @@ def folding(database: sqlite3.Connection, place: Place) -> Folding:
             gc.enable()
 
 
-def origin(folder: Path) -> tuple[World, Place]:
+def origin(folder: Path) -> tuple[World, Checkpoint]:
     """Give the World with which the journal in this folder begins, its place, and when its first line was written."""
     world, position = beginning(folder)
     if position != START:
-        return world, Place(position, number(world.now))
+        return world, Checkpoint(position, number(world.now))
     head = next((head_of(folder, path.name) for path in journal_files(folder)), None)
-    return world, Place(START, number(parse_time(head[0]["at"])) if head else 0)
+    return world, Checkpoint(START, number(parse_time(head[0]["at"])) if head else 0)
 
 
 def share(folder: Path, position: Position) -> float:
@@ -192,7 +193,7 @@ def share(folder: Path, position: Position) -> float:
 # --- making -----------------------------------------------------------------------------------------------------------
 
 
-class Keeper:
+class CheckpointWriter:
     """Makes the checkpoints of one journal, a slice at a time; one process at a time may. All of it blocks."""
 
     def __init__(self, state: Path) -> None:
@@ -200,7 +201,7 @@ class Keeper:
         self.busy = True
         """Whether more is to be made, or nobody has looked yet."""
         self._folding: Folding | None = None
-        self._batches: Iterator[Batch] = iter(())
+        self._batches: Iterator[ReadBatch] = iter(())
         self._before: HashTrieMap[str, Flow] = NO_FLOWS
 
     def advance(self, seconds: float) -> bool:

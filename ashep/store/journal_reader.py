@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ashep.core.state.world import World
-from ashep.journal.reader import Batch, Position, Scan, base, batches, begun, holds, last_header
+from ashep.journal.reader import Position, ReadBatch, Scan, base, batches, begun, holds, last_header
 from ashep.journal.snapshots import newest
 
 Place = tuple[str, int, int, str]
 
 
-class Reading:
+class JournalView:
     """A journal as it ended when this was made; a torn tail is not looked at. Raises `JournalDamaged`."""
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Reading:
         """Say whether the journal goes on from this position."""
         return holds(self._folder, Position(*position))
 
-    def batches(self, after: Place, /) -> Iterator[Batch]:
+    def batches(self, after: Place, /) -> Iterator[ReadBatch]:
         """Give the durable batches behind a position."""
         return batches(self._folder, Position(*after))
 

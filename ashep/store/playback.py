@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ashep.core.state.world import World
 from ashep.journal.reader import batches
 from ashep.store import checkpoints
-from ashep.store.checkpoints import Folding, Keeper, Place, number
+from ashep.store.checkpoints import Checkpoint, CheckpointWriter, Folding, number
 from ashep.store.issue_row import issue_row
 
 FOLDED = 20_000
@@ -32,7 +32,7 @@ class Stood(NamedTuple):
     """As it was then, without issues at rest."""
 
 
-class Then(NamedTuple):
+class PastView(NamedTuple):
     """What can be told of a moment."""
 
     stood: Stood | None
@@ -50,9 +50,9 @@ def then(
     issue: str | None = None,
     *,
     most: int | None = None,
-    keeper: Keeper | None = None,
+    keeper: CheckpointWriter | None = None,
     tell: Callable[[int], None] = lambda _: None,
-) -> Generator[Then]:
+) -> Generator[PastView]:
     """Go back to a moment, with all records that were written until then; `issue` is told of in full, whatever it is.
 
     No more than `most` records are folded for it; what is damaged `keeper` is told, and `tell` how many records were
@@ -65,14 +65,14 @@ def then(
         except (sqlite3.Error, ValueError, TypeError, zlib.error):
             if keeper is not None:
                 keeper.forget()
-            known = list[Place]()
+            known = list[Checkpoint]()
             found = _stood(state, number(moment), issue, None, known, most, None, tell)
         begins = known[0].at if known else checkpoints.origin(state / "journal")[1].at
         if not isinstance(found, Stood):
-            yield Then(None, begins, found)
+            yield PastView(None, begins, found)
             return
         with closing(found.database):
-            yield Then(found, begins)
+            yield PastView(found, begins)
 
 
 def _stood(
@@ -80,9 +80,9 @@ def _stood(
     moment: int,
     issue: str | None,
     database: sqlite3.Connection | None,
-    known: list[Place],
+    known: list[Checkpoint],
     most: int | None,
-    keeper: Keeper | None,
+    keeper: CheckpointWriter | None,
     tell: Callable[[int], None],
 ) -> Stood | float:
     """Fold to a moment; else say how much of the checkpoints there is."""
@@ -110,7 +110,7 @@ def _stood(
     return Stood(_tables(made), made.world)
 
 
-def _share(folder: Path, place: Place) -> float:
+def _share(folder: Path, place: Checkpoint) -> float:
     return min(checkpoints.share(folder, place.position), 0.99)
 
 

@@ -28,7 +28,7 @@ EVERYWHERE = (
 an answer leads to."""
 
 
-class Source(Protocol):
+class JournalSource(Protocol):
     """What the store needs of the journal."""
 
     @property
@@ -63,7 +63,7 @@ class Drawing:
     """The entries behind one position up to another."""
 
     def __init__(
-        self, source: Source, after: Position, until: Position, world: World | None, turn: str | None = ""
+        self, source: JournalSource, after: Position, until: Position, world: World | None, turn: str | None = ""
     ) -> None:
         """Take `world` as the one at `until`; None: it is folded in the same pass, from what is known without that.
 

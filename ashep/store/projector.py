@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from ashep.core.state.world import World
-from ashep.store.projection import Position, Source
+from ashep.store.projection import JournalSource, Position
 
 if TYPE_CHECKING:
     from ashep.store.writer import Store
@@ -54,7 +54,7 @@ class Follower:
     def __init__(
         self,
         state: Path,
-        source: Source,
+        source: JournalSource,
         report: Callable[[str], None],
         *,
         store: "Store | None" = None,

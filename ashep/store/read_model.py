@@ -28,7 +28,7 @@ _SILENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ReadModel:
     """What a reading command looks at."""
 
     database: sqlite3.Connection | None
@@ -39,7 +39,7 @@ class Picture:
 
 
 @contextmanager
-def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Generator[Picture]:
+def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Generator[ReadModel]:
     """Open the picture of the journal, caught up with; `say` is told where it is drawn, and that takes long.
 
     `patience`: seconds to wait for a running daemon's. Raises `AshepError`, `DiskFailed`, `JournalDamaged`.
@@ -49,7 +49,7 @@ def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Ge
         behind = not _drawn_soon(state, patience)
         yield from _opened(state, daemon, behind)
     elif not any((state / "journal").glob("*.jsonl")):
-        yield Picture(None, None, False)
+        yield ReadModel(None, None, False)
     elif not stale(state) and _meta(state).get("version", "").endswith(f"/{__version__}"):
         yield from _opened(state, None, False)
     else:
@@ -61,15 +61,15 @@ def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Ge
             yield from _opened(state if _put_in_place(drawn, state) else drawn, None, False)
 
 
-def _opened(folder: Path, daemon: Holder | None, behind: bool) -> Generator[Picture]:
+def _opened(folder: Path, daemon: Holder | None, behind: bool) -> Generator[ReadModel]:
     try:
         database = open_read_only(folder)
     except sqlite3.Error:
-        yield Picture(None, daemon, behind)
+        yield ReadModel(None, daemon, behind)
         return
     with closing(database):
         try:
-            yield Picture(database, daemon, behind)
+            yield ReadModel(database, daemon, behind)
         except sqlite3.Error as error:
             remedy = f"stop ashep and delete {folder / NAME}; it is drawn again"
             raise AshepError(f"{folder / NAME} cannot be read: {error}; if it stays so, {remedy}") from error
@@ -129,11 +129,11 @@ def _draw(state: Path, scratch: Path, say: Callable[[str], None]) -> Path:
 
 
 def _catch_up(state: Path, folder: Path) -> None:
-    from ashep.store.journal_reader import Reading
+    from ashep.store.journal_reader import JournalView
     from ashep.store.writer import Store
 
     try:
-        Store.open(folder, Reading(state / "journal")).close()
+        Store.open(folder, JournalView(state / "journal")).close()
     except (AshepError, OSError):
         raise
     except Exception as error:  # the store's own library has errors of its own; only the picture is concerned
@@ -186,7 +186,7 @@ def servers_of(state: Path) -> dict[str, Any]:
     return {"servers": {"count": count, "bytes": held}} if count else {}
 
 
-def daemon_of(seen: Picture) -> dict[str, Any]:
+def daemon_of(seen: ReadModel) -> dict[str, Any]:
     """Say what is known of the daemon without the journal."""
     if seen.daemon is None:
         return {"running": False}

@@ -13,7 +13,7 @@ from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.vocabulary import DECISIONS
 from ashep.core.policy.runner_kinds import OPENCODE
-from ashep.core.resources.budgets import Gauge, of_all
+from ashep.core.resources.budgets import BudgetUsage, of_all
 from ashep.core.resources.notices import targets
 from ashep.core.runs.run_record import RunRecord, run_of
 from ashep.core.state.holds import NO_PROVIDER
@@ -141,10 +141,12 @@ def limits_json(world: World) -> str:
     gauges = [*of_all(world)]
     for scope, own in (("run", budgets.run), ("issue", budgets.issue)):
         gauges += [
-            Gauge(scope, "", unit, 0, limit) for unit, limit in (("tokens", own.tokens), ("cost", own.cost)) if limit
+            BudgetUsage(scope, "", unit, 0, limit)
+            for unit, limit in (("tokens", own.tokens), ("cost", own.cost))
+            if limit
         ]
     if budgets.runs_per_hour is not None:
-        gauges.append(Gauge("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
+        gauges.append(BudgetUsage("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
     for one in gauges:
         used, until = one.used if one.scope not in ("run", "issue") else None, one.until and format_time(one.until)
         rows.append({"scope": one.scope, "name": one.name, "unit": one.unit, "used": used, "limit": one.limit,

@@ -26,7 +26,7 @@ from ashep.core.state.indexes import turn
 from ashep.core.state.pauses import Pauses
 from ashep.core.state.world import World
 from ashep.store.issue_row import Row, issue_row
-from ashep.store.projection import CHUNK, NOWHERE, Drawing, Position, Progress, Source
+from ashep.store.projection import CHUNK, NOWHERE, Drawing, JournalSource, Position, Progress
 from ashep.store.schema import (
     ALL,
     FACTS,
@@ -117,7 +117,7 @@ class Store:
     def open(
         cls,
         state: Path,
-        source: Source,
+        source: JournalSource,
         world: World | None = None,
         *,
         until: Position | None = None,
@@ -147,7 +147,7 @@ class Store:
         """Say whether the files that are written to are still the ones that readers find. Blocks, for microseconds."""
         return _found(self._path, by_size=False) == self._file and (self._log is None or self._log.stands())
 
-    def catch_up(self, source: Source, until: Position, world: World | None = None) -> None:
+    def catch_up(self, source: JournalSource, until: Position, world: World | None = None) -> None:
         """Draw what the journal holds up to a position, in one transaction.
 
         `world` is the World at that position; without it the journal is folded from a snapshot on, if there is
@@ -177,7 +177,7 @@ class Store:
             self._log.append(ended)
         self._amended = False
 
-    def draw_all(self, source: Source, until: Position, world: World | None) -> None:
+    def draw_all(self, source: JournalSource, until: Position, world: World | None) -> None:
         """Fill an empty database."""
         for table in ALL:
             self._db.execute(CreateTable(table))
@@ -255,7 +255,7 @@ class Store:
         if gone and self._log is not None:
             self._log.reconcile(self._finished())
 
-    def _write_meta(self, source: Source, world: World) -> None:
+    def _write_meta(self, source: JournalSource, world: World) -> None:
         file, offset, seq, crc = self._position
         values = {"version": _version(), "instance": source.instance or "", "file": file, "offset": offset}
         values["findings"] = len(world.findings)
@@ -280,7 +280,7 @@ class Store:
             yield cast(Row, row)
 
 
-def _draw_anew(state: Path, source: Source, until: Position, world: World | None, progress: Progress) -> None:
+def _draw_anew(state: Path, source: JournalSource, until: Position, world: World | None, progress: Progress) -> None:
     """Draw a database beside the one that is to be replaced, and put it in its place."""
     path, draft = state / NAME, state / DRAFT
     draft.unlink(missing_ok=True)
@@ -333,7 +333,7 @@ def _position(meta: dict[str, str]) -> Position:
     return meta["file"], int(meta["offset"]), int(meta["seq"]), meta["crc"]
 
 
-def _reason(path: Path, source: Source) -> str:
+def _reason(path: Path, source: JournalSource) -> str:
     """Say why the database must be drawn anew; empty: it need not."""
     if not path.exists():
         return "there was none"

@@ -16,7 +16,7 @@ Edge = tuple[str, str, str]
 
 
 @dataclass
-class Taken:
+class EdgeCounts:
     """The edges that issues went along, by policy."""
 
     _of: tuple[str, int] = ("", 0)

@@ -14,7 +14,7 @@ _COMPOUND = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-_.][A-Za-z0-9]++)++")
 _SEPARATOR = re.compile(r"([-_.])")
 
 
-class Names:
+class KnownIds:
     """The ids that are known."""
 
     def __init__(self, ids: Collection[str]) -> None:

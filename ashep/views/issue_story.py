@@ -20,7 +20,7 @@ Text = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoryLine:
     """A line of the story."""
 
     seq: int
@@ -341,7 +341,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     stands = database.execute("SELECT * FROM issues WHERE issue = ?", [issue]).fetchone()
     if not rows and stands is None:
         return None
-    telling, lines, words, shown = Telling(), list[Line](), None, json.loads(stands["body"])
+    telling, lines, words, shown = Telling(), list[StoryLine](), None, json.loads(stands["body"])
     for row in rows:
         body = json.loads(row["body"])
         words = body.get("text") if row["type"] in ("IssueClaimed", "IssueWritten") and body.get("text") else words
@@ -359,7 +359,7 @@ def why(database: Database | None, issue: str, text: Text) -> Data | None:
     }
 
 
-def _line(telling: Telling, row: sqlite3.Row, body: Data) -> Line | None:
+def _line(telling: Telling, row: sqlite3.Row, body: Data) -> StoryLine | None:
     kind: str = row["type"]
     run, key = body.get("run"), body.get("key")
     if kind == "RunPlanned":
@@ -380,7 +380,7 @@ def _line(telling: Telling, row: sqlite3.Row, body: Data) -> Line | None:
         return None
     seq: int = row["seq"]
     trace = telling.traces.get(run or "", seq)
-    return Line(seq, row["at"], kind, said[0], said[1], trace, row["kind"] == "decision")
+    return StoryLine(seq, row["at"], kind, said[0], said[1], trace, row["kind"] == "decision")
 
 
 def _dependencies(database: Database, body: Data, words: str | None) -> list[Data]:

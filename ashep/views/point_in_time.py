@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ashep.core.state.world import EPOCH
-from ashep.store.playback import Then
+from ashep.store.playback import PastView
 from ashep.views import Data, lists, policies, policy_graph, status
 from ashep.views.times import local, stamp
 
 
-def told(then: Then, moment: datetime, drawn: policies.Recalled, issue: str | None = None) -> Data:
+def told(then: PastView, moment: datetime, drawn: policies.PastPolicyGraphs, issue: str | None = None) -> Data:
     """Tell a moment; `counts` are null where it cannot be told, or not yet (`ready`)."""
     kept = stamp(EPOCH + timedelta(microseconds=then.begins)) if then.begins else None
     found: Data = {"at": stamp(moment), "kept_from": kept, "ready": then.made >= 1, "progress": then.made}

@@ -13,11 +13,11 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.world import World
 from ashep.errors import UsageError
 from ashep.views import Data, edge_counts, policy_graph
-from ashep.views.policy_graph import Picture
+from ashep.views.policy_graph import PolicyGraph
 
 
 @dataclass
-class Drawn:
+class PolicyGraphs:
     """The policies of a project as JSON, drawn anew when a file has changed: to search them takes a while."""
 
     folder: Path
@@ -37,7 +37,7 @@ class Drawn:
 
 
 @dataclass
-class Recalled:
+class PastPolicyGraphs:
     """Policies as they were in force, as JSON; of the last ones that were asked for they are drawn once."""
 
     _of: object = None
@@ -72,7 +72,7 @@ def counted(told: Data, stands: Mapping[str, Mapping[str, int]], went: Counter[e
 
 def drawn(
     policies: Policies, agents: Agents, settings: Settings, name: str | None, issues: dict[str, int] | None = None
-) -> Picture:
+) -> PolicyGraph:
     """Draw a policy of files that are in order; `issues` are how many are where."""
     name, policy = policy_named(policies, name)
     verdict = analyse(policies.model_copy(update={"policies": {name: policy}}), agents, settings)[name]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ashep.core.analysis.soundness import Defect, Edge
+from ashep.core.analysis.soundness import Defect, PolicyEdge
 from ashep.views import Data, Database
 
 Severity = Literal["error", "warning"]
@@ -21,7 +21,7 @@ FAILURES = {"failed", "partial", "timed out", "stalled"}
 """The ways in which a phase can come to no success."""
 
 
-class Box(NamedTuple):
+class GraphNode(NamedTuple):
     """A phase, or an end."""
 
     name: str
@@ -57,11 +57,11 @@ class Arrow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PolicyGraph:
     """A policy, ready to be drawn."""
 
     name: str
-    boxes: tuple[Box, ...]
+    boxes: tuple[GraphNode, ...]
     arrows: tuple[Arrow, ...]
     findings: tuple[Data, ...]
 
@@ -69,10 +69,10 @@ class Picture:
 def picture(
     name: str,
     phases: Sequence[tuple[str, tuple[str, ...], bool]],
-    edges: Iterable[Edge],
+    edges: Iterable[PolicyEdge],
     findings: Iterable[Defect] = (),
     issues: Mapping[str, int] | None = None,
-) -> Picture:
+) -> PolicyGraph:
     """Put a picture together; `phases` are names, needs, and whether a person answers there, in order."""
     arrows: dict[tuple[str, str, str], list[str]] = {}
     for edge in edges:
@@ -82,17 +82,17 @@ def picture(
     boxes = [_box(name, needs, human or name in asks, found, issues) for name, needs, human in phases]
     targets = {target for _, target, _ in arrows}
     ends = [end for end in ENDS if end in targets]
-    boxes += [Box(end, "end", (), None if issues is None or end == "ask" else issues.get(end, 0)) for end in ends]
+    boxes += [GraphNode(end, "end", (), None if issues is None or end == "ask" else issues.get(end, 0)) for end in ends]
     drawn = [_arrow(*ends, tuple(dict.fromkeys(moves)), found) for ends, moves in arrows.items()]
-    return Picture(name, tuple(boxes), tuple(drawn), tuple(map(_told, found)))
+    return PolicyGraph(name, tuple(boxes), tuple(drawn), tuple(map(_told, found)))
 
 
 def _box(
     name: str, needs: tuple[str, ...], human: bool, findings: list[Defect], issues: Mapping[str, int] | None
-) -> Box:
+) -> GraphNode:
     own = [finding for finding in findings if finding.phase == name]
     count = None if issues is None else issues.get(name, 0)
-    return Box(name, "human" if human else "agent", needs, count, _codes(own), _worst(own))
+    return GraphNode(name, "human" if human else "agent", needs, count, _codes(own), _worst(own))
 
 
 def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[Defect]) -> Arrow:
@@ -147,7 +147,7 @@ _STYLES = (
 _COLOURS = {"error": "#c62828", "warning": "#ef6c00"}
 
 
-def mermaid(drawn: Picture) -> list[str]:
+def mermaid(drawn: PolicyGraph) -> list[str]:
     """Write it for Mermaid. Failures and deadlines are dotted; what is wrong is red, or orange."""
     ids = _ids(drawn)
     lines = ["flowchart TD", "    begin(( )) --> " + ids[drawn.boxes[0].name]]
@@ -167,7 +167,7 @@ def mermaid(drawn: Picture) -> list[str]:
     return lines + [f"    %% {_line(finding)}" for finding in drawn.findings]
 
 
-def _ids(drawn: Picture) -> dict[str, str]:
+def _ids(drawn: PolicyGraph) -> dict[str, str]:
     """Give each box a word that Mermaid takes, and no two the same."""
     ids: dict[str, str] = {}
     for box in drawn.boxes:
@@ -191,7 +191,7 @@ def _line(finding: Data) -> str:
 # --- Graphviz ------------------------------------------------------------------------------------------------------
 
 
-def dot(drawn: Picture) -> list[str]:
+def dot(drawn: PolicyGraph) -> list[str]:
     """Write it for Graphviz."""
     lines = [f'digraph "{drawn.name}" {{', "    node [shape=box, style=rounded];", "    begin [shape=point];"]
     shapes = {"agent": "", "human": "shape=hexagon", "end": "shape=oval"}
@@ -217,7 +217,7 @@ def _coloured(mark: Severity | None) -> tuple[str, ...]:
 # --- text and JSON -------------------------------------------------------------------------------------------------
 
 
-def text(drawn: Picture) -> list[tuple[str, str | None]]:
+def text(drawn: PolicyGraph) -> list[tuple[str, str | None]]:
     """Write it in lines, each with how bad it is."""
     lines: list[tuple[str, str | None]] = []
     wide = max((len(_moves(arrow)) for arrow in drawn.arrows), default=0)
@@ -229,7 +229,7 @@ def text(drawn: Picture) -> list[tuple[str, str | None]]:
     return lines + [(_line(finding), finding["severity"]) for finding in drawn.findings]
 
 
-def as_json(drawn: Picture) -> Data:
+def as_json(drawn: PolicyGraph) -> Data:
     """Give it as JSON."""
     phases = [
         {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ashep.core.policy.runner_kinds import spoken
 from ashep.views import Data, Database, evidence
-from ashep.views.id_masking import Names
+from ashep.views.id_masking import KnownIds
 from ashep.views.times import distance, local, span, stamp
 
 STATES = {
@@ -39,7 +39,7 @@ def status(database: Database | None, daemon: Data) -> Data:
     rows = issue_rows(database)
     bodies: list[Data] = json.loads(f"[{','.join(row['body'] for row in rows)}]")
     blockers = {other for body in bodies for other in body["blocked_by"]}
-    names = Names({row["issue"] for row in rows} | blockers)
+    names = KnownIds({row["issue"] for row in rows} | blockers)
     issues: list[Data] = [
         _entry(row, body, names.hide) | {"answer": None} for row, body in zip(rows, bodies, strict=True)
     ]

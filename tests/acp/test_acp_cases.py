@@ -17,9 +17,9 @@ import pytest
 from ashep.adapters.runners.acp import AcpRunner
 from ashep.adapters.runners.acp.mailbox import MARK, MOST_RECORD, parse_object
 from ashep.adapters.sandboxes import registered_processes
-from ashep.adapters.sandboxes.profiles import Surroundings
-from ashep.adapters.sandboxes.session_sandboxes import Quarters
-from ashep.adapters.system.process_table import Mark, holders_of
+from ashep.adapters.sandboxes.profiles import SandboxProfiles
+from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
+from ashep.adapters.system.process_table import ProcessMark, holders_of
 from ashep.core.facts.runs import Model, Quota, QuotaWindow
 from ashep.core.policy.policies import PermissionRule
 from ashep.core.policy.settings import AgentPaths, AgentsSettings
@@ -74,7 +74,7 @@ class Place:
         return found[0].id
 
     async def processes(self, prompt: Prompt) -> list[tuple[int, int]]:
-        mark = Mark(MARK, str(folder_of(self.kept, prompt.session).path))
+        mark = ProcessMark(MARK, str(folder_of(self.kept, prompt.session).path))
         return await anyio.to_thread.run_sync(holders_of, mark)
 
 
@@ -144,9 +144,9 @@ async def test_nothing_is_done_outside_for_an_agent_in_a_sandbox_and_its_session
 ) -> None:
     things = place.work.parent / "things"
     agents = AgentsSettings(sandbox="bwrap", paths=AgentPaths(write=(str(place.store),)))
-    surroundings = Surroundings(place.work.parent / "project", place.work.parent / "places", (), agents, os.environ)
+    surroundings = SandboxProfiles(place.work.parent / "project", place.work.parent / "places", (), agents, os.environ)
     place.runner = place.another(
-        quarters=Quarters(
+        quarters=SessionSandboxes(
             surroundings, place_of=lambda _: place.work, folder_of=lambda _: things,
             needs=lambda: (Path(COMMAND[-1]),),
         )

@@ -9,10 +9,10 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.runners.acp import AcpRunner, unsupported
-from ashep.adapters.runners.acp.mailbox import MARK, Folder, lives
+from ashep.adapters.runners.acp.mailbox import MARK, Mailbox, lives
 from ashep.adapters.sandboxes.exec import needed
-from ashep.adapters.sandboxes.profiles import Surroundings
-from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.sandboxes.profiles import SandboxProfiles
+from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import process_table, programs
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
@@ -31,7 +31,7 @@ class OpencodeWorld:
     """`opencode acp` in a home of its own."""
 
     can, agents, models = EVERYTHING - unsupported.OPENCODE.keys(), ("build", "plan"), (SCRIPTED, OTHER)
-    quarters: Quarters | None = None
+    quarters: SessionSandboxes | None = None
 
     def __init__(self, folder: Path) -> None:
         self.place = RealWorld(folder)
@@ -83,8 +83,8 @@ class ApartWorld(OpencodeWorld):
         self.things, self.home = folder / "things", folder / "home"
         models = self.place.config / MODELS_FILE
         settle(self.things / "home" / ".config" / "opencode", {})
-        self.quarters = Quarters(
-            Surroundings(
+        self.quarters = SessionSandboxes(
+            SandboxProfiles(
                 folder / "project", self.places, (), AgentsSettings(sandbox="bwrap"), self.place.environ
             ),
             place_of=self._place_of, folder_of=lambda place: self.things,
@@ -144,8 +144,8 @@ class JudgeWorld(ApartWorld):
         else:
             command, needs = (opencode(), "acp"), {*needed(Path(opencode())), self.place.config / MODELS_FILE}
         if self.quarters is not None:
-            self.quarters = Quarters(
-                Surroundings(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
+            self.quarters = SessionSandboxes(
+                SandboxProfiles(self.places.parents[1], self.places, (), AgentsSettings(sandbox="bwrap"), environ),
                 place_of=self._place_of, folder_of=lambda place: self.things, needs=lambda: needs,
             )  # fmt: skip
         start = ("sh", "-c", 'pwd >>~/started; exec "$0" "$@"')
@@ -166,8 +166,8 @@ class JudgeWorld(ApartWorld):
         (home / ".qwen" / "settings.json").write_text('{"privacy": {"usageStatisticsEnabled": false}}')
 
 
-def folder_of(kept: Path, session: str) -> Folder:
-    return Folder(kept / "sessions" / session)
+def folder_of(kept: Path, session: str) -> Mailbox:
+    return Mailbox(kept / "sessions" / session)
 
 
 def keepers(kept: Path) -> list[str]:
@@ -188,4 +188,4 @@ async def end_all(kept: Path) -> None:
     """End all keepers, and what they leave."""
     await kill_keepers(kept)
     for session in kept.glob("sessions/*"):
-        await process_table.end(process_table.Mark(MARK, str(session)), RunnerUnavailable)
+        await process_table.end(process_table.ProcessMark(MARK, str(session)), RunnerUnavailable)

@@ -22,7 +22,7 @@ import pytest
 from ashep import factories
 from ashep.adapters.runners.opencode.isolated_runner import folder_for, leave
 from ashep.adapters.runners.opencode.runner import OpencodeRunner
-from ashep.adapters.runners.opencode.server import Record, folder_of
+from ashep.adapters.runners.opencode.server import ServerRecord, folder_of
 from ashep.adapters.system import control_socket, programs
 from ashep.core.policy.settings import Settings
 from tests import databases
@@ -43,7 +43,7 @@ class Agent:
 
     place: Path
     runner: OpencodeRunner
-    record: Record
+    record: ServerRecord
 
 
 class Stage:
@@ -228,7 +228,7 @@ class Stage:
         self._stack.callback(server.server_close)
         self._stack.callback(server.shutdown)
         folder.mkdir(parents=True, exist_ok=True)
-        record = Record(token=self.word(f"the token of {name}"), port=server.server_port, password=password)
+        record = ServerRecord(token=self.word(f"the token of {name}"), port=server.server_port, password=password)
         self.records[folder / "server.json"] = record.model_dump_json()
         self.write_records()
         return server.server_port
@@ -278,7 +278,7 @@ class Stage:
         runner = factories.maker_of(self.project, self.settings, place)
         await runner.start()
         record = folder_for(self.state, place) / "server.json"
-        return Agent(place, runner, Record.model_validate_json(record.read_bytes()))
+        return Agent(place, runner, ServerRecord.model_validate_json(record.read_bytes()))
 
     async def leave(self, agent: Agent) -> None:
         """What is done before anything is sealed there."""

@@ -12,8 +12,8 @@ from statistics import median, quantiles
 import anyio
 import httpx
 
-from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
-from ashep.extras.foreman.history import Entry, Kind
+from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply
+from ashep.extras.foreman.history import HistoryEntry, Kind
 from ashep.extras.foreman.memory import system_prompt
 from ashep.extras.foreman.queries import place_of
 from ashep.extras.foreman.settings import ForemanSettings, Memory
@@ -37,7 +37,7 @@ def _memory(count: int, folder: Path) -> Figure:
     kinds: tuple[Kind, ...] = ("prompt", "asked", "result", "answer")
     said = "word " * 200
     entries = [
-        Entry(id=f"{number}", at=at + timedelta(minutes=number), session="s", kind=kinds[number % 4], text=said)
+        HistoryEntry(id=f"{number}", at=at + timedelta(minutes=number), session="s", kind=kinds[number % 4], text=said)
         for number in range(count)
     ]
     template = place_of("bench", {"HOME": str(folder), "XDG_STATE_HOME": str(folder)}, folder).template
@@ -51,7 +51,7 @@ def _memory(count: int, folder: Path) -> Figure:
     return Figure(f"the system prompt, with {count} entries", median(took), "ms", 50, note)
 
 
-def _answer(_: Ask) -> Reply:
+def _answer(_: ModelRequest) -> Reply:
     return Reply("heard")
 
 

@@ -18,8 +18,8 @@ import anyio.to_thread
 from ashep.adapters.runners.claude import ClaudeRunner
 from ashep.adapters.system import programs
 from ashep.extras.demo.scripted_model import (
-    Ask,
     Call,
+    ModelRequest,
     ModelServer,
     Reply,
     claude_environment,
@@ -166,7 +166,7 @@ async def _later(tools: Tools, program: str) -> list[tuple[float, float]]:
     """Seconds until the model is asked: by a runner of ours, whose gate writes each turn down, and by hand."""
     at, reached = [0.0], anyio.Event()
 
-    def script(ask: Ask) -> Reply:
+    def script(ask: ModelRequest) -> Reply:
         at[0] = time.monotonic()
         reached.set()
         return Reply(outcome_text())
@@ -207,7 +207,7 @@ async def _asked(tools: Tools, program: Path) -> list[float]:
     """Seconds from the model's wish to use a tool until its permission is asked on the issue."""
     wished = dict[str, float]()
 
-    def script(ask: Ask) -> Reply:
+    def script(ask: ModelRequest) -> Reply:
         if ask.results:
             return Reply(outcome_text())
         wished[next(word for word in ask.prompt.split() if word.startswith("t-"))[:5]] = time.time()

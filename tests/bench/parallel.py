@@ -9,7 +9,7 @@ from datetime import datetime
 
 import anyio
 
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, outcome_text, verdict_asked
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, outcome_text, verdict_asked
 from tests.bench.figures import Figure, times
 from tests.bench.issues import PATIENCE
 from tests.bench.place import THREE, Project, Tools, model, say, server, template
@@ -25,7 +25,7 @@ SHARED = "workspace: shared, max_concurrent_runs: 3, hold_when_busy: false"
 OWN = "workspace: worktree, max_concurrent_runs: 3, hold_when_busy: false"
 
 
-def slow(ask: Ask) -> Reply:
+def slow(ask: ModelRequest) -> Reply:
     """Write a file where that is asked for, and end well; each after a while."""
     verdict = verdict_asked(ask.prompt)
     if verdict is None and ask.kind == "turn" and "bash" in ask.tools:

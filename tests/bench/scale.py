@@ -28,13 +28,13 @@ from ashep.core.facts.issues import IssueHeld
 from ashep.core.facts.records import Entry
 from ashep.core.reconcile.evolve import evolve
 from ashep.core.state.world import World
-from ashep.daemon.daemon import Parts, WorkOptions, daemon
+from ashep.daemon.daemon import Adapters, WorkOptions, daemon
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.work_tree import MemoryTree
 from ashep.extras.simulation.virtual_time import VIRTUAL, LoopClock, open_now, wait_for_threads
 from ashep.journal.writer import Journal
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.writer import Store
 from tests.bench import copies
 from tests.bench.figures import Figure, short, times
@@ -161,7 +161,7 @@ def rebuild(state: Path, _: int) -> dict[str, float]:
         target = Path(scratch, "state")
         target.mkdir()
         wall, cpu = time.monotonic(), time.process_time()
-        Store.open(target, Reading(state / "journal")).close()
+        Store.open(target, JournalView(state / "journal")).close()
         return {"cpu": time.process_time() - cpu, "wall": time.monotonic() - wall, "memory": _memory()}
 
 
@@ -246,7 +246,7 @@ async def _live(state: Path, issues: int, kind: str, seconds: float) -> list[str
     folder = state / ".agent-shepherd"
     write_starter(folder)
     journal, written = open_now(folder / "state", clock.now()), list[str]()
-    parts = Parts(tracker, runner, tree, clock)
+    parts = Adapters(tracker, runner, tree, clock)
 
     def note(entries: Any, _: object) -> None:
         written.extend(type(entry.body).__name__ for entry in entries)

@@ -49,7 +49,7 @@ def start(state: Path) -> dict[str, float]:
 
     async def work() -> None:
         journal = Journal.open(state, clock.now())
-        parts = ashep.app.Parts(tracker, MemoryRunner(clock, lambda _: Play()), MemoryTree(), clock)
+        parts = ashep.app.Adapters(tracker, MemoryRunner(clock, lambda _: Play()), MemoryTree(), clock)
         async with ashep.app.daemon(parts, configuration, journal, ashep.app.WorkOptions()) as running:
             await running.worker.run(await tracker.check())
 

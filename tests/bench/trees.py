@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from tests.bench.figures import Figure, times
 from tests.bench.place import say
@@ -40,7 +40,7 @@ async def _places(folder: Path, files: int, pairs: int) -> list[Figure]:
     """Make and seal a place and a linked tree, in turns."""
     top = _repository(folder / "top", files)
     made, sealed = list[tuple[float, float]](), list[tuple[float, float]]()
-    kinds = Places(top, folder / "places"), Worktrees(top, folder / "trees")
+    kinds = Clones(top, folder / "places"), Worktrees(top, folder / "trees")
     for spaces in kinds:
         await spaces.prepare("ashep/warm", None, 0)
     for number in range(pairs):

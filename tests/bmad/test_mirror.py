@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ashep.bmad.story import Story, read
-from ashep.bmad.sync_plan import Filed, Kept, Made, Names, Plan, Words, of_epic, plan
+from ashep.bmad.sync_plan import IssueToCreate, IssueWords, Plan, Prefixes, StoryIssue, TrackedStory, of_epic, plan
 
-NAMES = Names("t")
+NAMES = Prefixes("t")
 A, B, C = "docs/stories/1-1-a.md", "docs/stories/1-2-b.md", "docs/stories/2-1-c.md"
 
 
@@ -21,21 +21,25 @@ def story_of(path: str, text: str) -> Story:
     return read(path, text.encode())
 
 
-def filed(path: str, status: str = "ready-for-dev", *, review: str = "", title: str = "Login", **more: Any) -> Filed:
+def filed(
+    path: str, status: str = "ready-for-dev", *, review: str = "", title: str = "Login", **more: Any
+) -> StoryIssue:
     reviewed = f"## Senior Developer Review (AI)\n\nOutcome: Approve\n\n- [{review}] [High] x\n" if review else ""
     text = f"# {title}\n\nStatus: {status}\n\n## Acceptance Criteria\n\n1. It works\n\n## Tasks\n\n- [ ] do\n\n"
     story = story_of(path, f"{text}{reviewed}")
-    return Filed(path, story, of_epic(story.id), **more)
+    return StoryIssue(path, story, of_epic(story.id), **more)
 
 
-def applied(issues: list[Kept], made: Plan, most: int | None = None) -> list[Kept]:
+def applied(issues: list[TrackedStory], made: Plan, most: int | None = None) -> list[TrackedStory]:
     """Give the tracker after these writes; `most`: killed after so many."""
     kept = {one.id: one for one in issues}
     for write in (*made.made, *made.changed)[:most]:
-        if isinstance(write, Made):
+        if isinstance(write, IssueToCreate):
             assert write.id not in kept
             assert {*write.waits_for, *([write.parent] if write.parent else [])} <= {*kept}, "what it names is there"
-            kept[write.id] = Kept(write.id, write.words, "open", write.note, None, write.labels, write.waits_for)
+            kept[write.id] = TrackedStory(
+                write.id, write.words, "open", write.note, None, write.labels, write.waits_for
+            )
             continue
         old = kept[write.id]
         labels = tuple(sorted({*old.labels, *write.add_labels} - {*write.remove_labels}))
@@ -45,11 +49,11 @@ def applied(issues: list[Kept], made: Plan, most: int | None = None) -> list[Kep
     return list(kept.values())
 
 
-def mirrored(*stories: Filed, **more: Any) -> list[Kept]:
+def mirrored(*stories: StoryIssue, **more: Any) -> list[TrackedStory]:
     return applied([], plan(stories, [], NAMES, **more))
 
 
-def of(issues: list[Kept], path: str) -> Kept:
+def of(issues: list[TrackedStory], path: str) -> TrackedStory:
     return next(one for one in issues if one.note.get("path") == path)
 
 
@@ -124,7 +128,7 @@ def test_a_change_of_the_file_follows_and_one_that_a_person_made_stays() -> None
     issues = mirrored(filed(A))
     anew = plan([filed(A, title="Sign in")], issues, NAMES)
     assert [one.words.title for one in anew.changed if one.words] == ["1-1: Sign in"]
-    theirs = Words("1-1: Log in!", issues[-1].words.description, "")
+    theirs = IssueWords("1-1: Log in!", issues[-1].words.description, "")
     edited = [replace(one, words=theirs) if one.note.get("path") else one for one in issues]
     assert plan([filed(A)], edited, NAMES) == plan([filed(A)], issues, NAMES), "only theirs changed"
     both = plan([filed(A, title="Sign in")], edited, NAMES)
@@ -211,7 +215,7 @@ TITLES = st.sampled_from(["Login", "Rôles\u202e  and\trights"])
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[list[Filed], Mapping[str, Any]]:
+def worlds(draw: st.DrawFn) -> tuple[list[StoryIssue], Mapping[str, Any]]:
     stories = [
         filed(path, draw(STATES), title=draw(TITLES), git=draw(st.sampled_from([None, None, "new", "changed"])),
               done_checkpoint=draw(st.booleans()), spec_checkpoint=draw(st.booleans()))
@@ -223,7 +227,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Filed], Mapping[str, Any]]:
 
 @given(worlds(), worlds(), st.integers(0, 12), st.data())
 def test_writing_twice_is_writing_once_and_being_killed_doubles_nothing(
-    before: tuple[list[Filed], Mapping[str, Any]], after: tuple[list[Filed], Mapping[str, Any]], most: int,
+    before: tuple[list[StoryIssue], Mapping[str, Any]], after: tuple[list[StoryIssue], Mapping[str, Any]], most: int,
     data: st.DataObject,
 ) -> None:  # fmt: skip
     issues = applied([], plan(before[0], [], NAMES, **before[1]), most)

@@ -16,7 +16,7 @@ from ashep.core.policy.settings import Labels
 from ashep.errors import TrackerUnavailable, UsageError
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations
 from ashep.extras.simulation.memory.tracker import MemoryTracker
-from ashep.ports.tracker import Fresh, Rewritten, Seen
+from ashep.ports.tracker import IssueDraft, IssuePatch, Seen
 from tests.core.given import T0
 
 SPEC = "---\ntitle: {title}\nstatus: {said}\n---\n\n## Acceptance Criteria\n\n1. a\n\n## Tasks\n\n- [ ] b\n"
@@ -39,10 +39,10 @@ class Counting(MemoryAnnotations):
         self.calls += 1
         return await super().marked(key)
 
-    async def create(self, fresh: Fresh) -> bool:
+    async def create(self, fresh: IssueDraft) -> bool:
         return self._made(await super().create(fresh))
 
-    async def rewrite(self, issue: str, words: Rewritten) -> None:
+    async def rewrite(self, issue: str, words: IssuePatch) -> None:
         self._made(await super().rewrite(issue, words))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:

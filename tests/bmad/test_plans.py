@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.bmad.learnings import BEGIN, BYTES, END, LINES, learnings, with_learnings
-from ashep.bmad.plan import Step, kebab, new_sprint, plan_of, with_plan
+from ashep.bmad.plan import PlannedStory, kebab, new_sprint, plan_of, with_plan
 from ashep.bmad.sprint import read_sprint
 from ashep.bmad.story import read
 from ashep.bmad.text import NotWritable
@@ -60,7 +60,7 @@ _Depends on: 1.1 – 1.3_
 """
 
 
-def steps_of(text: str) -> list[Step]:
+def steps_of(text: str) -> list[PlannedStory]:
     steps, problems = plan_of([("epics.md", text.encode())], {})
     assert not problems
     return [*steps]

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from ashep.core.state.run import Watch, due_after
-from ashep.extras.demo.scripted_model import Ask, Call, Reply
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply
 from ashep.extras.testing.worlds import name, opened, prompt, settled
 from ashep.ports.runner import Prompt
 from tests.conformance.claudes import ClaudeWorld
@@ -32,7 +32,7 @@ class Grows:
         self.summary, self.asked = summary, 0  # how often for it
         world.model.script = self
 
-    def __call__(self, ask: Ask) -> Reply:
+    def __call__(self, ask: ModelRequest) -> Reply:
         if ask.prompt.startswith(SHORTENS):
             self.asked += 1
             return self.summary

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from ashep.adapters.runners.claude.prompt_gate import Gate
-from ashep.adapters.runners.claude.session_store import Session, Store, session_id
+from ashep.adapters.runners.claude.session_store import SessionOptions, SessionStore, session_id
 from ashep.adapters.system import http_server
 from ashep.request_guard import MOST_WAITING
 
@@ -30,9 +30,9 @@ class Caller:
     """A gate, with one turn that may begin, and whoever knows its secret."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.session = Store(folder, folder / "config"), session_id("i:t-1/implement.1.1", "/w")
+        self.store, self.session = SessionStore(folder, folder / "config"), session_id("i:t-1/implement.1.1", "/w")
         self.store.make()
-        self.store.open(self.session, Session(key="k", title="t", access="write", directory="/w"))
+        self.store.open(self.session, SessionOptions(key="k", title="t", access="write", directory="/w"))
         (self.store.add(self.session, MESSAGE, 1).folder / "secret").write_text("s3cr3t")
         self.begun = list[str]()
 

@@ -15,7 +15,7 @@ import pytest
 
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
 from ashep.adapters.runners.claude.jsonl import LONGEST, Lines, event_of
-from ashep.adapters.runners.claude.session_store import Before, Process, Session, Store, session_id
+from ashep.adapters.runners.claude.session_store import Before, Process, SessionOptions, SessionStore, session_id
 from ashep.adapters.runners.claude.stream_json import Output
 from ashep.adapters.runners.quotas import read_quota, read_time
 from ashep.adapters.system import process_table
@@ -263,9 +263,9 @@ BLOCKED = ends(num_turns=0, terminal_reason=None, result="blocked", modelUsage={
 def test_how_an_attempt_stands_once_its_process_is_dead(
     tmp_path: Path, notes: Sequence[str], events: Sequence[dict[str, Any]], stderr: str, state: str, error: str | None
 ) -> None:
-    store = Store(tmp_path, tmp_path / "config")
+    store = SessionStore(tmp_path, tmp_path / "config")
     store.make()
-    store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
+    store.open(SESSION, SessionOptions(key="k", title="t", access="write", directory="/work"))
     attempt = store.add(SESSION, "msg_1", 1)
     for one in notes:
         attempt.note(one)
@@ -279,9 +279,9 @@ def test_how_an_attempt_stands_once_its_process_is_dead(
 
 def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_together(tmp_path: Path) -> None:
     """facts/claude-code.md 7."""
-    store = Store(tmp_path, tmp_path / "config")
+    store = SessionStore(tmp_path, tmp_path / "config")
     store.make()
-    store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
+    store.open(SESSION, SessionOptions(key="k", title="t", access="write", directory="/work"))
     first, second = store.add(SESSION, "msg_1", 1), store.add(SESSION, "msg_1", 2)
     usage = {"input_tokens": 40, "output_tokens": 0}
     died = told(first.folder, INIT, piece("message_start", message={"usage": usage}))
@@ -297,10 +297,10 @@ def test_a_turn_costs_what_its_session_costs_more_than_before_all_attempts_toget
 
 
 def test_a_session_is_kept_as_it_was_opened_first_and_no_path_is_one(tmp_path: Path) -> None:
-    store = Store(tmp_path, tmp_path / "config")
+    store = SessionStore(tmp_path, tmp_path / "config")
     store.make()
-    store.open(SESSION, Session(key="k", title="first", access="read", directory="/work"))
-    store.open(SESSION, Session(key="k", title="second", access="write", directory="/work"))
+    store.open(SESSION, SessionOptions(key="k", title="first", access="read", directory="/work"))
+    store.open(SESSION, SessionOptions(key="k", title="second", access="write", directory="/work"))
     kept = store.session(SESSION)
     assert kept is not None
     assert kept.title == "first"
@@ -388,15 +388,15 @@ def test_a_transcript_is_found_whatever_its_folder_is_called_and_grows_with_its_
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def judged(session: Session, tool: str, detail: str) -> str:
+def judged(session: SessionOptions, tool: str, detail: str) -> str:
     rules = [[*one] for one in settings.rules_of(session)]
     return hook.judge(rules, tool, hook.texts(tool, detail, session.directory))
 
 
-def writer(*rules: tuple[str, str, str], access: str = "write") -> Session:
+def writer(*rules: tuple[str, str, str], access: str = "write") -> SessionOptions:
     given = [{"tool": tool, "pattern": pattern, "action": action} for tool, pattern, action in rules]
     known = {"key": "k", "title": "t", "access": access, "directory": "/work", "permissions": given}
-    return Session.model_validate(known)
+    return SessionOptions.model_validate(known)
 
 
 @pytest.mark.parametrize(
@@ -462,9 +462,9 @@ def test_no_prompt_passes_where_the_gate_does_not_answer(tmp_path: Path) -> None
 
 
 def test_questions_and_their_answers_are_files(tmp_path: Path) -> None:
-    store = Store(tmp_path, tmp_path / "config")
+    store = SessionStore(tmp_path, tmp_path / "config")
     store.make()
-    store.open(SESSION, Session(key="k", title="t", access="write", directory="/work"))
+    store.open(SESSION, SessionOptions(key="k", title="t", access="write", directory="/work"))
     attempt = store.add(SESSION, "msg_1", 1)
     options = [{"label": "first", "description": "d"}, {"label": "sec\u202eond"}]
     what = {

@@ -17,12 +17,12 @@ from ashep.adapters.runners.claude import CANNOT, Apart, ClaudeRunner, transcrip
 from ashep.adapters.runners.claude.jsonl import event_of
 from ashep.adapters.sandboxes.exec import needed
 from ashep.adapters.sandboxes.logins import CLAUDE, Logins
-from ashep.adapters.sandboxes.profiles import Surroundings
-from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.sandboxes.profiles import SandboxProfiles
+from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import process_table, programs
 from ashep.core.facts.runs import Model
 from ashep.core.policy.settings import AgentsSettings
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, claude_environment
 from ashep.extras.testing.worlds import FETCHED, Act
 from tests.conformance.runners import EVERYTHING, act_for
 
@@ -88,7 +88,7 @@ class ClaudeWorld:
             self.begun.append((session, message))
         return self.may_begin
 
-    def _reply(self, ask: Ask) -> Reply:
+    def _reply(self, ask: ModelRequest) -> Reply:
         act = act_for(self.acts, ask.prompt)
         if act.does == "fails":
             return Reply("no", status=401)
@@ -165,8 +165,8 @@ class ApartWorld(ClaudeWorld):
         self.directory = self.directory.rename(self.places / "t-1")
         self.things, self.read = folder / "things", set[Path]()
         settings = AgentsSettings(sandbox="bwrap")
-        quarters = Quarters(
-            Surroundings(folder / "project", self.places, (), settings, self.environ),
+        quarters = SessionSandboxes(
+            SandboxProfiles(folder / "project", self.places, (), settings, self.environ),
             place_of=self._place_of, folder_of=lambda place: self.things.with_name(f"things-{place.name}")
             if place != self.directory else self.things, needs=lambda: needed(Path(self.program)) | self.read,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ashep.adapters.git import GitLanding
 from ashep.core.policy.landing import LandingSettings
 from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.ports.landing import Advanced, Landing, Refused
+from ashep.ports.landing import Advanced, Landing, MoveRefused
 
 Files = dict[str, str]
 T = TypeVar("T")
@@ -129,9 +129,9 @@ def _at_once(call: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("memory does not wait")
 
 
-def refusal(result: Advanced | Refused, *words: str, code: str = "dirty") -> None:
+def refusal(result: Advanced | MoveRefused, *words: str, code: str = "dirty") -> None:
     """It was refused, for this reason, in these words."""
-    assert isinstance(result, Refused)
+    assert isinstance(result, MoveRefused)
     assert result.code == code
     assert all(word in result.why for word in words), result.why
 

@@ -17,10 +17,18 @@ from ashep.adapters.runners.opencode import OpencodeRunner
 from ashep.adapters.runners.opencode.server import ManagedServer
 from ashep.adapters.system import programs
 from ashep.core.facts.runs import Model, Refusal
-from ashep.extras.demo.scripted_model import MODELS_FILE, Ask, Call, ModelServer, Reply, opencode_config, settle
+from ashep.extras.demo.scripted_model import (
+    MODELS_FILE,
+    Call,
+    ModelRequest,
+    ModelServer,
+    Reply,
+    opencode_config,
+    settle,
+)
 from ashep.extras.simulation.memory.runner import MemoryRunner, Play, Prompted
 from ashep.extras.testing.worlds import FETCHED, Act
-from ashep.ports.runner_router import Named
+from ashep.ports.runner_router import PrefixedRunner
 
 
 class SystemClock:
@@ -99,7 +107,7 @@ class NamedWorld:
     def __init__(self) -> None:
         self._inner = MemoryWorld()
         self.acts, self.seen, self.kill = self._inner.acts, self._inner.seen, self._inner.kill
-        self.runner = Named("second", self._inner.runner)
+        self.runner = PrefixedRunner("second", self._inner.runner)
 
     async def person_writes(self, session: str, text: str) -> str:
         return await self._inner.person_writes(session.removeprefix("second:"), text)
@@ -157,7 +165,7 @@ class RealWorld:
             params={"directory": str(self.directory)}, trust_env=False, timeout=20,
         )  # fmt: skip
 
-    def _reply(self, ask: Ask) -> Reply:
+    def _reply(self, ask: ModelRequest) -> Reply:
         act = act_for(self.acts, ask.prompt)
         if act.does == "fails":
             return Reply("no", status=401)

@@ -9,7 +9,7 @@ from ashep.adapters.beads import BeadsAnnotations
 from ashep.errors import TrackerRefused
 from ashep.extras.simulation.memory.annotations import MemoryAnnotations
 from ashep.extras.testing.worlds import STAMP, later, shown
-from ashep.ports.tracker import Annotations, ClaimRequest, Dependency, Fresh, IssueText, Rewritten, Update
+from ashep.ports.tracker import Annotations, ClaimRequest, Dependency, IssueDraft, IssuePatch, IssueText, Update
 from tests.conformance.trackers import BeadsWorld, MemoryWorld
 
 TEXT = "  It works.\r\n\n```yaml\nchecks: []\t# é\u2028\u202e\x07\n```\n\n"
@@ -32,7 +32,7 @@ async def test_texts_and_metadata_stand_beside_what_a_daemon_writes(world: Memor
     before = await shown(world.tracker, issue)
     await annotations.annotate(issue, {"verification_status": "failing", "verification_log": [{"n": 1}]})
     await annotations.annotate(issue, {"verification_status": "passing"})
-    await annotations.rewrite(issue, Rewritten(acceptance=TEXT + "More.\n"))
+    await annotations.rewrite(issue, IssuePatch(acceptance=TEXT + "More.\n"))
     after = await shown(world.tracker, issue)
     assert after.issue == before.issue, "status, assignee, labels and stamp are the daemon's"
     assert after.text.acceptance.endswith("\n\nMore.\n")
@@ -69,15 +69,15 @@ async def test_words_are_replaced_at_once_and_what_is_not_given_stays(world: Mem
     await world.tracker.claim(ClaimRequest(issue, STAMP, add_labels=("phase:implement",)))
     before = await shown(world.tracker, issue)
     words = "--json\n\n  with spaces \u2028é\n\n" + "é" * 59_000
-    await annotations.rewrite(issue, Rewritten("  --title  of it ", words, 0))
+    await annotations.rewrite(issue, IssuePatch("  --title  of it ", words, 0))
     after = await shown(world.tracker, issue)
     assert (after.issue.title, after.issue.priority) == ("--title  of it", 0)
     assert replace(after.issue, title=before.issue.title, priority=before.issue.priority) == before.issue
     assert after.text.description.startswith("--json\n\n  with spaces ")
     assert after.text.description.endswith("é" * 59_000)
     assert after.text.acceptance == "It works."
-    await annotations.rewrite(issue, Rewritten(description=""))
-    await annotations.rewrite(issue, Rewritten())
+    await annotations.rewrite(issue, IssuePatch(description=""))
+    await annotations.rewrite(issue, IssuePatch())
     last = await shown(world.tracker, issue)
     assert (last.text.description, last.text.acceptance, last.issue) == ("", "It works.", after.issue)
 
@@ -88,7 +88,7 @@ async def test_what_is_no_issue_is_not_written_to(world: MemoryWorld | BeadsWorl
     for other in ("t-abc", "t-none", "--json"):
         assert await annotations.read(other) is None
         with pytest.raises(TrackerRefused):
-            await annotations.rewrite(other, Rewritten(acceptance="x"))
+            await annotations.rewrite(other, IssuePatch(acceptance="x"))
         with pytest.raises(TrackerRefused):
             await annotations.annotate(other, {"key": "value"})
     seen = await annotations.read(issue)
@@ -99,7 +99,7 @@ async def test_what_is_no_issue_is_not_written_to(world: MemoryWorld | BeadsWorl
 async def test_an_issue_is_created_whole_under_its_id_and_only_once(world: MemoryWorld | BeadsWorld) -> None:
     annotations = annotations_of(world)
     metadata: dict[str, JsonValue] = {"verification_status": "pending", "request": {"key": "é"}}
-    fresh = Fresh("t-0a1b2c3d4e", "--json", "- words\n\u2028", "bug", 0, TEXT, metadata)
+    fresh = IssueDraft("t-0a1b2c3d4e", "--json", "- words\n\u2028", "bug", 0, TEXT, metadata)
     assert await annotations.create(fresh)
     assert not await annotations.create(replace(fresh, title="Another", acceptance=""))
     seen = await annotations.read("t-0a1b2c3d4e")
@@ -135,7 +135,7 @@ async def test_the_stamp_is_never_written(world: MemoryWorld | BeadsWorld) -> No
 async def test_what_no_command_line_holds_is_refused() -> None:
     annotations = BeadsAnnotations(None, ("bd",), "Ann", 60)  # pyright: ignore[reportArgumentType] - no call is made
     with pytest.raises(TrackerRefused, match="at most 100,000 bytes"):
-        await annotations.rewrite("t-1", Rewritten(acceptance="é" * 60_000))
+        await annotations.rewrite("t-1", IssuePatch(acceptance="é" * 60_000))
 
 
 async def test_what_is_created_and_changed_with_labels_edges_and_metadata_is_found_by_a_key(
@@ -148,10 +148,10 @@ async def test_what_is_created_and_changed_with_labels_edges_and_metadata_is_fou
     for name, above in zip(names, edges, strict=True):
         needs = tuple(Dependency(on, "parent-child" if on == names[0] else "blocks") for on in above)
         kind, labels = ("task", (label, "x")) if above else ("epic", ())
-        fresh = Fresh(name, name, "text", kind, 2, "- a", {"story": {"path": name}}, labels, needs)
+        fresh = IssueDraft(name, name, "text", kind, 2, "- a", {"story": {"path": name}}, labels, needs)
         assert await annotations.create(fresh)
         assert not await annotations.create(fresh)
-    words = Rewritten("New", metadata={"story": {"path": "new"}}, add_labels=("y",), remove_labels=("x", "none"))
+    words = IssuePatch("New", metadata={"story": {"path": "new"}}, add_labels=("y",), remove_labels=("x", "none"))
     await annotations.rewrite(names[2], words)
     await annotations.depend(names[2], names[1], stands=False)
     await annotations.depend(names[2], other)

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
 from ashep.ports.workspaces import Prepared, Workspaces
@@ -117,12 +117,12 @@ class GitWorkspacesWorld:
 class PlacesWorld(GitWorkspacesWorld):
     """A repository whose branches have places of their own."""
 
-    kind = Places
+    kind = Clones
 
     def __init__(self, folder: Path, *, sandbox: bool = True) -> None:
         super().__init__(folder, sandbox=sandbox)
         self.canary, self.sandboxed = folder / "canary", sandbox
 
-    def again(self, top: Path | None = None) -> Places:
+    def again(self, top: Path | None = None) -> Clones:
         """Places of this or another repository, as another life has them."""
-        return Places(top or self.top, self.place, sandbox=self.sandboxed)
+        return Clones(top or self.top, self.place, sandbox=self.sandboxed)

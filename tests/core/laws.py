@@ -32,7 +32,7 @@ from ashep.core.state.runner_state import NOT_SEEN
 from ashep.core.state.spending import TIMER, next_budget
 from ashep.core.state.timers import flow_dues, split_timer
 from ashep.core.state.world import World
-from ashep.journal.reader import Batch
+from ashep.journal.reader import ReadBatch
 from tests.core import given
 from tests.core.world_of import MadeUp
 
@@ -497,6 +497,6 @@ def folded(entries: Iterable[Entry], world: World | None = None) -> World:
     return world
 
 
-def of_batches(found: Iterable[Batch], world: World | None = None) -> World:
+def of_batches(found: Iterable[ReadBatch], world: World | None = None) -> World:
     """Fold what stands in these batches of a journal, too."""
     return folded(chain.from_iterable(batch.entries for batch in found), world)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ashep.core.analysis import alternate_run, counterfactual, policy_diff
-from ashep.core.analysis.policy_diff import Compared, Count, Fork, Unknown, totals
+from ashep.core.analysis.policy_diff import Compared, Count, Fork, NotObserved, totals
 from ashep.core.facts import delivery, issues, runs
 from ashep.core.facts import vocabulary as e
 from ashep.core.facts.delivery import Tree
@@ -93,7 +93,7 @@ def said(life: Lived, policies: Policies | None, agents: Agents | None = None, *
     return found
 
 
-def missing(found: Compared) -> Unknown:
+def missing(found: Compared) -> NotObserved:
     """What nobody knows, where something is not known."""
     assert found.unknown is not None
     return found.unknown

@@ -18,7 +18,7 @@ from ashep.core.facts.tracker import Stamp
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.policies import Phase
 from ashep.core.reconcile import incremental_dispatch as dispatcher
-from ashep.core.reconcile.incremental_dispatch import Dispatcher, Waiting
+from ashep.core.reconcile.incremental_dispatch import Dispatcher, WaitingIssues
 from ashep.core.reconcile.step import step
 from ashep.core.runs import concurrency_caps as caps
 from ashep.core.state.world import World
@@ -238,11 +238,12 @@ MUTANTS = mutants([
     ("times are never up", Dispatcher, "_overtime", "while self._time_order and", "while False and"),
     ("time is not kept", Dispatcher, "_keep_time", "if policy is not None", "if False"),
     ("room is what it was at first", Dispatcher, "_go_through", "if of is not room:", "if False:"),
-    ("nobody waits for room", Waiting, "next_after", "ways.get(kind, code) != code", "False"),
-    ("everybody waits for the same", Waiting, "next_after", "(found is None or ranks[at] < found)", "found is None"),
-    ("caps are never free", Waiting, "next_after", "is_full(cap, room.runs)", "True"),
+    ("nobody waits for room", WaitingIssues, "next_after", "ways.get(kind, code) != code", "False"),
+    ("everybody waits for the same", WaitingIssues, "next_after", "(found is None or ranks[at] < found)",
+     "found is None"),
+    ("caps are never free", WaitingIssues, "next_after", "is_full(cap, room.runs)", "True"),
     ("an agent waits for others alone", caps, "in_the_way", "{cap, *rest}", "rest"),
-    ("who has left waits on", Waiting, "leave", "del ranks[", "ranks["),
+    ("who has left waits on", WaitingIssues, "leave", "del ranks[", "ranks["),
     ("all may be taken", dispatcher, "_ways", "room.takes <= 0", "False"),
     ("one kind of run", dispatcher, "_ways", "room, kind)", 'room, "write")'),
 ])  # fmt: skip

@@ -13,8 +13,8 @@ from ashep.core.impact.changes import (
     MOST_PATHS,
     ChangedFile,
     Diff,
-    Evidence,
     FileMap,
+    FlagEvidence,
     Impact,
     impact_of,
 )
@@ -182,7 +182,9 @@ def test_a_submodule_is_a_dependency() -> None:
 @pytest.mark.promise("L11")
 def test_a_secret_is_named_by_kind_and_place_and_never_quoted() -> None:
     found = impact_of(diff(changed("a.py", f'x = 1\nkey = "{TOKEN}"')))
-    assert [(flag.name, flag.evidence) for flag in found.flags] == [("secrets", (Evidence("a.py", "GitHub token", 2),))]
+    assert [(flag.name, flag.evidence) for flag in found.flags] == [
+        ("secrets", (FlagEvidence("a.py", "GitHub token", 2),))
+    ]
     assert TOKEN not in repr(found)
 
 

@@ -15,7 +15,7 @@ from ashep.core.facts.delivery import LandingRefused, WorkConflicted, WorkLanded
 from ashep.core.facts.issues import PhaseEntered
 from ashep.core.facts.runs import RunPlanned
 from ashep.extras.simulation.memory.workspaces import MemoryLanding
-from ashep.ports.landing import Advanced, Refused
+from ashep.ports.landing import Advanced, MoveRefused
 from tests.loop_hands import IMPLEMENT, Hands, check_landed, landing_world
 from tests.loop_world import World, simulate
 from tests.places import made as new_folder
@@ -35,7 +35,7 @@ class Meddled(MemoryLanding):
 
     dice = random.Random(0)
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         if self.dice.random() < 0.1:
             self._workspaces.commit("notes.md", f"{self.dice.random()}")
         return await super().advance(base_branch, old, new)
@@ -124,7 +124,7 @@ async def _person(world: World, dice: random.Random) -> None:
         await anyio.sleep(dice.expovariate(1 / 900))
         world.own_trees.commit("notes.md", f"{world.clock.monotonic()}")
         if dice.random() < 0.3:
-            world.landing.refuses = Refused("dirty", "main is checked out in /p, and notes.md has changes there")
+            world.landing.refuses = MoveRefused("dirty", "main is checked out in /p, and notes.md has changes there")
             await anyio.sleep(dice.uniform(60, 600))
             world.landing.refuses = None
 

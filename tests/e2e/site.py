@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from ashep.adapters.runners.opencode.server import folder_of
-from ashep.extras.demo.project import Stage, run_of
-from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply, opencode_config, outcome_text, settle
+from ashep.extras.demo.project import DemoProject, run_of
+from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply, opencode_config, outcome_text, settle
 from tests import databases
 from tests.forks import Forks, shared
 from tests.killed.place import serve
@@ -70,11 +70,11 @@ policies:
         next: {success: close}
 """
 
-BEHAVES: dict[str, Callable[[Ask], Reply]] = {}
+BEHAVES: dict[str, Callable[[ModelRequest], Reply]] = {}
 """What the model does, by issue; a plain success where nothing is said."""
 
 
-def play(ask: Ask) -> Reply:
+def play(ask: ModelRequest) -> Reply:
     run = run_of(ask.prompt) or ""
     behave = BEHAVES.get(run.partition("/")[0])
     return behave(ask) if behave else Reply(outcome_text())
@@ -85,7 +85,7 @@ class Site:
 
     def __init__(self, folder: Path, model: ModelServer) -> None:
         self.model = model
-        stage = Stage.at(folder)
+        stage = DemoProject.at(folder)
         self.project, self.bd_program = stage.project, stage.bd
         # an agent's shell finds bd, as a user's would
         self.environ = dict(stage.environ) | {"PATH": f"{stage.bd.parent}:{os.environ['PATH']}"}
@@ -211,7 +211,7 @@ class Site:
         self,
         title: str,
         *labels: str,
-        behaves: Callable[[Ask], Reply] | None = None,
+        behaves: Callable[[ModelRequest], Reply] | None = None,
         priority: int = 2,
         acceptance: str = "",
     ) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -17,10 +17,10 @@ WHICH = {"question": "Which colour?", "header": "colour", "options": [{"label": 
 WHICH["options"] = [{"label": name, "description": name} for name in ("red", "green")]
 
 
-def calling(*calls: Call) -> Callable[[Ask], Reply]:
+def calling(*calls: Call) -> Callable[[ModelRequest], Reply]:
     """An agent that makes these calls, one after the other, and repeats in its summary what the last one said."""
 
-    def play(ask: Ask) -> Reply:
+    def play(ask: ModelRequest) -> Reply:
         if len(ask.results) < len(calls):
             return Reply(calls=(calls[len(ask.results)],))
         return Reply(outcome_text(summary=ask.results[-1][:300]))

@@ -13,7 +13,7 @@ import pytest
 from ashep.adapters.runners.opencode.server import folder_of
 from ashep.adapters.system import control_socket
 from ashep.core.text import clean
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.attacks import prelude
 from tests.attacks.planting import SAID, planted
 from tests.attacks.ways import APPROVALS, DAEMON, GIT
@@ -80,10 +80,10 @@ def running(text: str) -> str:
     return f"echo {packed} | base64 -d > /tmp/it.py && {sys.executable} -IS /tmp/it.py"
 
 
-def behaving(*lines: str) -> Callable[[Ask], Reply]:
+def behaving(*lines: str) -> Callable[[ModelRequest], Reply]:
     """Who may write runs these lines; who judges looks around, and approves."""
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         judging = "bash" not in ask.tools
         calls = LOOKS if judging else tuple(Call("bash", {"command": one, "description": "work"}) for one in lines)
         if len(ask.results) < len(calls):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import BEHAVES, Site, until
 
 pytestmark = pytest.mark.real
@@ -18,7 +18,7 @@ SLOW = "I think about it, slowly. " * 3 + outcome_text()
 """About thirty words: with a drip of 0.2 s a turn of six seconds."""
 
 
-def slowly(_: Ask) -> Reply:
+def slowly(_: ModelRequest) -> Reply:
     return Reply(SLOW, drip=0.2)
 
 
@@ -78,7 +78,7 @@ def test_a_failed_implement_and_an_approval_close_nothing(site: Site) -> None:
 
 @pytest.mark.promise("Q2")
 def test_an_agent_that_approves_its_own_work_passes_nothing(site: Site) -> None:
-    def approves(ask: Ask) -> Reply:
+    def approves(ask: ModelRequest) -> Reply:
         later = f"(sleep 9; b''d label add {issue} human:approved) >/dev/null 2>&1 &"
         calls = (
             Call("bash", {"command": f"bd label add {issue} human:approved", "description": "refused by a rule"}),

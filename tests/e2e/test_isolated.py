@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ashep.adapters.runners.opencode.isolated_runner import folder_for
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import BEHAVES, POLICIES, Site, until
 from tests.places import has_bubblewrap
 
@@ -80,10 +80,10 @@ def isolated(site: Site, managed: None) -> Iterator[Site]:
     site.config("")
 
 
-def behaving(lines: list[str], drip: float = 0.0) -> Callable[[Ask], Reply]:
+def behaving(lines: list[str], drip: float = 0.0) -> Callable[[ModelRequest], Reply]:
     """Who may write runs these lines in its shell and reports; who judges reads a file, and approves."""
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         calls = [Call("bash", {"command": line, "description": "work"}) for line in lines]
         if "bash" not in ask.tools:
             calls = [Call("read", {"filePath": "b.txt"})]
@@ -151,10 +151,10 @@ def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site)
     assert not (site.tree(issue) / "d").exists()
 
 
-def told(behave: Callable[[Ask], Reply], said: list[str]) -> Callable[[Ask], Reply]:
+def told(behave: Callable[[ModelRequest], Reply], said: list[str]) -> Callable[[ModelRequest], Reply]:
     """And keep what its shell printed."""
 
-    def listening(ask: Ask) -> Reply:
+    def listening(ask: ModelRequest) -> Reply:
         said[:] = ask.results if len(ask.results) > len(said) else said
         return behave(ask)
 

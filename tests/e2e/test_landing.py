@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -23,10 +23,10 @@ checks:
 """
 
 
-def by_run(**commands: str) -> Callable[[Ask], Reply]:
+def by_run(**commands: str) -> Callable[[ModelRequest], Reply]:
     """An agent that runs the command which stands for its visit and attempt, `a1_2`, and says that it succeeded."""
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         way = (run_of(ask.prompt) or "").partition(".")[2].replace(".", "_")
         if not ask.results and f"a{way}" in commands:
             return Reply(calls=(Call("bash", {"command": commands[f"a{way}"], "description": "work"}),))

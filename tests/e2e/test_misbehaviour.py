@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -23,7 +23,7 @@ class Bad:
         self.since: float | None = None
         """When it was bad first."""
 
-    def __call__(self, ask: Ask) -> Reply:
+    def __call__(self, ask: ModelRequest) -> Reply:
         if self.left == 0:
             return Reply(outcome_text())
         self.left -= 1
@@ -102,7 +102,7 @@ def test_while_a_very_long_answer_is_read_the_daemon_answers(site: Site) -> None
 def test_what_lies_outside_is_denied_at_once_and_the_run_goes_on(site: Site) -> None:
     said: list[str] = []
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         if not ask.results:
             return Reply(calls=(Call("read", {"filePath": "/etc/hostname"}),))
         said.append(ask.results[-1])

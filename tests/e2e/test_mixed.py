@@ -19,7 +19,7 @@ from ashep.adapters.runners.opencode.isolated_runner import folder_for
 from ashep.adapters.runners.opencode.server import folder_of
 from ashep.adapters.system import programs
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, claude_environment, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, claude_environment, outcome_text
 from tests.e2e.site import Site, until
 from tests.full import repeated
 from tests.places import has_bubblewrap
@@ -77,7 +77,7 @@ def apart(site: Site, managed: None) -> Iterator[Site]:
         made.ashep("stop", "--server")
 
 
-def writes(ask: Ask) -> Reply:
+def writes(ask: ModelRequest) -> Reply:
     """The maker writes a file by its issue's name, and the judge approves."""
     if "Phase: review" in ask.prompt:
         return Reply(outcome_text("approve"))
@@ -114,7 +114,7 @@ def test_one_kind_of_agent_makes_and_another_judges(mixed: Site) -> None:
 
 @pytest.mark.promise("G1")
 def test_a_turn_goes_on_without_its_daemon_and_the_next_one_finds_it(mixed: Site) -> None:
-    def slowly(ask: Ask) -> Reply:
+    def slowly(ask: ModelRequest) -> Reply:
         return writes(ask) if "Phase: review" in ask.prompt else Reply("I think. " * 10 + outcome_text(), drip=0.15)
 
     issue = mixed.add("killed in its midst", "policy:mixed", behaves=slowly)
@@ -213,7 +213,7 @@ def test_killed_at_the_gate_a_prompt_is_told_once(mixed: Site, mark: str) -> Non
 
 @pytest.mark.promise("G1")
 def test_a_process_that_is_killed_in_its_turn_is_begun_once_more_and_counted(mixed: Site) -> None:
-    def slowly(ask: Ask) -> Reply:
+    def slowly(ask: ModelRequest) -> Reply:
         first = mixed.prompts(f"{issue}/implement.1.1") == 0
         if "Phase: review" in ask.prompt or not first:
             return writes(ask)
@@ -235,7 +235,7 @@ def test_a_process_that_is_killed_in_its_turn_is_begun_once_more_and_counted(mix
 
 @pytest.mark.promise("H4")
 def test_what_claude_code_asks_stands_on_the_issue_and_is_answered_after_a_kill(mixed: Site) -> None:
-    def asks(ask: Ask) -> Reply:
+    def asks(ask: ModelRequest) -> Reply:
         if "Phase: review" in ask.prompt:
             return Reply(outcome_text("approve"))
         if not ask.results:
@@ -262,7 +262,7 @@ def test_what_claude_code_asks_stands_on_the_issue_and_is_answered_after_a_kill(
 
 @pytest.mark.promise("P10")
 def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) -> None:
-    def plays(ask: Ask) -> Reply:
+    def plays(ask: ModelRequest) -> Reply:
         if run_of(ask.prompt) is None:
             return Reply("As you wish.")
         first = mixed.prompts(f"{issue}/implement.1.1") == 0
@@ -295,7 +295,7 @@ def test_nothing_goes_on_beside_a_person_who_resumes_the_session(mixed: Site) ->
 def test_in_a_sandbox_a_person_takes_the_session_over_and_gives_it_back(apart: Site) -> None:
     site = apart
 
-    def behaves(ask: Ask) -> Reply:
+    def behaves(ask: ModelRequest) -> Reply:
         if "Phase: review" in ask.prompt or site.prompts(f"{issue}/implement.1.1") > 1:
             return writes(ask)
         return Reply("I think. " * 20 + outcome_text(), drip=0.2)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
 
 
-def slowly(_: Ask) -> Reply:
+def slowly(_: ModelRequest) -> Reply:
     return Reply("I think about it. " * 8 + outcome_text(), drip=0.1)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -20,7 +20,7 @@ class Refusing:
         self.since: float | None = None
         """When it refused first."""
 
-    def __call__(self, ask: Ask) -> Reply:
+    def __call__(self, ask: ModelRequest) -> Reply:
         if self.reply is None:
             return Reply(outcome_text())
         self.since = self.since or time.monotonic()

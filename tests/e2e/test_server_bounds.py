@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ashep.adapters.system.control_socket import ask
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("managed")]
@@ -29,7 +29,7 @@ def tell(site: Site, began: datetime) -> None:
 def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: Site) -> None:
     stopped = list[int]()
 
-    def behaves(_: Ask) -> Reply:
+    def behaves(_: ModelRequest) -> Reply:
         return Reply(outcome_text()) if stopped else Reply("I think about it. " * 200, drip=0.3)
 
     issue = site.add("wedged", behaves=behaves)
@@ -53,7 +53,7 @@ def test_a_server_that_accepts_and_never_answers_is_replaced_in_mid_turn(site: S
 def test_a_server_that_is_killed_in_the_middle_of_three_runs(site: Site) -> None:
     killed = list[int]()
 
-    def behaves(_: Ask) -> Reply:
+    def behaves(_: ModelRequest) -> Reply:
         return Reply(outcome_text()) if killed else Reply("I think about it. " * 200, drip=0.3)
 
     issues = [site.add(f"one of three, {number}", behaves=behaves) for number in range(3)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 from tests.full import repeated
 
@@ -32,7 +32,7 @@ class Killer:
         Timer(seconds, self.now).start()
 
 
-Behaves = Callable[[Killer, Ask], Reply]
+Behaves = Callable[[Killer, ModelRequest], Reply]
 DONE = Reply(outcome_text())
 
 
@@ -40,19 +40,19 @@ def work(command: str) -> Reply:
     return Reply(calls=(Call("bash", {"command": command, "description": "work"}),))
 
 
-def under_way(killer: Killer, _: Ask) -> Reply:
+def under_way(killer: Killer, _: ModelRequest) -> Reply:
     if killer.left:
         killer.soon(0.8)
         return Reply("I think about it. " * 10 + outcome_text(), drip=0.1)
     return DONE
 
 
-def as_it_is_asked(killer: Killer, _: Ask) -> Reply:
+def as_it_is_asked(killer: Killer, _: ModelRequest) -> Reply:
     killer.now()
     return DONE
 
 
-def tool_running(killer: Killer, ask: Ask) -> Reply:
+def tool_running(killer: Killer, ask: ModelRequest) -> Reply:
     if ask.results:
         return DONE
     if killer.left:
@@ -61,19 +61,19 @@ def tool_running(killer: Killer, ask: Ask) -> Reply:
     return work("true")
 
 
-def between_steps(killer: Killer, ask: Ask) -> Reply:
+def between_steps(killer: Killer, ask: ModelRequest) -> Reply:
     if not ask.results:
         return work("true")
     killer.now()
     return DONE
 
 
-def just_finished(killer: Killer, _: Ask) -> Reply:
+def just_finished(killer: Killer, _: ModelRequest) -> Reply:
     killer.soon(0.15)
     return DONE
 
 
-def in_the_recovery(killer: Killer, ask: Ask) -> Reply:
+def in_the_recovery(killer: Killer, ask: ModelRequest) -> Reply:
     if "did not hold a valid report" not in ask.prompt:
         return Reply("I am done, and report nothing.")
     if killer.left:

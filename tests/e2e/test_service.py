@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, Working
 
 pytestmark = pytest.mark.real
@@ -51,7 +51,7 @@ def test_a_bd_that_is_replaced_while_a_run_goes_on_is_told_and_nothing_is_lost(s
     real = f'exec {site.bd_program} "$@"\n'
     upgraded = f'#!/bin/sh\ncase "$*" in *version*) echo \'{{"version":"1.9.9"}}\'; exit;; esac\n{real}'
 
-    def install(ask: Ask) -> Reply:
+    def install(ask: ModelRequest) -> Reply:
         program.unlink()
         daemons[0].says("the tracker does not answer", 60)
         program.write_text(upgraded)

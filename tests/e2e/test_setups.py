@@ -18,8 +18,8 @@ from ashep.adapters.system import programs
 from ashep.config.starter import starter
 from ashep.extras.demo.project import run_of
 from ashep.extras.demo.scripted_model import (
-    Ask,
     Call,
+    ModelRequest,
     Reply,
     claude_environment,
     opencode_config,
@@ -80,7 +80,7 @@ def of_claude(site: Site, **more: str) -> dict[str, str]:
     return {name: made[name] for name in made.keys() - {"ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR"}} | more
 
 
-def writes(ask: Ask) -> Reply:
+def writes(ask: ModelRequest) -> Reply:
     """Who makes writes a file, and says what stands in two variables; who judges approves."""
     if "Phase: implement" not in ask.prompt:
         return Reply(outcome_text(verdict_asked(ask.prompt)))
@@ -91,11 +91,11 @@ def writes(ask: Ask) -> Reply:
     return Reply(outcome_text(summary=ask.results[-1].strip()))
 
 
-def walked(site: Site, *issues: str) -> dict[str, list[Ask]]:
+def walked(site: Site, *issues: str) -> dict[str, list[ModelRequest]]:
     """What was asked of the model by phase, once all that can be done is done."""
     with site.working(*issues, "--until-idle", "--idle-grace", "20s") as working:
         assert working.wait(120) == 0, working.text
-    found = dict[str, list[Ask]]()
+    found = dict[str, list[ModelRequest]]()
     for ask in site.model.asks:
         issue, _, run = (run_of(ask.prompt) or "").partition("/")
         if issue in issues:
@@ -110,7 +110,7 @@ def closed(site: Site, issue: str) -> list[dict[str, Any]]:
     return site.runs(issue)
 
 
-def keys_of(asked: Mapping[str, list[Ask]], *phases: str) -> set[tuple[str | None, str | None]]:
+def keys_of(asked: Mapping[str, list[ModelRequest]], *phases: str) -> set[tuple[str | None, str | None]]:
     """By which keys the model was asked in these phases."""
     asks = [ask for phase in phases for ask in asked[phase]]
     return {(ask.headers.get("authorization"), ask.headers.get("x-api-key")) for ask in asks}
@@ -136,7 +136,7 @@ def test_with_a_subscription_the_login_is_used_unless_there_is_a_key(site: Site,
 
 @pytest.mark.full
 def test_with_a_key_each_turn_is_counted_and_a_budget_in_money_is_kept(site: Site) -> None:
-    def dear(ask: Ask) -> Reply:
+    def dear(ask: ModelRequest) -> Reply:
         return replace(writes(ask), tokens=(6_000_000, 100) if ask.results else None)
 
     with set_up(site, "An API key", of_claude(site, ANTHROPIC_API_KEY="the-key")):
@@ -174,7 +174,7 @@ def test_at_a_gateway_keys_and_variables_are_its_own_and_models_have_its_names(s
 
 @pytest.mark.full
 def test_a_local_model_has_one_run_at_a_time(site: Site) -> None:
-    def slowly(ask: Ask) -> Reply:
+    def slowly(ask: ModelRequest) -> Reply:
         return replace(writes(ask), drip=0.3)
 
     with set_up(site, "A local model", {}):
@@ -195,7 +195,7 @@ def test_a_local_model_has_one_run_at_a_time(site: Site) -> None:
 def test_several_together_work_is_judged_by_another_and_a_third_decides(
     site: Site, tmp_path: Path, refuses: bool
 ) -> None:
-    def behaves(ask: Ask) -> Reply:
+    def behaves(ask: ModelRequest) -> Reply:
         return Reply("no", status=401) if refuses and "opus" in ask.model else writes(ask)
 
     opencode = programs.find("opencode")

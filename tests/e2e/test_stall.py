@@ -2,7 +2,7 @@
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site
 
 pytestmark = pytest.mark.real
@@ -14,7 +14,7 @@ SILENT = "fell silent: its turn was stopped"
 def test_a_turn_that_hangs_is_looked_into_and_tried_again(site: Site) -> None:
     asked: list[str] = []
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         if SILENT in ask.prompt:
             asked.append(ask.prompt)
             return Reply(outcome_text("retry", summary="the provider said nothing"))

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
 
 
-def slowly(_: Ask) -> Reply:
+def slowly(_: ModelRequest) -> Reply:
     return Reply("I think about it. " * 12 + outcome_text(), drip=0.1)
 
 
@@ -65,7 +65,7 @@ def test_the_state_folder_is_deleted_in_the_middle_of_three_issues(shared_tree: 
     assert json.loads(site.ashep("status", "--all", "--json"))["issues"]
 
 
-def committing(ask: Ask) -> Reply:
+def committing(ask: ModelRequest) -> Reply:
     if not ask.results:
         commit = "echo kept > c.txt; git add c.txt; git commit -qm c; true"
         return Reply(calls=(Call("bash", {"command": commit, "description": "work"}),))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ashep.extras.demo.scripted_model import Ask, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 MINE = "I look into this myself for a moment."
 
 
-def slow_at_first(ask: Ask) -> Reply:
+def slow_at_first(ask: ModelRequest) -> Reply:
     """Half a minute of words; what a person says, and the second prompt, are answered at once."""
     if MINE in ask.prompt:
         return Reply("As you wish.")

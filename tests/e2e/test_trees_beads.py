@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from tests.conformance.trackers import Beads
 
@@ -36,7 +36,7 @@ def test_bd_finds_the_database_from_a_tree(
     run("git", "-c", "user.name=p", "-c", "user.email=p@example.invalid", "commit", "-qm", "First")
     run(str(beads.program), "create", "--id", "t-1", "Work", at=folder)
     place = folder / ".agent-shepherd/state/trees" if where == "below the project" else tmp_path / "trees"
-    kind = Places if where == "a place" else Worktrees
+    kind = Clones if where == "a place" else Worktrees
     prepared = anyio.run(kind(folder, place).prepare, "ashep/t-1", None, 0)
     run(str(beads.program), "comment", "t-1", "from the tree", at=Path(prepared.path))
     assert "from the tree" in run(str(beads.program), "show", "t-1", "--include-comments", "--json", at=folder)

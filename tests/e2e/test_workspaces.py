@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ashep.core.state.branches import shared_branch
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 from tests.e2e.site import Site, until
 
 pytestmark = pytest.mark.real
 
 
-def writing(line: str, drip: float = 0.0) -> Callable[[Ask], Reply]:
+def writing(line: str, drip: float = 0.0) -> Callable[[ModelRequest], Reply]:
     """An agent that writes a line into a file, commits nothing, and reports; with `drip` it talks for a while first."""
     work = Call("bash", {"command": f"echo {line} >> b.txt && cat b.txt && pwd", "description": "work"})
 
-    def behave(ask: Ask) -> Reply:
+    def behave(ask: ModelRequest) -> Reply:
         if not ask.results:
             return Reply(calls=(work,))
         said = outcome_text(summary=ask.results[-1][:300])

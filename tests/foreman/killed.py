@@ -12,14 +12,14 @@ from pathlib import Path
 import anyio
 
 from ashep.adapters.system import process_table
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply
 from tests.foreman.sittings import Day
 
 VICTIMS = ("the wrapper", "claude", "both")
 LAST = 7.0  # seconds after its start at which a sitting is over, or nearly so
 
 
-def script(ask: Ask) -> Reply:
+def script(ask: ModelRequest) -> Reply:
     """One that leaves a shell behind, asks a subagent, and answers."""
     if ask.prompt.startswith("look"):
         return Reply(f"seen of {ask.prompt}", drip=0.02)
@@ -51,7 +51,7 @@ async def killed(day: Day, number: int, moment: float) -> list[str]:
     return [f"{number}: {victim} after {moment:.2f} s: {one}" for one in wrong]
 
 
-def kept(day: Day, asks: Sequence[Ask]) -> list[str]:
+def kept(day: Day, asks: Sequence[ModelRequest]) -> list[str]:
     """Say what a model saw and no line says, or two say: a hook had been answered for it."""
     told = Counter((one["kind"], word_of(one["text"])) for one in day.history())
     seen = {("prompt", word_of(one.prompt)) for one in asks if one.kind == "turn" and one.prompt.startswith("day-")}

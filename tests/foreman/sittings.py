@@ -70,7 +70,7 @@ class Day:
 
     def marked(self) -> list[tuple[int, int]]:
         """What Claude Code and its shells are, of this worker."""
-        return process_table.holders_of(process_table.Mark(VARIABLE, str(self.state)))
+        return process_table.holders_of(process_table.ProcessMark(VARIABLE, str(self.state)))
 
     def sits(self, *words: str, argv: Sequence[str] | None = None, **more: str) -> "Sitting":
         """Begin; `argv`: another program; `more`: of its environment."""

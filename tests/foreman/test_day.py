@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply
 from tests.foreman.killed import sweep
 from tests.foreman.serving import serving
 from tests.foreman.sittings import SHELL, Day, unit
@@ -32,7 +32,7 @@ class Agent:
         self.begun = list[tuple[str, str]]()  # prompt and system prompt of each session of the main agent
         self._sessions, self.asked = set[str](), list[str]()  # the prompts that the small model was asked about
 
-    def __call__(self, ask: Ask) -> Reply:
+    def __call__(self, ask: ModelRequest) -> Reply:
         if ask.prompt.startswith("unit"):
             return Reply(f"did {ask.prompt}")
         if ask.kind == "helper":
@@ -49,7 +49,7 @@ class Agent:
             return Reply(calls=(unit(3),))
         return Reply(MUCH if "say all" in ask.prompt else f"heard {len(self.begun)}")
 
-    def _plan(self, ask: Ask, whole: str) -> Reply:
+    def _plan(self, ask: ModelRequest, whole: str) -> Reply:
         file = re.search(r"(/[^\s\"\\`]+/plans/[^\s\"\\`]+\.md)", whole)
         assert file is not None
         if not ask.results:

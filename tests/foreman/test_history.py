@@ -16,21 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ashep.errors import DiskFailed
-from ashep.extras.foreman.history import FILES, LONGEST, PROMPT, RECENT, Entry, History, Kind, WorkerBusy, read
+from ashep.extras.foreman.history import FILES, LONGEST, PROMPT, RECENT, History, HistoryEntry, Kind, WorkerBusy, read
 from ashep.redaction import MARK, Redaction
 
 NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)
 
 
-def entry(number: int, kind: Kind = "prompt", text: str = "said") -> Entry:
-    return Entry(id=str(number), at=NOW, session="s", kind=kind, text=text)
+def entry(number: int, kind: Kind = "prompt", text: str = "said") -> HistoryEntry:
+    return HistoryEntry(id=str(number), at=NOW, session="s", kind=kind, text=text)
 
 
 def opened(folder: Path, keep: int = 20_000_000) -> History:
     return History.open(folder, Redaction(("hunter2-hunter2",)), keep)
 
 
-def numbers(entries: Sequence[Entry]) -> list[int]:
+def numbers(entries: Sequence[HistoryEntry]) -> list[int]:
     return [int(one.id) for one in entries]
 
 

@@ -12,7 +12,7 @@ import pytest
 from anyio import to_thread
 from starlette.applications import Starlette
 
-from ashep.extras.foreman.history import Entry, History, read
+from ashep.extras.foreman.history import History, HistoryEntry, read
 from ashep.extras.foreman.hook_rules import CONTINUE, Relaunch, Size
 from ashep.extras.foreman.hook_server import MAX_BODY, Desk, routes, size_of
 from ashep.extras.foreman.settings import ForemanSettings, Restart
@@ -107,7 +107,7 @@ async def test_of_who_may_not_or_says_nothing_nothing_is_kept(
 
 
 async def test_a_mistake_of_ours_stops_nobody_and_the_person_is_told_what_is_not_kept(here: Room) -> None:
-    async def fails(recent: Sequence[Entry], prompt: str, seconds: float) -> bool:
+    async def fails(recent: Sequence[HistoryEntry], prompt: str, seconds: float) -> bool:
         raise RuntimeError(f"no model \x1b {SECRET}")
 
     here.desk.is_new_topic = fails
@@ -123,7 +123,7 @@ async def test_a_mistake_of_ours_stops_nobody_and_the_person_is_told_what_is_not
 async def test_a_new_topic_begins_a_session_with_the_prompt_and_an_old_one_does_not(here: Room) -> None:
     asked = list[list[str]]()
 
-    async def topic(recent: Sequence[Entry], prompt: str, seconds: float) -> bool:
+    async def topic(recent: Sequence[HistoryEntry], prompt: str, seconds: float) -> bool:
         asked.append([*(one.text for one in recent), prompt])
         if "fence" in prompt:
             here.desk.begun("s-3")  # it ended while its prompt was asked about

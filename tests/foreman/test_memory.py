@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ashep.extras.foreman
 from ashep.core.text import clean
 from ashep.errors import ConfigError
-from ashep.extras.foreman.history import Entry, Kind
+from ashep.extras.foreman.history import HistoryEntry, Kind
 from ashep.extras.foreman.memory import check, system_prompt
 from ashep.extras.foreman.settings import Memory
 
@@ -25,9 +25,9 @@ TEXTS = st.text("ab\n #é\u2028\u200d", max_size=60) | st.builds(str.__mul__, RE
 SAID = st.lists(st.tuples(st.sampled_from(KINDS), TEXTS), min_size=1, max_size=40)
 
 
-def entry(number: int, kind: Kind = "prompt", text: str = "", agent: str = "") -> Entry:
+def entry(number: int, kind: Kind = "prompt", text: str = "", agent: str = "") -> HistoryEntry:
     at = datetime(2026, 11, 26, 9, tzinfo=UTC)
-    return Entry(id=str(number), at=at, session="s", kind=kind, text=f"<{number}>{text}", agent=agent)
+    return HistoryEntry(id=str(number), at=at, session="s", kind=kind, text=f"<{number}>{text}", agent=agent)
 
 
 def told(prompt: str) -> tuple[str, int, list[int]]:

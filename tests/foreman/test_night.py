@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from ashep.adapters.system import programs
 from ashep.config import examine, write_starter
 from ashep.errors import UsageError
-from ashep.extras.demo.project import Stage, ashep, script
-from ashep.extras.demo.scenario import CALC, Edit, Part, part
+from ashep.extras.demo.project import DemoProject, ashep, script
+from ashep.extras.demo.scenario import CALC, FileEdit, RunScript, part
 from ashep.extras.demo.scripted_model import ModelServer
 from ashep.extras.foreman import handoff
-from ashep.extras.foreman.history import Entry
+from ashep.extras.foreman.history import HistoryEntry
 from ashep.redaction import Redaction
 from ashep.store.read_model import opened
 from ashep.store.sqlite_reader import NAME
@@ -120,7 +120,7 @@ def test_any_text_gives_the_same_issues_twice_which_wait_for_earlier_ones(plan: 
 
 
 def test_the_last_accepted_plan_counts_and_a_file_may_hold_one(tmp_path: Path) -> None:
-    entries = [Entry(id=text, at=END, session="s", kind="plan", text=text) for text in ("one", "two", " ")]
+    entries = [HistoryEntry(id=text, at=END, session="s", kind="plan", text=text) for text in ("one", "two", " ")]
     assert (handoff.plan_of(entries), handoff.plan_of(entries[2:])) == ("two", None)
     file = tmp_path / "plan.md"
     file.write_bytes("\ufeff1. use hunter2hunter2\r\n".encode())
@@ -190,13 +190,13 @@ WORK = "{name: implement, access: write, capabilities: [implement]}"
 POLICIES = f"{{version: 1, policies: {{night: {{phases: [{WORK}, {REVIEW}]}}}}}}"
 
 
-def plays(run: str, prompt: str) -> Part:
+def plays(run: str, prompt: str) -> RunScript:
     """What an agent does: a step's edit fits only where the one before has landed."""
     if "/implement." not in run:
         return part(run, prompt)
     number = next(n for n in range(1, 5) if f"Step {n} of 4 of the plan" in prompt)
     before = "Numbers about numbers.\n" if number == 1 else f"step {number - 1}\n"
-    return Part(f"step {number}", edits=(Edit("README.md", before, f"{before}step {number}\n"),))
+    return RunScript(f"step {number}", edits=(FileEdit("README.md", before, f"{before}step {number}\n"),))
 
 
 @pytest.mark.real
@@ -204,7 +204,7 @@ def plays(run: str, prompt: str) -> Part:
 async def test_four_steps_are_closed_in_their_order_by_the_demos_daemon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage.at(tmp_path, piece := replace(CALC, issues=(), part=plays))
+    stage = DemoProject.at(tmp_path, piece := replace(CALC, issues=(), part=plays))
     async with ModelServer(lambda ask: script(ask, piece)) as model:
         await stage.build(model.url)
         (stage.project / ".agent-shepherd" / "policies.yaml").write_text(POLICIES)

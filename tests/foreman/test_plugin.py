@@ -10,7 +10,7 @@ from anyio import to_thread
 from starlette.applications import Starlette
 
 from ashep.adapters.system import programs
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, claude_environment
 from ashep.extras.foreman.history import History
 from ashep.extras.foreman.hook_rules import Relaunch
 from ashep.extras.foreman.hook_server import Desk, routes
@@ -37,7 +37,7 @@ async def run(folder: Path, url: str, *words: str) -> str:
     return (await programs.run(argv, cwd=folder / "work", env=environ, timeout=200)).stdout.decode()
 
 
-def script(ask: Ask) -> Reply:
+def script(ask: ModelRequest) -> Reply:
     """Two subagents, the second in the background, for a prompt that says so; else an answer."""
     if ask.prompt.startswith("unit"):
         return Reply(f"did {ask.prompt}")

@@ -10,8 +10,8 @@ import pytest
 from ashep.cli import main
 from ashep.errors import ConfigError, UsageError
 from ashep.extras.foreman import queries
-from ashep.extras.foreman.history import FILES, Entry, History, Kind, WorkerBusy, read
-from ashep.extras.foreman.queries import Place, place_of
+from ashep.extras.foreman.history import FILES, History, HistoryEntry, Kind, WorkerBusy, read
+from ashep.extras.foreman.queries import WorkerPaths, place_of
 from ashep.extras.foreman.settings import ForemanSettings, worker_name
 from ashep.redaction import MARK, Redaction
 
@@ -19,17 +19,17 @@ NOW = datetime(2026, 11, 26, 9, tzinfo=UTC)
 SECRET = "hunter2-hunter2"
 
 
-def place(home: Path, settings: str | None = None) -> Place:
+def place(home: Path, settings: str | None = None) -> WorkerPaths:
     if settings is not None:
         (home / ".config" / "ashep").mkdir(parents=True, exist_ok=True)
         (home / ".config" / "ashep" / "foreman.yaml").write_text(settings)
     return place_of("anna", {"A_TOKEN": SECRET}, home)
 
 
-def kept(place: Place, *said: tuple[Kind, str]) -> None:
+def kept(place: WorkerPaths, *said: tuple[Kind, str]) -> None:
     with History.open(place.folder, Redaction(), 1_000_000) as history:
         for number, (kind, text) in enumerate(said):
-            history.append(Entry(id=f"{number}", at=NOW, session="s", kind=kind, text=text))
+            history.append(HistoryEntry(id=f"{number}", at=NOW, session="s", kind=kind, text=text))
 
 
 def test_a_worker_is_named_by_the_option_the_environment_or_the_folder() -> None:

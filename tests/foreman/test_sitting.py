@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.extras.demo.protocols import text_of
-from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
+from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply
 from ashep.extras.foreman.claude_process import VARIABLE
 from ashep.extras.foreman.session import RESTARTS
 from tests.foreman.sittings import ROOT, Day, unit
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.may_block]
 SETTINGS = "restart: {bytes: 1000}\n"  # a prompt alone is longer
 
 
-def script(ask: Ask) -> Reply:
+def script(ask: ModelRequest) -> Reply:
     """One that asks a subagent three times, however it is answered."""
     works = ask.prompt.startswith("unit") or ask.kind == "helper" or len(ask.results) == 3
     return Reply("done") if works else Reply(calls=(unit(1),))

@@ -18,9 +18,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from ashep.adapters.system import programs
 from ashep.errors import AshepError, UsageError
-from ashep.extras.demo.scripted_model import Ask, Call, ModelServer, Reply, claude_environment
+from ashep.extras.demo.scripted_model import Call, ModelRequest, ModelServer, Reply, claude_environment
 from ashep.extras.foreman import web_fetch
-from ashep.extras.foreman.history import Entry
+from ashep.extras.foreman.history import HistoryEntry
 from ashep.extras.foreman.html_to_text import MOST
 from ashep.extras.foreman.model_endpoints import Small, is_new_topic, search, variables, where
 from ashep.extras.foreman.settings import ForemanSettings, Search, SmallModel
@@ -191,7 +191,7 @@ async def test_cloudflares_browser_reads_pages_where_it_is_configured() -> None:
 KEY = "a-key-of-ours-0123"
 BEARER = ("authorization", f"Bearer {KEY}")
 AT = datetime(2033, 1, 1, tzinfo=UTC)
-SAID = [Entry(id=f"{one}", at=AT, session="s", kind="prompt", text=f"Sort the list {one}.") for one in range(20)]
+SAID = [HistoryEntry(id=f"{one}", at=AT, session="s", kind="prompt", text=f"Sort the list {one}.") for one in range(20)]
 RESULT = {"title": "A & B", "url": "https://a.example/"}
 LINES = "A & B\nhttps://a.example/"
 FORMS = [("openai", "/chat/completions", BEARER), ("anthropic", "/v1/messages", ("x-api-key", KEY))]
@@ -297,7 +297,7 @@ async def test_only_a_clear_yes_in_time_is_a_new_topic(kind: Any, path: str, hea
 async def test_claude_itself_is_the_small_model(login: str, tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.md").write_text("MARK-OF-THE-FOLDER")
 
-    def script(ask: Ask) -> Reply:
+    def script(ask: ModelRequest) -> Reply:
         if "structuredoutput" in ask.tools and not ask.results:
             return Reply(calls=(Call("structuredoutput", {"word": "yes" if "soup" in ask.prompt else "no"}),))
         return Reply("It is so.")
@@ -417,7 +417,7 @@ async def test_the_librarys_own_client_calls_both_tools_and_strangers_are_refuse
 async def test_claude_code_calls_the_tool(world: tuple[Site, str], tmp_path: Path) -> None:
     results: list[str] = []
 
-    def script(ask: Ask) -> Reply:
+    def script(ask: ModelRequest) -> Reply:
         results.extend(ask.results)
         called = [tool for tool in ask.tools if tool.endswith("web-fetch") and not ask.results]
         return Reply("Done.", calls=tuple(Call(tool, {"url": f"{world[1]}/page"}) for tool in called))

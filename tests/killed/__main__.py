@@ -15,7 +15,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply
+from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply
 from tests.killed import race
 from tests.killed.dying import killed
 from tests.killed.place import Place, places
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 @contextmanager
-def _places(agents: Callable[[Ask], Reply], names: Sequence[str], **options: Any) -> Iterator[list[Place]]:
+def _places(agents: Callable[[ModelRequest], Reply], names: Sequence[str], **options: Any) -> Iterator[list[Place]]:
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
         model = stack.enter_context(portal.wrap_async_context_manager(ModelServer(agents)))

@@ -21,7 +21,7 @@ from ashep.actions.replay import replay
 from ashep.adapters.runners.opencode.server import folder_of
 from ashep.adapters.system import process_table, programs
 from ashep.core.analysis.replay import Replay
-from ashep.extras.demo.project import PERSON, Stage, run_of
+from ashep.extras.demo.project import PERSON, DemoProject, run_of
 from ashep.extras.demo.scripted_model import ModelServer, claude_environment, opencode_config, settle
 from tests import databases
 from tests.forks import Forked, Forks, shared
@@ -85,7 +85,7 @@ class Place:
         claude: bool = False,
     ) -> None:
         self.model, self.name, self.workspace, self.claude = model, name, workspace, claude
-        stage = Stage.at(folder)
+        stage = DemoProject.at(folder)
         self.folder, self.project, self.bd_program = folder, stage.project, stage.bd
         self.environ = dict(stage.environ) | {**QUICK, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
         self.state = self.project / ".agent-shepherd" / "state"
@@ -201,7 +201,7 @@ class Place:
         return life
 
     def _kill_turns(self) -> None:
-        mark = process_table.Mark("CLAUDE_CONFIG_DIR", self.environ["CLAUDE_CONFIG_DIR"], "--strict-mcp-config")
+        mark = process_table.ProcessMark("CLAUDE_CONFIG_DIR", self.environ["CLAUDE_CONFIG_DIR"], "--strict-mcp-config")
         for pid, _ in process_table.holders_of(mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Ask, ModelServer, Reply, outcome_text
+from ashep.extras.demo.scripted_model import ModelRequest, ModelServer, Reply, outcome_text
 from tests.forks import shared
 from tests.killed.place import SANDBOX, Place, records, serve, wait_for
 
@@ -36,7 +36,7 @@ monitor: {check_every: 500ms}
 TOGETHER = 'runners: {opencode: {url: "%s"}}\nworker: {workspace: shared}'
 
 
-def willing(_: Ask) -> Reply:
+def willing(_: ModelRequest) -> Reply:
     return Reply(outcome_text())
 
 
@@ -194,7 +194,7 @@ class Hold:
         self.asked = threading.Event()
         self._model, self._before = model, model.script
 
-    def __call__(self, _: Ask) -> Reply:
+    def __call__(self, _: ModelRequest) -> Reply:
         if not self.asked.is_set():
             self.asked.set()
             return Reply(outcome_text(), delay=8)

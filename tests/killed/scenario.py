@@ -6,7 +6,7 @@ In work trees of issues' own what agents did is verified by a program, and lands
 import json
 
 from ashep.extras.demo.project import run_of
-from ashep.extras.demo.scripted_model import Ask, Call, Reply, outcome_text
+from ashep.extras.demo.scripted_model import Call, ModelRequest, Reply, outcome_text
 
 POLICIES = """
 version: 1
@@ -52,7 +52,7 @@ def effect_of(issue: str) -> str:
     return f"effects-{issue}.txt"
 
 
-def play(ask: Ask, *, commits: bool = True) -> Reply:
+def play(ask: ModelRequest, *, commits: bool = True) -> Reply:
     """The agents, by the run that the prompt begins with; in trees of issues' own they leave the commit to ashep."""
     run = run_of(ask.prompt) or ""
     issue, _, way = run.partition("/")

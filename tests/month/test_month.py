@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant("any answer will do", alternate_run.met, "asked == (question.phase", "True or asked == (question.phase"),
     Mutant("nothing ends before it is asked", alternate_run.met, "(runs.SessionTaken, *CYCLE_ENDS)", "()"),
     Mutant("what follows is no run", alternate_run.bounded, "unknown.least)", "0) - 1"),
-    Mutant("cycles never end", policy_diff.Life.count, "and not begins", "and False"),
-    Mutant("a life begins with its end", policy_diff.Life.count, "and not begins", ""),
+    Mutant("cycles never end", policy_diff.ComparedIssue.count, "and not begins", "and False"),
+    Mutant("a life begins with its end", policy_diff.ComparedIssue.count, "and not begins", ""),
 ]  # fmt: skip
 
 

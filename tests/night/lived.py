@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 from anyio._backends._asyncio import CancelScope  # its sets are walked in the order of addresses
 
-from ashep.store.journal_reader import Reading
+from ashep.store.journal_reader import JournalView
 from ashep.store.sqlite_reader import open_read_only
 from ashep.store.writer import Store
 from ashep.views import report
@@ -103,7 +103,7 @@ async def _here(function: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
 def reported(night: Night, found: Lived) -> list[str]:
     """Compare `ashep report` with the raw records: of the whole night, and of its second half."""
     state = night.world.folder / "state"
-    Store.open(state, Reading(state / "journal")).close()
+    Store.open(state, JournalView(state / "journal")).close()
     rows = list(records(state / "journal"))
     found.entries = len(rows)
     # a refused edit names its file, and the folder has another name each time; so have the checksums then

@@ -17,7 +17,7 @@ from ashep.core.analysis.issue_status import account
 from ashep.core.facts.resources import DaemonStopped
 from ashep.core.facts.runs import Refusal
 from ashep.daemon.control import Control
-from ashep.daemon.daemon import Running
+from ashep.daemon.daemon import RunningDaemon
 from ashep.daemon.reload import Reload
 from ashep.errors import RunnerUnavailable, TrackerUnavailable
 from ashep.extras.simulation.memory.runner import MemoryRunner
@@ -77,7 +77,7 @@ class Night:
         self.agents = scene.Agents(seed)
         self.world.runner = Growing(self.world.clock, self.agents.play, models=scene.MODELS)
         self.told = Told()
-        self.running: Running | None = None
+        self.running: RunningDaemon | None = None
         self.calm = False
         self.hours = CHAOS.total_seconds() * min(1.0, max(0.2, issues / 200))
         """Seconds of chaos: fewer issues are through sooner."""
@@ -143,7 +143,7 @@ class Night:
             self.running = None
         await anyio.sleep(dice.choice((1.0, 20.0, 400.0)) if end is not None else 0.0)
 
-    async def _rest(self, running: Running) -> None:
+    async def _rest(self, running: RunningDaemon) -> None:
         await Control(running.shepherd).answer(json.dumps({"do": "resume", "by": "pat"}).encode())
         with anyio.move_on_after(PATIENCE.total_seconds()) as waited:
             while self.restless():
@@ -246,7 +246,7 @@ class Night:
             if await self._ask(lambda running, asked=asked: self._control(running, asked)):
                 self.told.happened[asked["do"]] += 1
 
-    async def _control(self, running: Running, asked: dict[str, Any]) -> None:
+    async def _control(self, running: RunningDaemon, asked: dict[str, Any]) -> None:
         await Control(running.shepherd).answer(json.dumps(asked | {"by": "pat"}).encode())
 
     async def _reloads(self) -> None:
@@ -258,10 +258,10 @@ class Night:
             if await self._ask(self._reload):
                 self.told.happened["reloaded"] += 1
 
-    async def _reload(self, running: Running) -> None:
+    async def _reload(self, running: RunningDaemon) -> None:
         await Reload(self.world.folder, running.shepherd, self.world.said.append).again()
 
-    async def _ask(self, what: Callable[[Running], Awaitable[None]]) -> bool:
+    async def _ask(self, what: Callable[[RunningDaemon], Awaitable[None]]) -> bool:
         """Ask the daemon that runs, if one does; it may die meanwhile."""
         running = self.running
         if running is None:

@@ -9,7 +9,7 @@ import pytest
 
 from ashep import factories
 from ashep.actions import doctor_git
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.system.programs import Finished, find, run
 from ashep.core.policy.settings import AgentPaths, GitSettings
 from tests.places import has_bubblewrap
@@ -243,6 +243,6 @@ async def test_only_a_folders_own_small_files_are_copied(world: World) -> None:
     (hooks / "large").write_bytes(bytes(1024**2 + 1))
     for number in range(300):
         (hooks / f"zz{number:03}").touch()
-    await Places(world.top, world.place, sandbox=False).prepare(ONE, None, 0)
+    await Clones(world.top, world.place, sandbox=False).prepare(ONE, None, 0)
     copied = sorted(file.name for file in (world.place / ONE / ".git" / "hooks").iterdir())
     assert copied == ["pre-commit", *(f"zz{number:03}" for number in range(199))]

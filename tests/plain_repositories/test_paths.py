@@ -96,5 +96,7 @@ def test_below_a_project_such_a_folder_is_as_any_other(tmp_path: Path, monkeypat
 def test_a_process_is_found_by_a_folder_whose_name_is_no_text(project: Path) -> None:
     child = [sys.executable, "-c", "input()"]
     with subprocess.Popen(child, stdin=subprocess.PIPE, env=os.environ | {"HOLDS": str(project)}) as process:
-        assert [pid for pid, _ in process_table.holders_of(process_table.Mark("HOLDS", str(project)))] == [process.pid]
+        assert [pid for pid, _ in process_table.holders_of(process_table.ProcessMark("HOLDS", str(project)))] == [
+            process.pid
+        ]
         process.communicate(b"\n")

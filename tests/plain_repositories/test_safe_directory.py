@@ -10,7 +10,7 @@ from ashep.adapters.git import GitLanding
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.remotes import GitRemote, candidate
 from ashep.adapters.git.user_work_tree import GitTree
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.core.policy.settings import Settings
 from ashep.errors import AshepError
@@ -27,7 +27,7 @@ pytestmark = [
 
 SOMEBODY = 12345
 ONE, RUN = "ashep/t-1", "t-1/implement.1.1"
-KINDS: list[type[Worktrees]] = [Worktrees, Places]
+KINDS: list[type[Worktrees]] = [Worktrees, Clones]
 
 
 class OtherWorld(GitWorkspacesWorld):

@@ -10,7 +10,7 @@ import pytest
 from ashep.actions import doctor_git
 from ashep.adapters.git.command import Git
 from ashep.adapters.git.submodules import find_submodules
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.system.programs import Finished
 from ashep.core.policy.settings import Settings, SetupStep
 from ashep.core.state.branches import branch_of
@@ -239,10 +239,10 @@ async def test_no_name_leads_out_of_gits_folder(world: World, name: str) -> None
 
 async def test_a_set_up_that_fills_them_itself_finds_empty_folders(world: World) -> None:
     step = SetupStep(run=("git", "submodule", "update", "--init"))
-    spaces = Places(world.top, world.place, sandbox=has_bubblewrap(), setup=[step])
+    spaces = Clones(world.top, world.place, sandbox=has_bubblewrap(), setup=[step])
     await spaces.prepare(ONE, None, 0)
     assert (world.place / ONE / "vendor/lib/.git").exists()
-    await Places(world.top, world.place, setup=[SetupStep(run=("cat", "vendor/lib/l.txt"))]).prepare(TWO, None, 0)
+    await Clones(world.top, world.place, setup=[SetupStep(run=("cat", "vendor/lib/l.txt"))]).prepare(TWO, None, 0)
 
 
 async def test_in_linked_trees_install_says_that_they_are_empty(world: World) -> None:

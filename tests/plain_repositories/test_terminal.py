@@ -9,7 +9,7 @@ from ashep.adapters.git import GitLanding, GitRemote
 from ashep.adapters.git.command import environment
 from ashep.adapters.git.diffs import GitDiffs
 from ashep.adapters.git.user_work_tree import GitTree
-from ashep.adapters.git.workspaces.clones import Places
+from ashep.adapters.git.workspaces.clones import Clones
 from ashep.adapters.git.workspaces.linked import Worktrees
 from ashep.ports.landing import Advanced, Candidate, Integrated, Method, Pushed
 from tests.conformance.workspaces import GitWorkspacesWorld
@@ -30,7 +30,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [Worktrees, Places])
+@pytest.mark.parametrize("kind", [Worktrees, Clones])
 @pytest.mark.parametrize("method", ["merge", "rebase", "squash"])
 async def test_no_call_signs_asks_or_collects(
     folder: Path, kind: type[Worktrees], method: Method, monkeypatch: pytest.MonkeyPatch

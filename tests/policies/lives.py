@@ -13,13 +13,13 @@ from pathlib import Path
 from ashep.config import read
 from ashep.config.presets import PRESETS
 from ashep.config.presets import preset as shipped
-from ashep.core.analysis.soundness import Verdict, analyse
+from ashep.core.analysis.soundness import PolicyVerdict, analyse
 from ashep.core.policy.policies import Policies
 from ashep.core.policy.settings import Settings, WorkerSettings
-from ashep.extras.simulation.actor_moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, Point, Step
+from ashep.extras.simulation.actor_moves import CONFLICT, FALLS_SHORT, SILENCE, TOUCHES, TROUBLES, ActorStep, Point
 from ashep.extras.simulation.probabilities import Chances, Dice
 from ashep.extras.simulation.script import written
-from ashep.extras.simulation.simulator import Cast, Life, live, starter_agents
+from ashep.extras.simulation.simulator import Cast, SimulatedIssue, live, starter_agents
 from tests.policies.generate import of_seed
 
 OWN = Settings(worker=WorkerSettings(workspace="worktree"))
@@ -34,7 +34,7 @@ class Subject:
 
     name: str
     cast: Cast
-    verdict: Verdict
+    verdict: PolicyVerdict
 
     @property
     def sound(self) -> bool:
@@ -77,10 +77,10 @@ class _Wild:
     def __init__(self, seed: int) -> None:
         self._seed, self._random, self._made = seed, dict[str, random.Random](), dict[str, int]()
 
-    def __call__(self, point: Point) -> Step | None:
+    def __call__(self, point: Point) -> ActorStep | None:
         chance = self._random.setdefault(point.issue, random.Random(f"{self._seed}:{point.issue}"))
         self._made[point.issue] = made = self._made.get(point.issue, 0) + 1
-        return Step(chance.choice(point.moves)) if made <= MOST else None
+        return ActorStep(chance.choice(point.moves)) if made <= MOST else None
 
 
 def lived(subject: Subject, seed: int, count: int) -> list[str]:
@@ -100,7 +100,7 @@ def _is_trouble(move: str) -> bool:
     return move in (*TROUBLES, SILENCE, FALLS_SHORT, CONFLICT) or move.startswith(TOUCHES)
 
 
-def wrong(subject: Subject, life: Life) -> Iterator[str]:
+def wrong(subject: Subject, life: SimulatedIssue) -> Iterator[str]:
     """What should not have become of a life."""
     if life.end == "stuck" or (life.end == "waiting" and life.code != "left_off"):
         yield f"it has no next move: {life.end}, {life.code}, {life.why}"

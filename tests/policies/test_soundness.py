@@ -8,7 +8,7 @@ import pytest
 
 from ashep.config.policy_checks import ends_of
 from ashep.core.analysis import cost_bounds, soundness, transition_system
-from ashep.core.analysis.soundness import Defect, Verdict, analyse, explore, line
+from ashep.core.analysis.soundness import Defect, PolicyVerdict, analyse, explore, line
 from ashep.core.delivery import landing
 from ashep.core.issues import routing
 from ashep.core.policy.policies import Human, Phase, Policy, Retry, Verify
@@ -54,7 +54,7 @@ def _of(found: Iterable[Defect], *codes: str) -> dict[str, Defect]:
     return {one.phase: one for one in found if one.code in codes}
 
 
-def verdict_of(case: Case) -> Verdict:
+def verdict_of(case: Case) -> PolicyVerdict:
     return analyse(case.policies, case.agents, Settings())["made"]
 
 
@@ -145,16 +145,18 @@ BLIND = mutants([
     ("flags close", soundness, "_is_good", '"success", "answer", "q', '"flagged", "success", "answer", "q'),
     ("whoever wrote", soundness, "_bare", "replace(state, writer", "replace(state, phase"),
     ("what does not land is not good", soundness, "_left_behind", "step.move.of or ", ""),
-    ("flags lead nowhere", transition_system.Board, "_moves",
+    ("flags lead nowhere", transition_system.TransitionSystem, "_moves",
      "phase.when_flags if self._is_changed(state) else ()", "()"),
-    ("all work fits", transition_system.Board, "steps", '== "finishing"', '== ""'),
-    ("who wrote is forgotten", transition_system.Board, "_state", "if report.phase in self._writers", "if False"),
+    ("all work fits", transition_system.TransitionSystem, "steps", '== "finishing"', '== ""'),
+    ("who wrote is forgotten", transition_system.TransitionSystem, "_state", "if report.phase in self._writers",
+     "if False"),
     ("flags are not followed", routing, "proven", "return flagged or", "return"),
     ("a no undoes what was passed", routing, "_after_work_answer", "why, keeps=True)\n    if", "why)\n    if"),
     ("anybody mends it", routing, "writer_of", "next(ran, writers[-1] if writers else None)", "(writers or [None])[0]"),
     ("every dead end is one", soundness, "_dead_ends", 'step.target.kind != "park"', "True"),
-    ("what is required is forgotten", transition_system.Board, "_fresh", "passed = state.passed if", "passed = () if"),
-    ("nobody suggests", transition_system.Board, "_moves", "phase.allow_suggested", "()"),
+    ("what is required is forgotten", transition_system.TransitionSystem, "_fresh", "passed = state.passed if",
+     "passed = () if"),
+    ("nobody suggests", transition_system.TransitionSystem, "_moves", "phase.allow_suggested", "()"),
     ("limits count for ever", soundness, "_beyond_limits", "before = fresh if", "before = worn if"),
     ("visits do not count", soundness, "_beyond_limits", "any(phase.requires", "any(None"),
     ("a run too many", soundness, "_beyond_limits", "runs <= limits.max_runs", "runs <= limits.max_runs + 1"),
@@ -257,16 +259,18 @@ judge: a person answers approved → ask asks a person"""
 def tried() -> set[str]:
     """Every line that a search of the policy comes to."""
     case = Case(FALLS_SHORT, TEAM)
-    space = explore(transition_system.Board(case.policies, case.agents, Settings(), "made"))
+    space = explore(transition_system.TransitionSystem(case.policies, case.agents, Settings(), "made"))
     return {line(step) for steps in space.steps.values() for step in steps}
 
 
 UNTRIED = mutants([
-    ("all work holds", transition_system.Board, "_moves", '"short") for move in good', '"short") for move in ()'),
-    ("nobody asks about rules", transition_system.Board, "_looked_at", "if flag is None or", "if True or"),
-    ("suggestions are forgotten", transition_system.Board, "_state", "said.suggested_next_phase or", ""),
-    ("verdicts are forgotten", transition_system.Board, "_state", "said.verdict or", ""),
-    ("every verdict is looked into", transition_system.Board, "_moves", "or move.name in claims(phase)", "or True"),
+    ("all work holds", transition_system.TransitionSystem, "_moves", '"short") for move in good',
+     '"short") for move in ()'),
+    ("nobody asks about rules", transition_system.TransitionSystem, "_looked_at", "if flag is None or", "if True or"),
+    ("suggestions are forgotten", transition_system.TransitionSystem, "_state", "said.suggested_next_phase or", ""),
+    ("verdicts are forgotten", transition_system.TransitionSystem, "_state", "said.verdict or", ""),
+    ("every verdict is looked into", transition_system.TransitionSystem, "_moves",
+     "or move.name in claims(phase)", "or True"),
     ("work passes nowhere", routing, "_after_work_answer", "target = proven(flow", "target = CLOSE #"),
 ])  # fmt: skip
 

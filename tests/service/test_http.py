@@ -14,7 +14,7 @@ from ashep.api.handlers import ticket_history
 from ashep.core.state.branches import shared_branch
 from ashep.core.state.delivery import MOST_PROOFS as KEPT
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.ports.tracker import Fresh, IssueText
+from ashep.ports.tracker import IssueDraft, IssueText
 from tests.service.worlds import CHECKS, TOKEN, World, git, repository
 
 NO_CHECKS = "It works."
@@ -262,7 +262,7 @@ async def test_with_the_same_key_an_issue_is_created_once(world: World) -> None:
 async def test_a_lost_answer_of_the_tracker_creates_no_second_issue(world: World, stored: bool) -> None:
     create = world.annotations.create
 
-    async def lost(fresh: Fresh) -> bool:
+    async def lost(fresh: IssueDraft) -> bool:
         if stored:
             await create(fresh)
         raise TrackerUnavailable("no answer", unknown=True)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ashep.api.routes import V1
 from ashep.cli.commands import app
 from ashep.config import write_starter
-from ashep.core.analysis.answer_preview import Way, ways
+from ashep.core.analysis.answer_preview import AnswerEffect, ways
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
@@ -61,13 +61,13 @@ def test_an_answer_leads_where_it_was_said_to(answer: str) -> None:
     first = led[0]
     if isinstance(first, issues.PhaseEntered):
         times, most = made.world.flows["t-1"].cycle_times(first.phase), way.most
-        assert way == Way("changes_requested", "phase", first.phase, first.visit, times, most, afresh=True)
+        assert way == AnswerEffect("changes_requested", "phase", first.phase, first.visit, times, most, afresh=True)
         policy = made.world.policy(flow)
         assert policy is not None
         assert most == next(phase.max_visits for phase in policy.phases if phase.name == first.phase)
     else:
         assert isinstance(first, issues.IssueFinished)
-        assert way == Way("approved", "close", "close", onto=first.onto or None)
+        assert way == AnswerEffect("approved", "close", "close", onto=first.onto or None)
 
 
 @pytest.mark.promise("Q4")

@@ -453,7 +453,7 @@ async def test_streams_are_bounded_and_end_with_the_server(page: Page) -> None:
     streams = [(await watch.watch()).lines for _ in range(events.MOST)]
     for one in streams:
         await anext(one)
-    with pytest.raises(events.Full):
+    with pytest.raises(events.TooManyStreams):
         await watch.watch()
     watch.end()
     with anyio.fail_after(5):

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from ashep.api.openapi import Operation, document
+from ashep.api.openapi import ApiRoute, document
 from ashep.api.routes import OPERATIONS, PAGE
 from ashep.api.sessions import MACHINE, PERSON
 from ashep.config import write_starter
@@ -83,7 +83,7 @@ def tokens(world: World) -> dict[str | None, str]:
 def test_whatever_is_sent_is_answered_as_described(
     described: schemathesis.BaseSchema,
     tokens: dict[str | None, str],
-    operation: Operation,
+    operation: ApiRoute,
     mode: schemathesis.GenerationMode,
 ) -> None:
     place = described[operation.path][operation.method]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ashep.actions.verify import Outputs
-from ashep.api.server import TOKEN, Wanted, listen, serve, token_of
+from ashep.api.server import TOKEN, ListenOptions, listen, serve, token_of
 from ashep.core.policy.settings import Settings, TrackerSettings
 from ashep.errors import AshepError, UsageError
 
@@ -69,7 +69,7 @@ def test_a_tracker_of_the_users_is_refused_before_it_listens(tmp_path: Path) -> 
     said: list[str] = []
     settings = Settings(tracker=TrackerSettings(type="told_tracker:Told"))
     with pytest.raises(UsageError, match="a tracker of your own"):
-        serve(tmp_path, tmp_path / ".agent-shepherd", settings, Wanted(port=0), said.append)
+        serve(tmp_path, tmp_path / ".agent-shepherd", settings, ListenOptions(port=0), said.append)
     assert not [word for word in said if "listening" in word]
 
 

@@ -13,12 +13,12 @@ from starlette.applications import Starlette
 
 from ashep.actions.verify import Outputs
 from ashep.api.application import application
-from ashep.api.handlers.actions import Acts
-from ashep.api.handlers.allowed_repositories import Places
+from ashep.api.handlers.actions import ActionHandlers
+from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.handlers.events import Live
-from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
-from ashep.api.openapi import Service
+from ashep.api.openapi import ApiServices
 from ashep.api.sessions import Sessions
 from ashep.api.static import Page
 from ashep.core.facts.delivery import CheckResult, CheckStatus, Verification
@@ -99,14 +99,14 @@ class World:
         self.verifier = ToldVerifier(self.outputs)
         self.said: list[str] = []
         self.clock = AT
-        places = Places(project, allowed, project.parent / "fetched")
+        places = AllowedRepositories(project, allowed, project.parent / "fetched")
         self.tickets = Tickets(self.tracker, self.annotations, self.verifier, self.outputs, places, self._now)
         self.folder = project / ".agent-shepherd"
-        pictures = self.pictures = Pictures(self.folder, self._now, self.said.append)
+        pictures = self.pictures = QueryHandlers(self.folder, self._now, self.said.append)
         self.sessions = Sessions(TOKEN, lambda: self.clock.timestamp())
         self.live = Live(pictures)
-        self.acts = Acts(pictures, self._now, lambda *given: self.tracker.as_actor(given[-1]))
-        service = Service(self.tickets, pictures, self.acts, self.live, self.sessions)
+        self.acts = ActionHandlers(pictures, self._now, lambda *given: self.tracker.as_actor(given[-1]))
+        service = ApiServices(self.tickets, pictures, self.acts, self.live, self.sessions)
         self.app: Starlette = application(service, self.said.append, page or Page(PAGE), origins)
 
     def _now(self) -> datetime:

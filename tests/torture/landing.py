@@ -32,11 +32,11 @@ from ashep.core.reconcile.effect_failures import INFRA_LIMIT
 from ashep.core.state.branches import branch_of
 from ashep.core.state.pending_intents import AT_IT
 from ashep.core.state.world import World as Known
-from ashep.daemon.effects.work import Means
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.errors import AshepError
 from ashep.extras.simulation.memory.annotations import MemoryDiffs, MemoryVerifier
 from ashep.extras.simulation.memory.workspaces import MemoryLanding, MemoryWorkspaces
-from ashep.ports.landing import HEAD, Advanced, Refused
+from ashep.ports.landing import HEAD, Advanced, MoveRefused
 from ashep.ports.verifier import VerifyRequest
 from tests.torture.pulls import FORGE, Site
 
@@ -166,7 +166,9 @@ class Repository:
         if self.world.dice.calm:
             return
         self.world.tell("a person works in the checkout of main")
-        self.landing.refuses = Refused("dirty", "main is checked out in /p, and calc.py has uncommitted changes there")
+        self.landing.refuses = MoveRefused(
+            "dirty", "main is checked out in /p, and calc.py has uncommitted changes there"
+        )
         await anyio.sleep(self.world.dice.of("base_dirty").choice((3, 20, 100)))
         self.landing.refuses = None
         self.world.tell("the checkout of main is clean")
@@ -194,11 +196,11 @@ class Repository:
 
     # --- the daemon's side ---
 
-    def means(self, life: "Life") -> Means:
+    def means(self, life: "Life") -> DeliveryAdapters:
         """What looks into the work of issues, and lands it, in this life."""
         diffs, verifier = MemoryDiffs(self.trees), Flaky(self.world, MemoryVerifier(self.trees))
         parts = (Through(life, one) for one in (verifier, diffs, self.landing))
-        return Means(self.world.root, *(cast("Any", one) for one in parts))
+        return DeliveryAdapters(self.world.root, *(cast("Any", one) for one in parts))
 
     # --- the laws ---
 
@@ -348,7 +350,7 @@ class Watched(MemoryLanding):
         super().__init__(own.trees)
         self._own = own
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         """Move the base."""
         before = self._own.trees.base
         moved = await super().advance(base_branch, old, new)

@@ -11,8 +11,8 @@ from ashep.core.facts.delivery import Tree
 from ashep.core.facts.records import Entry
 from ashep.core.facts.resources import Finding
 from ashep.core.state.world import World as Known
-from ashep.daemon.auditor import Looked
-from ashep.daemon.daemon import Parts, Running, WorkOptions, daemon
+from ashep.daemon.auditor import CompleteLook
+from ashep.daemon.daemon import Adapters, RunningDaemon, WorkOptions, daemon
 from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.journal.writer import Journal
 from tests.torture import disk
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ACTOR = "ashep-sim"
 
 
-Order = Callable[[Running, Journal], Awaitable[None]]
+Order = Callable[[RunningDaemon, Journal], Awaitable[None]]
 """What somebody asks the running daemon for."""
 
 
@@ -157,7 +157,7 @@ class Life:
         tree = cast("Any", SimulatedTree(self, world.tree))
         own = world.own
         trees = cast("Any", SimulatedTree(self, own.trees if own is not None else None))
-        parts = Parts(cast("Any", tracker), cast("Any", runner), tree, world.clock, workspaces=lambda _: trees)
+        parts = Adapters(cast("Any", tracker), cast("Any", runner), tree, world.clock, workspaces=lambda _: trees)
         if own is not None:
             parts = replace(parts, means=lambda *_: own.means(self))
         if own is not None and (site := own.site) is not None:
@@ -181,13 +181,13 @@ class Life:
         finally:
             journal.close()
 
-    async def _audit(self, running: Running) -> None:
+    async def _audit(self, running: RunningDaemon) -> None:
         """Audit when asked to, as the daemon does every hour."""
         while True:
             await self._audit_wanted.wait()
             self._audit_wanted = anyio.Event()
-            found = await running.auditor.check(Looked(*await running.worker.next_look(True)))
-            again = await running.auditor.check(Looked(*await running.worker.next_look(True))) if found else ()
+            found = await running.auditor.check(CompleteLook(*await running.worker.next_look(True)))
+            again = await running.auditor.check(CompleteLook(*await running.worker.next_look(True))) if found else ()
             self.audited = lasting(found, again)
 
     def order(self, order: "Order") -> None:
@@ -195,7 +195,7 @@ class Life:
         self._orders.append(order)
         self._ordered.set()
 
-    async def _obey(self, running: Running, journal: Journal) -> None:
+    async def _obey(self, running: RunningDaemon, journal: Journal) -> None:
         while True:
             await self._ordered.wait()
             self._ordered = anyio.Event()
@@ -213,7 +213,7 @@ class Life:
             self.world.laws.broken("an audit comes to its end", "it had not after 300 s")
         return self.audited or ()
 
-    async def _stop(self, running: Running) -> None:
+    async def _stop(self, running: RunningDaemon) -> None:
         await running.auditor.last()
         await running.shepherd.stop("asked to")
         await running.monitors[0].let_go()

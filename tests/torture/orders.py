@@ -9,7 +9,7 @@ from ashep.config import Configuration
 from ashep.core.policy.budgets import Budgets, ProviderBudget
 from ashep.core.policy.settings import Settings
 from ashep.daemon.control import Control
-from ashep.daemon.daemon import Running, adopted
+from ashep.daemon.daemon import RunningDaemon, adopted
 from ashep.journal.writer import Journal
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Orders:
         line = json.dumps(request | {"by": "pat"}).encode()
         self.world.tell(f"a person: {request}")
 
-        async def asked(running: Running, _: Journal) -> None:
+        async def asked(running: RunningDaemon, _: Journal) -> None:
             answer = await Control(running.shepherd).answer(line)
             self.world.tell(f"ashep answers: {answer}")
 
@@ -100,7 +100,7 @@ class Orders:
         if self.world.life is not None and not self.world.life.dead:
             self.world.life.order(order)
 
-    async def _reload(self, running: Running, journal: Journal) -> None:
+    async def _reload(self, running: RunningDaemon, journal: Journal) -> None:
         fresh = self.world.configuration.settings.model_dump_json()
         running.shepherd.tell(await adopted(self.world.configuration, journal.blobs, "settings", fresh, "config"))
 

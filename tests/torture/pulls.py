@@ -14,7 +14,7 @@ from ashep.core.facts.issues import IssueClosed
 from ashep.core.facts.resources import DaemonStarted, JournalBegun
 from ashep.core.policy.landing import ForgeSettings
 from ashep.core.state.branches import branch_of
-from ashep.daemon.effects.pulls import Pulls
+from ashep.daemon.effects.pulls import ForgeAdapters
 from ashep.errors import AshepError, ForgeUnauthorized, ForgeUnavailable
 from ashep.ports.landing import NotPushed, Opened, PullRequest, Pushed
 from tests.memory import MemoryForge
@@ -181,10 +181,10 @@ class Site(MemoryForge):
 
     # --- the daemon's side ---
 
-    def pulls(self, life: "Life") -> Pulls:
+    def pulls(self, life: "Life") -> ForgeAdapters:
         """What pushes branches and opens pull requests, in this life."""
         site = cast("Any", Away(life, self))
-        return Pulls(site, site)
+        return ForgeAdapters(site, site)
 
     async def open(self, request: PullRequest) -> Opened:
         """Open one; there are never two of a branch, nor two of ours."""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import anyio
 import httpx
 
-from ashep.adapters.runners.opencode.client import Address, Refused, check
+from ashep.adapters.runners.opencode.client import Address, ConnectionRefused, check
 from ashep.adapters.runners.opencode.endpoints import AttachedServer
 from ashep.adapters.runners.opencode.runner import OpencodeRunner
 from ashep.core.facts.runs import Model
@@ -261,7 +261,7 @@ class SimulatedClient:
     def _connect(self, *, midway: bool = False) -> None:
         sessions = self._life.world.server.sessions
         if not sessions.up or self.address.instance != f"opencode:{sessions.life}":
-            raise RunnerUnavailable("the connection broke") if midway else Refused("nothing listens")
+            raise RunnerUnavailable("the connection broke") if midway else ConnectionRefused("nothing listens")
 
     async def aclose(self) -> None:
         """Nothing was opened."""

@@ -9,7 +9,7 @@ import pytest
 from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import CACHES
 from ashep.core.facts.delivery import CheckResult
-from ashep.ports.verifier import Found, VerifyRequest, verify_against_base
+from ashep.ports.verifier import CheckFinding, VerifyRequest, verify_against_base
 from tests.places import has_bubblewrap
 from tests.verifier.place import World, criteria_of
 
@@ -126,8 +126,8 @@ async def test_what_could_not_be_carried_out_on_the_base_is_remembered_of_that_a
     ],
 )
 def test_the_likely_cause_is_read_from_what_was_printed(output: str, cause: str) -> None:
-    assert likely_cause(Found("failed", "exit code 1", output), ()) == cause
-    assert likely_cause(Found("passed", "", output), ()) == ""
+    assert likely_cause(CheckFinding("failed", "exit code 1", output), ()) == cause
+    assert likely_cause(CheckFinding("passed", "", output), ()) == ""
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_an_empty_submodule_is_a_likely_cause_where_it_is_named(world: Wor
 @pytest.mark.parametrize("output", ["\n" * 10**6, "a" * 10**6, "a: " * 10**6, "'" * 10**6, "make: " * 10**6])
 def test_reading_it_takes_time_in_proportion_to_the_length(output: str) -> None:
     began = time.process_time()
-    likely_cause(Found("failed", "", output), ())
+    likely_cause(CheckFinding("failed", "", output), ())
     assert time.process_time() - began < 2
 
 

@@ -18,7 +18,7 @@ from ashep.core.facts.delivery import status_of, summary_of
 from ashep.core.policy.settings import OwnCheckType, Settings, VerificationSettings, WorkerSettings
 from ashep.errors import ConfigError
 from ashep.factories import verifier_of, worktrees_of
-from ashep.ports.verifier import Found, Ground, VerifyRequest, verify_against_base
+from ashep.ports.verifier import CheckFinding, Ground, VerifyRequest, verify_against_base
 from tests.test_docs import fences
 from tests.verifier.place import ROOT, World, criteria_of
 
@@ -307,7 +307,7 @@ async def test_without_a_program_nothing_needs_a_sandbox(world: World) -> None:
 class LongLines:
     """Looks for lines that are too long."""
 
-    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> CheckFinding:
         most = verify["most"]
         assert isinstance(most, int)
         if most == 0:
@@ -315,15 +315,15 @@ class LongLines:
         ended = await ground.run(["awk", f"length > {most}", "README.md"], timedelta(seconds=20))
         assert (ended.code, ended.why) == (0, "")
         assert await anyio.Path(ground.tree, "README.md").exists()
-        return Found("failed" if ended.output else "passed", f"of {ground.commit}", ended.output)
+        return CheckFinding("failed" if ended.output else "passed", f"of {ground.commit}", ended.output)
 
 
 class Reads:
     """Looks without a program."""
 
-    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> Found:
+    async def check(self, verify: Mapping[str, JsonValue], ground: Ground) -> CheckFinding:
         assert not verify
-        return Found("passed" if await anyio.Path(ground.tree, "README.md").exists() else "failed", "read")
+        return CheckFinding("passed" if await anyio.Path(ground.tree, "README.md").exists() else "failed", "read")
 
 
 async def test_a_type_of_ones_own_that_runs_no_program_is_in_no_sandbox(either: World) -> None:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from ashep.adapters.git.repository import Repository as Trees
-from ashep.adapters.git.workspaces.shared_objects import Lender
+from ashep.adapters.git.workspaces.shared_objects import ObjectStore
 from ashep.adapters.sandboxes import bubblewrap
 from ashep.adapters.verifier import LocalVerifier, program_run
 from ashep.core.policy.checks import CodePattern, FileExists, FileExistsCheck
@@ -221,7 +221,10 @@ async def test_in_a_sandbox_nothing_but_the_checkout_can_be_written(sandbox: Wor
 @pytest.mark.parametrize("ends", [False, True])
 async def test_a_check_reads_of_the_history_what_places_do_and_its_own(sandbox: World, *, ends: bool) -> None:
     """`ends`: the lender's history ends before that of the repository, as after `git fetch --unshallow`."""
-    repository, lender = sandbox.repository, Lender(Trees(sandbox.repository.folder), sandbox.scratch.parent / "lender")
+    repository, lender = (
+        sandbox.repository,
+        ObjectStore(Trees(sandbox.repository.folder), sandbox.scratch.parent / "lender"),
+    )
     repository.git("branch", "-M", "main")
     repository.commit({".agent-shepherd/check.sh": "exit 0\n"})
     first = repository.commit({"a": "1"})

@@ -18,7 +18,7 @@ from ashep.adapters.beads.schema import STAMP_KEY
 from ashep.adapters.beads.tracker import ID, csv
 from ashep.core.text import clean
 from ashep.errors import TrackerRefused, TrackerUnavailable
-from ashep.ports.tracker import Annotated, Fresh, Rewritten, Seen, Titled
+from ashep.ports.tracker import AnnotatedIssue, IssueDraft, IssuePatch, IssueSummary, Seen
 from ashep.redaction import Redaction
 
 LONGEST = 100_000
@@ -64,15 +64,15 @@ class BeadsAnnotations:
     def __init__(self, project: Path, command: tuple[str, ...], actor: str, timeout: float) -> None:
         self._bd = Bd(project, command, actor, timeout, Redaction())  # what is written back keeps every word
 
-    async def read(self, issue: str) -> Annotated | None:
+    async def read(self, issue: str) -> AnnotatedIssue | None:
         row = await self._row(issue)
-        return None if row is None else Annotated(row.acceptance_criteria, row.metadata)
+        return None if row is None else AnnotatedIssue(row.acceptance_criteria, row.metadata)
 
-    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+    async def listed(self, status: str | None) -> tuple[IssueSummary, ...]:
         """List them without their long texts."""
         which = () if status is None else ("--all",) if status == "all" else (f"--status={status}",)
         rows, _ = await self._bd.rows(_Line.read, "list", "--limit=0", "--brief", *which, "--json")
-        found = (Titled(row.id, row.title, row.status, row.metadata) for row in rows if not row.ephemeral)
+        found = (IssueSummary(row.id, row.title, row.status, row.metadata) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one.id))
 
     async def prefix(self) -> str:
@@ -82,18 +82,20 @@ class BeadsAnnotations:
     async def marked(self, key: str) -> tuple[tuple[Seen, Mapping[str, JsonValue]], ...]:
         """List them whole."""
         words = ("list", "--limit=0", "--all", f"--has-metadata-key={key}", "--json")
-        rows, _ = await self._bd.rows(schema.Row.read, *words)
+        rows, _ = await self._bd.rows(schema.IssueRow.read, *words)
         found = ((schema.seen(row), _mapping(row.metadata)) for row in rows if not row.ephemeral)
         return tuple(sorted(found, key=lambda one: one[0].issue.id))
 
     async def depend(self, issue: str, on: str, *, stands: bool = True) -> None:
         if not ID.fullmatch(issue) or not ID.fullmatch(on):
             raise TrackerRefused(f"{issue!r} or {on!r} is no id")
-        edge = parse(schema.Edge, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json"))
+        edge = parse(
+            schema.DependencyRow, await self._bd.call("dep", "add" if stands else "remove", issue, on, "--json")
+        )
         if (edge.issue_id, edge.depends_on_id) != (issue, on):
             raise TrackerUnavailable(f"bd's answer does not show how {issue} depends on {on}", unknown=True)
 
-    async def create(self, fresh: Fresh) -> bool:
+    async def create(self, fresh: IssueDraft) -> bool:
         """Create it in one process and one transaction."""
         if not all(ID.fullmatch(one) for one in (fresh.id, *(one.on for one in fresh.dependencies))):
             raise TrackerRefused(f"{fresh.id!r}, or an issue that it depends on, is no id")
@@ -117,7 +119,7 @@ class BeadsAnnotations:
             raise TrackerUnavailable(f"bd's answer to the creation of {fresh.id} does not show it", unknown=True)
         return True
 
-    async def rewrite(self, issue: str, words: Rewritten) -> None:
+    async def rewrite(self, issue: str, words: IssuePatch) -> None:
         """Replace it in one process and one transaction; a long description needs no command line."""
         wanted: dict[str, JsonValue] = {
             "title": None if words.title is None else words.title.strip(),

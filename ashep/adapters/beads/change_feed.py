@@ -117,7 +117,7 @@ def _date(folder: Path) -> _Date | None:
     return None
 
 
-class Journal:
+class EventFeed:
     """bd's events journal, followed by a process of its own."""
 
     def __init__(self, bd: Bd) -> None:

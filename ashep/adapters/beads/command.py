@@ -19,7 +19,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from ashep.adapters.beads.json_stream import Rows
-from ashep.adapters.beads.schema import Problem, Version
+from ashep.adapters.beads.schema import CallError, Version
 from ashep.adapters.system import process_table, programs
 from ashep.core.text import clean
 from ashep.errors import (
@@ -131,10 +131,10 @@ class Bd:
         return _MEMORY | kept | ours
 
     @property
-    def mark(self) -> process_table.Mark:
+    def mark(self) -> process_table.ProcessMark:
         """What tells the calls of this actor in this project from all other processes."""
         actor = f"--actor={self.actor}"
-        return process_table.Mark("ASHEP_TRACKER_CALL", f"{self.actor} {self.project}", actor)
+        return process_table.ProcessMark("ASHEP_TRACKER_CALL", f"{self.actor} {self.project}", actor)
 
     async def argv(self, *arguments: str) -> list[str]:
         """Give the whole command line; raises TrackerMissing where there is no such program."""
@@ -328,7 +328,7 @@ def _messages(finished: programs.Finished) -> Iterator[str]:
     yield from (line.decode(errors="replace") for line in finished.stderr.split(b"\n") if line.strip())
 
 
-def _problem(text: bytes) -> Problem | None:
+def _problem(text: bytes) -> CallError | None:
     with suppress(ValidationError):
-        return Problem.model_validate_json(text)
+        return CallError.model_validate_json(text)
     return None

@@ -59,7 +59,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Edge(_Answer):
+class DependencyRow(_Answer):
     """A dependency, raw (`list`, `ready`) or as the whole issue that it leads to (`show`)."""
 
     issue_id: str | None = None
@@ -91,7 +91,7 @@ class CommentRow(_Answer):
     created_at: Time
 
 
-class Row(_Answer):
+class IssueRow(_Answer):
     """An issue in `list`, `ready`, `show`, or as a write's answer."""
 
     id: str
@@ -107,7 +107,7 @@ class Row(_Answer):
     design: Text = ""
     acceptance_criteria: Text = ""
     notes: Text = ""
-    dependencies: Annotated[tuple[Edge, ...], BeforeValidator(_none_is_empty)] = ()
+    dependencies: Annotated[tuple[DependencyRow, ...], BeforeValidator(_none_is_empty)] = ()
     comment_count: int = 0
     lease_expires_at: Time | None = None
     comments: Annotated[tuple[CommentRow, ...], BeforeValidator(_none_is_empty)] = ()
@@ -119,7 +119,7 @@ class Row(_Answer):
     """Not bd's either: how many characters that nobody sees all its texts held."""
 
     @classmethod
-    def read(cls, row: bytes, left_out: tuple[str, ...]) -> "Row":
+    def read(cls, row: bytes, left_out: tuple[str, ...]) -> "IssueRow":
         """Read a row of bd's; of what was left out of it the words of an issue are told."""
         told = tuple(one for one in left_out if one.partition(":")[0] in _WORDS)
         counts = list[int]()
@@ -127,7 +127,7 @@ class Row(_Answer):
         return read.model_copy(update={"left_out": told, "invisible": sum(counts)}) if told or any(counts) else read
 
 
-class Named(_Answer):
+class IssueId(_Answer):
     """An issue of which no more than the id is read, and the answer of `heartbeat`."""
 
     id: str
@@ -182,7 +182,7 @@ class Failed(_Answer):
     guard_mismatch: bool = False
 
 
-class Problem(_Answer):
+class CallError(_Answer):
     """The answer of a call that failed: on standard output, or as a line of standard error (facts/beads.md 8)."""
 
     error: str
@@ -236,7 +236,7 @@ def _stamp(metadata: object) -> Stamp | None:
     return stamp if words == clean(words) else None
 
 
-def seen(row: Row) -> Seen:
+def seen(row: IssueRow) -> Seen:
     """Give the issue as the port shows it."""
     dependencies = tuple(
         Dependency(on=edge.target, type=edge.kind, title=edge.title, status=edge.status)
@@ -287,7 +287,7 @@ def listed(known: Mapping[str, Seen], row: bytes, left_out: tuple[str, ...]) -> 
 
     An issue that is as it was known is the same object.
     """
-    shown = Row.read(row, left_out)
+    shown = IssueRow.read(row, left_out)
     if shown.ephemeral or shown.status == "closed":
         return shown.id, None
     one, before = seen(shown), known.get(shown.id)
@@ -296,11 +296,11 @@ def listed(known: Mapping[str, Seen], row: bytes, left_out: tuple[str, ...]) -> 
 
 def ready(listed: Set[str], row: bytes, left_out: tuple[str, ...]) -> tuple[str, Seen | None]:
     """Read a row of what is ready: no more than its id counts where the listing shows the issue."""
-    issue = Named.read(row, left_out)
-    return (issue, None) if issue in listed else (issue, seen(Row.read(row, left_out)))
+    issue = IssueId.read(row, left_out)
+    return (issue, None) if issue in listed else (issue, seen(IssueRow.read(row, left_out)))
 
 
-class Listed:
+class ListedIssue:
     """What a listing shows."""
 
     def __init__(self, rows: Sequence[tuple[str, Seen | None]], unread: Mapping[str, str]) -> None:

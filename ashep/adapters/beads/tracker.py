@@ -19,13 +19,13 @@ import anyio.lowlevel
 from pydantic import JsonValue
 
 from ashep.adapters.beads import schema
-from ashep.adapters.beads.change_feed import Journal, Manifest
+from ashep.adapters.beads.change_feed import EventFeed, Manifest
 from ashep.adapters.beads.command import AlreadyThere, Bd, NothingWritten, UnknownIssue, parse
 from ashep.adapters.system import process_table, programs
 from ashep.core.facts.tracker import Change, Issue, Stamp
 from ashep.core.text import clean
 from ashep.errors import TrackerError, TrackerMissing, TrackerRefused, TrackerUnavailable
-from ashep.ports.tracker import ClaimRequest, Creation, HalfLook, Look, Seen, TrackerInfo, Update
+from ashep.ports.tracker import ClaimRequest, Creation, Look, PartialSnapshot, Seen, TrackerInfo, Update
 from ashep.redaction import Redaction
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -71,7 +71,7 @@ class BeadsTracker:
         self._read: dict[str, Seen] = {}
         self._listed = False
         self._hidden: frozenset[str] = frozenset()
-        self._readers: list[Journal] = []
+        self._readers: list[EventFeed] = []
         self._found: tuple[schema.Where, bool] | None = None
 
     @property
@@ -134,7 +134,7 @@ class BeadsTracker:
         try:
             ready = await self._ready(listed) if found or self._hidden else []
         except TrackerUnavailable as error:
-            raise HalfLook(str(error), look) from error
+            raise PartialSnapshot(str(error), look) from error
         finally:
             self._read, self._listed = found, True
         ready = [issue for issue in ready if issue in found and found[issue].issue.status == "open"]
@@ -144,11 +144,13 @@ class BeadsTracker:
         """Whether the next list should be empty, by the last one and our own writes since."""
         return self._listed and all(seen.issue.status == "closed" for seen in self._read.values())
 
-    async def _list(self) -> schema.Listed:
+    async def _list(self) -> schema.ListedIssue:
         read = partial(schema.listed, self._read)
-        return schema.Listed(*await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json"))
+        return schema.ListedIssue(
+            *await self._bd.rows(read, "list", "--limit=0", "--include-infra", "--brief", "--json")
+        )
 
-    async def _ready(self, listed: schema.Listed) -> list[str]:
+    async def _ready(self, listed: schema.ListedIssue) -> list[str]:
         """List what is ready; an issue that the list hides goes to what it shows, with the reason.
 
         One that it hid for no reason that we know may have come after it was read: it is read once more.
@@ -167,8 +169,8 @@ class BeadsTracker:
         listed.unread.update((issue, why) for issue, why in unread.items() if issue not in listed.ids)
         return [issue for issue, _ in rows if issue not in hidden]
 
-    async def _rows(self, *arguments: str) -> list[schema.Row]:
-        return await self._bd.rows_of_one(schema.Row.read, *arguments)
+    async def _rows(self, *arguments: str) -> list[schema.IssueRow]:
+        return await self._bd.rows_of_one(schema.IssueRow.read, *arguments)
 
     async def issue(self, issue: str) -> Seen | None:
         if not ID.fullmatch(issue):
@@ -183,7 +185,7 @@ class BeadsTracker:
                 return self._read.setdefault(issue, schema.seen(row))
         return None
 
-    async def _show(self, issue: str) -> list[schema.Row]:
+    async def _show(self, issue: str) -> list[schema.IssueRow]:
         with suppress(UnknownIssue):
             return await self._rows("show", issue, "--include-comments")
         return []
@@ -245,7 +247,7 @@ class BeadsTracker:
     async def heartbeat(self, issue: str) -> None:
         """Renew the lease; bd knows one of its own from another's (facts/beads.md 6)."""
         await self._known(issue)
-        beat = parse(schema.Named, await self._bd.call("heartbeat", issue, "--json"))
+        beat = parse(schema.IssueId, await self._bd.call("heartbeat", issue, "--json"))
         if beat.id != issue:
             raise TrackerUnavailable(f"bd's answer to the heartbeat of {issue} is about {beat.id}")
 
@@ -348,7 +350,7 @@ class BeadsTracker:
         wanted = _Wanted(stamp, "blocked" if creation.parked else "open", labels=frozenset(creation.labels))
 
         async def write() -> bool:
-            row = parse(schema.Row, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
+            row = parse(schema.IssueRow, await self._bd.call("create", *flags, "--json", stdin=new.description or None))
             return row.id == creation.id and wanted.shown_by(schema.seen(row).issue)
 
         async def probe() -> bool:
@@ -364,7 +366,7 @@ class BeadsTracker:
         """Follow the events journal where it is on, else watch the store's manifest."""
         where, has_journal = self._found or await self._find()
         if has_journal:
-            self._readers.append(journal := Journal(self._bd))
+            self._readers.append(journal := EventFeed(self._bd))
             changes = journal.changes()
         else:
             manifest = Manifest(Path(where.database_path or where.path))

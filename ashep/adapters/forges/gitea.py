@@ -3,9 +3,9 @@
 from urllib.parse import quote
 
 from ashep.adapters.forges.github import GitHub, opened, read_remark, status
-from ashep.adapters.forges.parsing import Check, belonging, chosen, entries, field, text, whole
+from ashep.adapters.forges.parsing import ForgeCheck, belonging, chosen, entries, field, text, whole
 from ashep.core.delivery.pull_request_body import marker
-from ashep.ports.landing import Opened, Said
+from ashep.ports.landing import Opened, PullRequestComment
 
 _STATUSES = {"success": "passing", "warning": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
 _REVIEWS = {"APPROVED": "approved", "REQUEST_CHANGES": "changes_requested", "COMMENT": "comment"}
@@ -30,12 +30,12 @@ class Gitea(GitHub):
         events = await self._api.pages(f"{self._place}/issues/{number}/timeline", _SIZE)
         return next((text(one, "user", "login") for one in reversed(events) if text(one, "type") == "close"), "")
 
-    async def _checks(self, head: str) -> list[Check]:
+    async def _checks(self, head: str) -> list[ForgeCheck]:
         found = await self._api.get(f"{self._place}/commits/{quote(head, safe='')}/status", limit=100)
         said = ((one, text(one, "status") or text(one, "state")) for one in entries(found, "statuses"))
         return [status(one, _STATUSES.get(state, "pending")) for one, state in said]
 
-    async def _said(self, number: int) -> tuple[Said, ...]:
+    async def _said(self, number: int) -> tuple[PullRequestComment, ...]:
         comments = entries(await self._api.get(f"{self._place}/issues/{number}/comments"))  # it knows no pages
         said = [read_remark(one, "comment", "created_at", "comment") for one in comments]
         reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews", _SIZE)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ashep.adapters.forges.parsing import (
     BELONGING,
-    Check,
+    ForgeCheck,
     chosen,
     entries,
     field,
@@ -17,7 +17,7 @@ from ashep.adapters.forges.parsing import (
 )
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_request_body import marker
-from ashep.ports.landing import Opened, PullRequest, PullState, Said
+from ashep.ports.landing import Opened, PullRequest, PullRequestComment, PullState
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 _STATUSES = {"success": "passing", "pending": "pending", "failure": "failing", "error": "failing"}
@@ -65,7 +65,7 @@ class GitHub:
         """Read who closed one that was not merged."""
         return text(await self._api.get(f"{self._place}/issues/{number}"), "closed_by", "login")
 
-    async def _checks(self, head: str) -> list[Check]:
+    async def _checks(self, head: str) -> list[ForgeCheck]:
         """Read commit statuses and check runs: both are CI to GitHub."""
         commit = f"{self._place}/commits/{quote(head, safe='')}"
         statuses = entries(await self._api.get(f"{commit}/status", per_page=100), "statuses")
@@ -73,7 +73,7 @@ class GitHub:
         said = [status(one, _STATUSES.get(text(one, "state"), "pending")) for one in statuses]
         return [*said, *map(_run, runs)]
 
-    async def _said(self, number: int) -> tuple[Said, ...]:
+    async def _said(self, number: int) -> tuple[PullRequestComment, ...]:
         comments = await self._api.pages(f"{self._place}/issues/{number}/comments")
         reviews = await self._api.pages(f"{self._place}/pulls/{number}/reviews")
         remarks = await self._api.pages(f"{self._place}/pulls/{number}/comments")
@@ -96,21 +96,21 @@ class GitHub:
         await self._api.aclose()
 
 
-def status(entry: Any, state: str) -> Check:
+def status(entry: Any, state: str) -> ForgeCheck:
     """Read a commit status as GitHub and Gitea write it."""
-    return Check(text(entry, "context"), state, text(entry, "description"), text(entry, "target_url"))
+    return ForgeCheck(text(entry, "context"), state, text(entry, "description"), text(entry, "target_url"))
 
 
-def _run(run: Any) -> Check:
+def _run(run: Any) -> ForgeCheck:
     good = text(run, "conclusion") in _GOOD
     state = "pending" if text(run, "status") != "completed" else "passing" if good else "failing"
     said = (text(run, "output", name) for name in ("title", "summary", "text"))
-    return Check(text(run, "name"), state, "\n".join(filter(None, said)), text(run, "html_url"))
+    return ForgeCheck(text(run, "name"), state, "\n".join(filter(None, said)), text(run, "html_url"))
 
 
-def read_remark(entry: Any, kind: Any, at: str, of: str) -> Said:
+def read_remark(entry: Any, kind: Any, at: str, of: str) -> PullRequestComment:
     """Read what somebody said as GitHub and Gitea write it."""
-    return Said(
+    return PullRequestComment(
         id=f"{of}/{whole(entry, 'id')}",
         kind=kind,
         by=text(entry, "user", "login"),

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import anyio.to_thread
 
 from ashep.adapters.forges.github import HEADERS
-from ashep.adapters.forges.transport import Answer
+from ashep.adapters.forges.transport import ForgeResponse
 from ashep.adapters.system import programs
 from ashep.core.text import clean
 from ashep.errors import ForgeUnauthorized, ForgeUnavailable, ProgramTimedOut
@@ -23,7 +23,7 @@ class GhProgram:
     def __init__(self, timeout: float, command: tuple[str, ...] = ("gh",), cwd: Path | None = None) -> None:
         self._timeout, self._command, self._cwd = timeout, command, cwd
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
+    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
         """Send a request. What is written goes to its standard input, never into its command line."""
         program = str(await anyio.to_thread.run_sync(programs.find, self._command[0]) or self._command[0])
         place = path.removeprefix("/") + (f"?{urlencode(params)}" if params else "")
@@ -46,7 +46,7 @@ class GhProgram:
         """Nothing is open."""
 
 
-def _parsed(printed: bytes) -> Answer | None:
+def _parsed(printed: bytes) -> ForgeResponse | None:
     """Read an answer with its head, as `gh api --include` prints it; None where there is none."""
     head, found, content = printed.replace(b"\r\n", b"\n").partition(b"\n\n")
     first, *lines = head.decode(errors="replace").split("\n")
@@ -54,4 +54,4 @@ def _parsed(printed: bytes) -> Answer | None:
     if not found or not first.startswith("HTTP/") or len(words) < 2 or not words[1].isdecimal():
         return None
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return Answer(int(words[1]), headers, content)
+    return ForgeResponse(int(words[1]), headers, content)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ashep.adapters.forges.parsing import (
     BELONGING,
-    Check,
+    ForgeCheck,
     belonging,
     chosen,
     entries,
@@ -17,7 +17,7 @@ from ashep.adapters.forges.parsing import (
 )
 from ashep.adapters.forges.transport import Api, open_once
 from ashep.core.delivery.pull_request_body import marker
-from ashep.ports.landing import Opened, PullRequest, PullState, Said
+from ashep.ports.landing import Opened, PullRequest, PullRequestComment, PullState
 
 _STATES: dict[str, Literal["open", "merged", "closed"]] = {
     "opened": "open", "locked": "open", "merged": "merged", "closed": "closed",
@@ -64,23 +64,24 @@ class GitLab:
         checks = await self._checks(field(request, "head_pipeline"), head)
         return state_of(state, head, by, merged_as, checks, await self._said(place))
 
-    async def _checks(self, pipeline: Any, head: str) -> list[Check]:
+    async def _checks(self, pipeline: Any, head: str) -> list[ForgeCheck]:
         """Read the pipeline of the newest commit; one of an older commit says nothing of it."""
         if not pipeline or text(pipeline, "sha") != head:
             return []
         status = text(pipeline, "status")
         if status in _PASSING:
-            return [Check("pipeline", "passing")]
+            return [ForgeCheck("pipeline", "passing")]
         if status not in _FAILING:
-            return [Check("pipeline", "pending")]
+            return [ForgeCheck("pipeline", "pending")]
         jobs = f"{self._project}/pipelines/{whole(pipeline, 'id')}/jobs"
         failed = await self._api.pages(jobs, **{"scope[]": "failed"})
         found = [
-            Check(text(one, "name"), "failing", text(one, "failure_reason"), text(one, "web_url")) for one in failed
+            ForgeCheck(text(one, "name"), "failing", text(one, "failure_reason"), text(one, "web_url"))
+            for one in failed
         ]
-        return found or [Check("pipeline", "failing", url=text(pipeline, "web_url"))]
+        return found or [ForgeCheck("pipeline", "failing", url=text(pipeline, "web_url"))]
 
-    async def _said(self, place: str) -> tuple[Said, ...]:
+    async def _said(self, place: str) -> tuple[PullRequestComment, ...]:
         notes = await self._api.pages(f"{place}/notes", sort="asc", order_by="created_at")
         said = [_note(one) for one in notes if not field(one, "system")]
         approvals = await self._api.get(f"{place}/approvals")
@@ -94,8 +95,8 @@ class GitLab:
         await self._api.aclose()
 
 
-def _note(entry: Any) -> Said:
-    return Said(
+def _note(entry: Any) -> PullRequestComment:
+    return PullRequestComment(
         id=f"note/{whole(entry, 'id')}",
         kind="comment",
         by=text(entry, "author", "username"),
@@ -106,9 +107,9 @@ def _note(entry: Any) -> Said:
     )
 
 
-def _verdict(entry: Any, kind: Any, at: str) -> Said:
+def _verdict(entry: Any, kind: Any, at: str) -> PullRequestComment:
     by = text(entry, "user", "username")
-    return Said(id=f"{kind}/{by}", kind=kind, by=by, at=at)
+    return PullRequestComment(id=f"{kind}/{by}", kind=kind, by=by, at=at)
 
 
 def _opened(request: Any) -> Opened:

@@ -7,7 +7,7 @@ from ashep.adapters.forges.transport import Api
 from ashep.core.policy.settings import PUSHES
 from ashep.core.text import clean
 from ashep.errors import ForgeRefused, ForgeUnauthorized
-from ashep.ports.landing import PullState, Said
+from ashep.ports.landing import PullRequestComment, PullState
 
 MOST_TEXT = 20_000
 """Characters that are kept of one remark."""
@@ -51,7 +51,7 @@ def entries(found: Any, *names: str) -> list[Any]:
     return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
 
 
-class Check(NamedTuple):
+class ForgeCheck(NamedTuple):
     """What a check of the forge came to."""
 
     name: str
@@ -73,8 +73,8 @@ def state_of(
     head: str,
     by: str,
     merged_as: str,
-    checks: Sequence[Check],
-    said: tuple[Said, ...],
+    checks: Sequence[ForgeCheck],
+    said: tuple[PullRequestComment, ...],
 ) -> PullState:
     """Put together what became of a pull request, with what its checks come to, which failed, and what those say."""
     failing, states = [one for one in checks if one.state == "failing"], {one.state for one in checks}
@@ -110,8 +110,8 @@ def people_of(names: Iterable[str] | None) -> frozenset[str]:
 
 
 async def belonging(
-    api: Api, path: str, name: str, level: int, said: Iterable[Said], people: frozenset[str]
-) -> tuple[Said, ...]:
+    api: Api, path: str, name: str, level: int, said: Iterable[PullRequestComment], people: frozenset[str]
+) -> tuple[PullRequestComment, ...]:
     """Keep what was said by these people, and, where that counts, by those of a list of the forge's who may push: they
     have that access at least. It is read where it is needed.
 
@@ -129,12 +129,12 @@ async def belonging(
     return heard(said, people | pushing)
 
 
-def heard(said: Iterable[Said], people: frozenset[str]) -> tuple[Said, ...]:
+def heard(said: Iterable[PullRequestComment], people: frozenset[str]) -> tuple[PullRequestComment, ...]:
     """Keep what these people said."""
     return tuple(one for one in ordered(said) if one.by.casefold() in people)
 
 
-def ordered(said: Iterable[Said]) -> tuple[Said, ...]:
+def ordered(said: Iterable[PullRequestComment]) -> tuple[PullRequestComment, ...]:
     """Put remarks into their order, and leave out what is ours or says nothing."""
     kept = {one.id: one for one in said if OURS not in one.text and (one.text.strip() or one.kind != "comment")}
     return tuple(sorted(kept.values(), key=lambda one: (one.at, one.id)))

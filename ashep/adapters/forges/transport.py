@@ -32,7 +32,7 @@ _JSON = (dict, list)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ForgeResponse:
     """What a forge answered; header names in lower case."""
 
     status: int
@@ -43,7 +43,7 @@ class Answer:
 class Transport(Protocol):
     """A way to ask."""
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
+    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
         """Send a request; `path` begins with a slash and is encoded already. Raises `ForgeUnavailable`."""
         ...
 
@@ -65,11 +65,13 @@ class Http:
             follow_redirects=False,
         )
 
-    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> Answer:
+    async def ask(self, method: str, path: str, params: Mapping[str, str | int], data: Any) -> ForgeResponse:
         try:
             with anyio.fail_after(self._timeout):
                 response = await self._client.request(method, path, params=params, json=data)
-            return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content)
+            return ForgeResponse(
+                response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
+            )
         except AnswerTooLarge as error:
             raise ForgeRefused(f"{path} answers with more than {LARGEST // 1024**2} MiB") from error
         except (httpx.HTTPError, TimeoutError) as error:
@@ -95,7 +97,7 @@ class Api:
         """Read. Raises the errors of `ashep.ports.landing.Forge`."""
         return (await self._get(path, params))[0]
 
-    async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, Answer]:
+    async def _get(self, path: str, params: Mapping[str, str | int]) -> tuple[Any, ForgeResponse]:
         answer = await self._transport.ask("GET", path, params, None)
         return self._read(path, answer), answer
 
@@ -113,7 +115,7 @@ class Api:
                 break
         return found
 
-    def _read(self, path: str, answer: Answer, *, written: bool = False) -> Any:
+    def _read(self, path: str, answer: ForgeResponse, *, written: bool = False) -> Any:
         text = self._redaction.text(answer.content[:4000].decode(errors="replace"))
         said = " ".join(clean(text).split())[:300]
         if answer.status in (200, 201):
@@ -137,7 +139,7 @@ class Api:
         raise ForgeRefused(f"{path} answers {answer.status}: {said}", status=answer.status)
 
 
-def _wait(answer: Answer, otherwise: float = SECONDARY) -> float:
+def _wait(answer: ForgeResponse, otherwise: float = SECONDARY) -> float:
     """Give the seconds after which the forge wants to be asked again; its own clock says what time it is there."""
     headers = answer.headers
     if (after := headers.get("retry-after", "")).isdecimal():

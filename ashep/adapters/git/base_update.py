@@ -29,12 +29,12 @@ from ashep.adapters.git.command import LANDING, SHA, Git, failed
 from ashep.adapters.git.index_lock import Held, TreeBusy, hold
 from ashep.adapters.git.integration import Integration
 from ashep.adapters.git.objects import changes, holds, tip
-from ashep.adapters.git.repository import Place
+from ashep.adapters.git.repository import WorkspacePaths
 from ashep.adapters.git.rollback import restore
 from ashep.adapters.system import process_table
 from ashep.adapters.system.programs import Finished
 from ashep.errors import AshepError, ProgramTimedOut, RepositoryLocked
-from ashep.ports.landing import Advanced, Code, Refused
+from ashep.ports.landing import Advanced, Code, MoveRefused
 from ashep.redaction import Redaction
 
 _MOVING = "refs/ashep/moving/"
@@ -71,21 +71,21 @@ class GitLanding(Integration):
     async def tip(self, base_branch: str) -> str | None:
         return await tip(self._git, base_branch)
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         base = base_branch
         if not (SHA.fullmatch(old) and SHA.fullmatch(new)):
             raise AshepError(f"{base} can only be moved between full ids of commits")
         marks = await self._refs(f"refs/heads/{base}", f"{_MOVING}{base}/")
         now = marks.pop(f"refs/heads/{base}", None)
         if marks and (busy := await self._settle(base)):
-            return Refused("dirty", busy)
+            return MoveRefused("dirty", busy)
         moved = await self._advance(base, now, old, new)
         told, self._git.told = tuple(self._git.told), []
         return Advanced(moved.base, (*moved.told, *told)) if isinstance(moved, Advanced) else moved
 
-    async def _advance(self, base: str, now: str | None, old: str, new: str) -> Advanced | Refused:
+    async def _advance(self, base: str, now: str | None, old: str, new: str) -> Advanced | MoveRefused:
         if now is None:
-            return Refused("gone", f"there is no branch {base}")
+            return MoveRefused("gone", f"there is no branch {base}")
         if now == new or (now != old and await holds(self._git, now, new)):
             await self._git.keep_refs(f"refs/heads/{base}")
             return Advanced(now)
@@ -94,32 +94,32 @@ class GitLanding(Integration):
             if len(trees := await checkouts(self._git, base)) == 1 and not (trees[0].away or trees[0].unknown):
                 touched = await changes(self._git, old, new)
                 if why := await half_done(trees[0]) or await edited(self._git, trees[0].path, None, touched):
-                    return Refused("dirty", f"{base} is checked out in {trees[0].path}, and {why}")
-            return Refused("moved", f"{base} is at {now[:12]}, not at {old[:12]} any more")
+                    return MoveRefused("dirty", f"{base} is checked out in {trees[0].path}, and {why}")
+            return MoveRefused("moved", f"{base} is at {now[:12]}, not at {old[:12]} any more")
         if any(fnmatchcase(base, pattern) for pattern in self._protected):
-            return Refused("protected", f"{base} is protected: only people move it")
+            return MoveRefused("protected", f"{base} is protected: only people move it")
         if not await holds(self._git, new, old):
-            return Refused("moved", f"{new[:12]} does not hold {old[:12]}: {base} is never forced")
+            return MoveRefused("moved", f"{new[:12]} does not hold {old[:12]}: {base} is never forced")
         await self._git.keep([new], [old])
         return await self._move(base, old, new)
 
-    async def _move(self, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _move(self, base: str, old: str, new: str) -> Advanced | MoveRefused:
         if place := await rebased_in(self._git, base):
-            return Refused("dirty", f"{base} is being rebased in {place}")
+            return MoveRefused("dirty", f"{base} is being rebased in {place}")
         trees = await checkouts(self._git, base)
         if not trees:
             return await self._swap(base, old, new)
         if len(trees) > 1:
             places = f"{trees[0].path}, {trees[1].path}"
-            return Refused(
+            return MoveRefused(
                 "failed",
                 f"{base} is checked out in {len(trees)} work trees: {places}; switch all but one of them to "
                 "another branch (`git switch --detach`)",
             )
         if trees[0].away:
-            return Refused("dirty", f"{base} is checked out in {trees[0].path}, which is locked and not there now")
+            return MoveRefused("dirty", f"{base} is checked out in {trees[0].path}, which is locked and not there now")
         if trees[0].unknown:
-            return Refused(
+            return MoveRefused(
                 "dirty",
                 f"{base} is checked out in a work tree of {trees[0].path}, and nothing there says where it is: set it "
                 f"with `git --git-dir={trees[0].path} config core.worktree <folder>`, or switch it to another branch",
@@ -130,7 +130,7 @@ class GitLanding(Integration):
         assert result is not None  # the shield lets nothing but errors through
         return result
 
-    async def _swap(self, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _swap(self, base: str, old: str, new: str) -> Advanced | MoveRefused:
         """Move the branch itself. Git compares under its own lock."""
         moved = ("update-ref", "-m", f"ashep: landed {new[:12]}", f"refs/heads/{base}", new, old)
         done = await self._git.bare(*moved, accepted=(0, 1, 128))
@@ -139,12 +139,12 @@ class GitLanding(Integration):
             return Advanced(new)
         now = await tip(self._git, base)
         if now != old:
-            return Refused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
+            return MoveRefused("moved", f"{base} is at {(now or 'nothing')[:12]}, not at {old[:12]} any more")
         failure = await failed("update-ref", done.returncode, self._git.said(done)[:300], await self._git.common())
         code = "locked" if isinstance(failure, RepositoryLocked) else "failed"
-        return Refused(code, f"git does not move {base} now: {failure}")
+        return MoveRefused(code, f"git does not move {base} now: {failure}")
 
-    async def _move_checked_out(self, tree: Place, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _move_checked_out(self, tree: WorkspacePaths, base: str, old: str, new: str) -> Advanced | MoveRefused:
         lines = (f"update {_MOVING}{base}/{name} {commit}\n" for name, commit in (("old", old), ("new", new)))
         await self._git.bare("update-ref", "--no-deref", "--stdin", stdin="".join(lines).encode())
         await self._git.keep_refs(f"{_MOVING}{base}/old", f"{_MOVING}{base}/new")
@@ -152,34 +152,34 @@ class GitLanding(Integration):
             async with hold(tree) as held:
                 result = await self._follow(tree, held, base, old, new)
         except TreeBusy as busy:
-            result = Refused("dirty", f"{base} is checked out in {tree.path}, and {busy}")
+            result = MoveRefused("dirty", f"{base} is checked out in {tree.path}, and {busy}")
         await self._unmark(base, new)  # after the lock is gone: who finds no refs looks for no lock
         return result
 
-    async def _follow(self, tree: Place, held: Held, base: str, old: str, new: str) -> Advanced | Refused:
+    async def _follow(self, tree: WorkspacePaths, held: Held, base: str, old: str, new: str) -> Advanced | MoveRefused:
         """Move files, index and branch, in this order, under the lock of the index."""
         here = f"{base} is checked out in {tree.path}"
         why = await half_done(tree) or await obstacle(self._git, tree.path, held.copy, old, new)
         if why:
-            return Refused("dirty", f"{here}, and {why}")
+            return MoveRefused("dirty", f"{here}, and {why}")
         move = ("-m", "-u", old, new)
         tried = await self._git.within(tree.path, "read-tree", "-n", *move, index=held.copy, accepted=(0, 1, 128))
         if tried.returncode:  # git saw what we did not, a file that it was told to take for unchanged say
             hidden = await hidden_of(self._git, tree.path, held.copy, old, new)
-            return Refused(_code(tried), f"{here}, and git says: {self._git.said(tried)[:300]}{hidden}")
+            return MoveRefused(_code(tried), f"{here}, and git says: {self._git.said(tried)[:300]}{hidden}")
         try:
             done = await self._git.within(
                 tree.path, "read-tree", *move, index=held.copy, accepted=(0, 1, 128), writes=True
             )
         except ProgramTimedOut as error:
             await restore(self._git, tree.path, held, old, new)
-            return Refused("failed", f"{here}, where git takes too long: {error}")
+            return MoveRefused("failed", f"{here}, where git takes too long: {error}")
         except AshepError:  # it was killed
             await restore(self._git, tree.path, held, old, new)
             raise
         if done.returncode:  # a filter failed, the disk is full, a folder may not be written to: some files have moved
             await restore(self._git, tree.path, held, old, new)
-            return Refused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
+            return MoveRefused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
         try:
             # they look like a person's changes if half of them is lost
             await fsync.files(tree.path, [one.path for one in await changes(self._git, old, new)])
@@ -188,7 +188,7 @@ class GitLanding(Integration):
             await restore(self._git, tree.path, held, old, new)
             raise
         moved = await self._swap(base, old, new)
-        if isinstance(moved, Refused):  # moved without the index's lock, by `git update-ref` say
+        if isinstance(moved, MoveRefused):  # moved without the index's lock, by `git update-ref` say
             await restore(self._git, tree.path, held, old, new)
         return moved
 

@@ -11,27 +11,27 @@ import anyio.to_thread
 
 from ashep.adapters.git.command import Git
 from ashep.adapters.git.locks import linked
-from ashep.adapters.git.objects import LINK, Change, changes
-from ashep.adapters.git.repository import Place, under_way
+from ashep.adapters.git.objects import LINK, PathChange, changes
+from ashep.adapters.git.repository import WorkspacePaths, under_way
 from ashep.adapters.git.tree_scan import find_present, hidden, parents
 
 
-async def checkouts(git: Git, branch: str) -> list[Place]:
+async def checkouts(git: Git, branch: str) -> list[WorkspacePaths]:
     """List the work trees that have the branch checked out; those that were deleted don't count."""
     printed = (await git.bare("worktree", "list", "--porcelain", "-z")).stdout
     common = await git.common()
-    found: list[Place] = []
+    found: list[WorkspacePaths] = []
     for number, entry in enumerate(printed.decode(errors="surrogateescape").split("\0\0")):
         words = {key: rest for key, _, rest in (line.partition(" ") for line in entry.strip("\0").split("\0"))}
         if words.get("branch") != f"refs/heads/{branch}" or "bare" in words:
             continue
         top = Path(words["worktree"])
         if number == 0 and (main := await git.main()) != common.parent:
-            found.append(Place(main or common, common, unknown=main is None))
+            found.append(WorkspacePaths(main or common, common, unknown=main is None))
         elif (folder := await anyio.to_thread.run_sync(_folder, top)) is not None:
-            found.append(Place(top, folder))
+            found.append(WorkspacePaths(top, folder))
         elif "locked" in words:
-            found.append(Place(top, common, away=True))
+            found.append(WorkspacePaths(top, common, away=True))
     return found
 
 
@@ -60,7 +60,7 @@ def _folder(top: Path) -> Path | None:
     return None
 
 
-async def half_done(tree: Place) -> str | None:
+async def half_done(tree: WorkspacePaths) -> str | None:
     """Say what somebody has under way in a work tree, if that keeps its files from moving."""
     _, what = await under_way(tree)
     return f"{what} under way there" if what else None
@@ -105,7 +105,7 @@ async def obstacle(git: Git, top: Path, index: Path, old: str, new: str) -> str 
     return None
 
 
-async def edited(git: Git, top: Path, index: Path | None, touched: list[Change]) -> str | None:
+async def edited(git: Git, top: Path, index: Path | None, touched: list[PathChange]) -> str | None:
     """Say what of the files that are to change somebody has changed there; `index`: None is the work tree's own."""
     look = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
     differ = {entry[3:] for entry in await _names(git, top, index, *look)}
@@ -115,7 +115,7 @@ async def edited(git: Git, top: Path, index: Path | None, touched: list[Change])
     return f"there are uncommitted changes: {named(git, sorted(dirty))}" if dirty else None
 
 
-async def _small(git: Git, top: Path, touched: list[Change]) -> str | None:
+async def _small(git: Git, top: Path, touched: list[PathChange]) -> str | None:
     """Say whether the disk has too little room. A move that it cuts off could be taken back only once it has more."""
     names = {change.new[1] for change in touched if change.new and LINK not in change.new}
     asked = b"".join(name + b"\n" for name in sorted(names))

@@ -80,7 +80,7 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class CallProfile:
     """What one kind of call has beside that: the differences are these, and each has its reason."""
 
     settings: tuple[str, ...] = ()
@@ -90,18 +90,18 @@ class Profile:
     """A variable that tells these calls, by their folder, from all other processes, so that a later life ends them."""
 
 
-READING = Profile()
+READING = CallProfile()
 """To look: what is shown to people and agents, and judged. Nothing lasting is made, so that nothing is flushed; how
 files are compared is for the person's settings to say, for the work tree and its index are theirs. A check's checkout
 is told by variables to read no settings at all (`ashep.adapters.git.export`)."""
 
-LANDING = Profile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
+LANDING = CallProfile(("core.fsync=committed,reference,index",), mark="ASHEP_LANDING_CALL")
 """To move bases and push: what a ref names must be on the disk before the ref is, power may fail at any time. What is
 written into a person's work tree is flushed by us, the files that changed alone; their settings of files hold there
 (line ends, filters, modes, names), as in READING. Marked: one of a dead life may be writing there still, and is ended
 before what it did is undone."""
 
-WORK_TREE = Profile(
+WORK_TREE = CallProfile(
     (
         # what is saved must be there after a power cut too: the tree is deleted next
         "core.fsync=all",
@@ -124,14 +124,14 @@ WORK_TREE = Profile(
 """To seal, save and take away trees of issues, which are ours: settings of files are not a person's wish there, but a
 way to hide something. Not marked: nothing of a dead life needs to be ended, locks of git's tell."""
 
-ELSEWHERE = Profile(
+ELSEWHERE = CallProfile(
     ("protocol.ext.allow=never",),
     {"GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"},
 )
 """To fetch a repository that somebody names, and look into it: its address starts no program, and no question is asked
 of a person who is not there. Not flushed: it can be fetched again. A person's own remotes may do both (LANDING)."""
 
-PLACE = Profile(
+PLACE = CallProfile(
     (
         *(setting for setting in WORK_TREE.settings if not setting.startswith("core.fsync=")),
         "core.fsync=none",
@@ -200,7 +200,7 @@ class Git:
     def __init__(
         self,
         at: Path,
-        profile: Profile = READING,
+        profile: CallProfile = READING,
         timeout: float = 30.0,
         redaction: Redaction | None = None,
         call: Call | None = None,
@@ -208,7 +208,7 @@ class Git:
     ) -> None:
         """`call`: how it is started; None: as a program of ours. `common`: the repository's folder, if it is known."""
         self.settings = (*_SETTINGS, *profile.settings)
-        self.mark = process_table.Mark(profile.mark, str(at))
+        self.mark = process_table.ProcessMark(profile.mark, str(at))
         """What tells these calls from all other processes, where the profile has a mark."""
         self.told: list[str] = []
         """Locks that dead gits had left and that were taken away, and what of ours could not be."""

@@ -38,7 +38,7 @@ _FETCH = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CommitSource:
     """A commit, and where its objects are."""
 
     objects: Path
@@ -48,10 +48,10 @@ class Source:
     """Where the history of a shallow clone ends (`end_of_history`)."""
 
 
-class Files:
+class ExportedFiles:
     """Files of a commit in the folder `tree`, by way of the git folder `folder`; neither of them is there yet."""
 
-    def __init__(self, source: Source, folder: Path, tree: Path, floor: int) -> None:
+    def __init__(self, source: CommitSource, folder: Path, tree: Path, floor: int) -> None:
         """`floor`: bytes that are to stay free on the disk."""
         self.source, self.folder, self._tree, self._floor = source, folder, tree, floor
 

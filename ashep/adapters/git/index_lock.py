@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from ashep.adapters.git import fsync
 from ashep.adapters.git.locks import take_away
-from ashep.adapters.git.repository import Place
+from ashep.adapters.git.repository import WorkspacePaths
 from ashep.errors import AshepError
 
 LINE = b"Agent Shepherd moves the files of this work tree; it takes this lock away when it is done or starts again.\n"
@@ -48,7 +48,7 @@ class Held:
 
 
 @asynccontextmanager
-async def hold(tree: Place) -> AsyncGenerator[Held]:
+async def hold(tree: WorkspacePaths) -> AsyncGenerator[Held]:
     """Hold the index as long as the context lasts. Raises `TreeBusy`."""
     lock, held = tree.admin / "index.lock", Held(tree.admin / "index", tree.admin / "index.ashep")
     await anyio.to_thread.run_sync(_take, lock)

@@ -12,7 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ashep.adapters.git.command import READING, SHA, Git, capped
-from ashep.adapters.git.objects import Commit, Merged, attributes, changes, commits, holds, merge, tip, write_commit
+from ashep.adapters.git.objects import (
+    CommitObject,
+    Merged,
+    attributes,
+    changes,
+    commits,
+    holds,
+    merge,
+    tip,
+    write_commit,
+)
 from ashep.adapters.git.structured_merge import conflicts_of, merged_by_key
 from ashep.core.policy.globs import Globs
 from ashep.core.text import clean
@@ -96,7 +106,7 @@ class Integration:
         )
 
     async def _commit(
-        self, candidate: Candidate, base: Commit, head: Commit, merged: Merged, ways: str
+        self, candidate: Candidate, base: CommitObject, head: CommitObject, merged: Merged, ways: str
     ) -> Integrated | Conflict:
         if candidate.method == "rebase":
             listed = (await self._git.word("rev-list", "--reverse", "--topo-order", f"{base.id}..{head.id}")).split()
@@ -112,11 +122,11 @@ class Integration:
         return Integrated(base.id, commit, merged.tree)
 
     async def _replay(
-        self, candidate: Candidate, base: Commit, steps: list[Commit], ways: str
+        self, candidate: Candidate, base: CommitObject, steps: list[CommitObject], ways: str
     ) -> Integrated | Conflict:
         """Replay commits one by one; those that change nothing any more are left out."""
         onto, tree, at = base.id, base.tree, base.at
-        pending: Commit | None = None
+        pending: CommitObject | None = None
         for step in steps:
             sibling = await write_commit(self._git, tree, step.parents, "", author="", at=0)
             merged = await self._merge(sibling, step.id, ways)
@@ -171,7 +181,13 @@ CONTEXT = 3
 
 
 async def conflict(
-    git: Git, candidate: Candidate, base: str, merged: Merged, *, sibling: str | None = None, step: Commit | None = None
+    git: Git,
+    candidate: Candidate,
+    base: str,
+    merged: Merged,
+    *,
+    sibling: str | None = None,
+    step: CommitObject | None = None,
 ) -> Conflict:
     """Tell a conflict of the candidate with its base: of the whole branch, or of one replayed commit."""
     what = f"{clean(candidate.branch)} ({candidate.head[:12]}) and {clean(candidate.base_branch)} ({base[:12]})"

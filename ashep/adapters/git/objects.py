@@ -27,7 +27,7 @@ _LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitObject:
     """What a commit object says."""
 
     id: str
@@ -54,7 +54,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathChange:
     """A path that differs between two commits."""
 
     path: bytes
@@ -75,10 +75,10 @@ async def holds(git: Git, later: str, earlier: str) -> bool:
     return (await git.bare("merge-base", "--is-ancestor", earlier, later, accepted=(0, 1))).returncode == 0
 
 
-async def commits(git: Git, ids: Sequence[str]) -> list[Commit]:
+async def commits(git: Git, ids: Sequence[str]) -> list[CommitObject]:
     """Read commits. Raises `AshepError` where one is missing or none."""
     printed = (await git.bare("cat-file", "--batch", stdin="".join(f"{one}\n" for one in ids).encode())).stdout
-    found, at = list[Commit](), 0
+    found, at = list[CommitObject](), 0
     for one in ids:
         head = printed[at : printed.find(b"\n", at)]
         words = head.decode(errors="replace").split(" ")
@@ -90,27 +90,27 @@ async def commits(git: Git, ids: Sequence[str]) -> list[Commit]:
     return found
 
 
-def _commit(sha: str, content: bytes) -> Commit:
+def _commit(sha: str, content: bytes) -> CommitObject:
     header, _, message = content.decode(errors="replace").partition("\n\n")
     lines = [(key, value) for key, _, value in (line.partition(" ") for line in header.split("\n"))]
     fields = dict(reversed(lines))  # the first of each counts
     committer = _PERSON.fullmatch(fields.get("committer", ""))
     parents = tuple(value for key, value in lines if key == "parent")
-    return Commit(
+    return CommitObject(
         sha, fields["tree"], parents, fields.get("author", ""), int(committer["at"]) if committer else 0, message
     )
 
 
-async def changes(git: Git, old: str, new: str, *paths: str) -> list[Change]:
+async def changes(git: Git, old: str, new: str, *paths: str) -> list[PathChange]:
     """List what differs between two commits or trees, file by file; in these paths alone, where any are given."""
     how = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
     done = await git.bare("diff-tree", *how, old, new, "--", *paths)
     fields = iter(done.stdout.split(b"\0"))
-    found: list[Change] = []
+    found: list[PathChange] = []
     for head in fields:
         if head:
             before, after, was, becomes, _ = head.removeprefix(b":").split(b" ")
-            found.append(Change(next(fields), _side(before, was), _side(after, becomes)))
+            found.append(PathChange(next(fields), _side(before, was), _side(after, becomes)))
     return found
 
 

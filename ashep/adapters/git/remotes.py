@@ -101,7 +101,7 @@ class GitRemote:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class VerifiedCommit:
     """What is to be verified."""
 
     repository: Path
@@ -112,7 +112,7 @@ class Candidate:
     """What it was named by: a branch, or what somebody gave."""
 
 
-async def candidate(repository: Path, issue: str, commit: str | None = None, base: str | None = None) -> Candidate:
+async def candidate(repository: Path, issue: str, commit: str | None = None, base: str | None = None) -> VerifiedCommit:
     """Find the commit of an issue: the given one, else the tip of its branch, else HEAD.
 
     The base is the given one; else, of the issue's branch, where it left the branch that work is brought to. Raises
@@ -123,8 +123,8 @@ async def candidate(repository: Path, issue: str, commit: str | None = None, bas
     name = commit or (branch if tip else "HEAD")
     found = tip or await resolve(repository, name)
     if base is not None:
-        return Candidate(repository, found, await resolve(repository, base), name)
-    return Candidate(repository, found, await left(repository, found, branch) if tip else None, name)
+        return VerifiedCommit(repository, found, await resolve(repository, base), name)
+    return VerifiedCommit(repository, found, await left(repository, found, branch) if tip else None, name)
 
 
 async def resolve(repository: Path, name: str) -> str:

@@ -49,7 +49,7 @@ what is told where it keeps files from moving; a bisect does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkspacePaths:
     """A work tree that git knows."""
 
     path: Path
@@ -91,7 +91,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class RepositoryFolders:
     """Where a repository is."""
 
     top: Path
@@ -114,9 +114,9 @@ class Repository:
         """`git`: how it is called; None: as for a repository of the user's."""
         self.project, self.redaction = project, redaction or Redaction()
         self.git = git or Git(project, WORK_TREE, timeout, redaction)
-        self._folders: Folders | None = None
+        self._folders: RepositoryFolders | None = None
 
-    async def folders(self) -> Folders:
+    async def folders(self) -> RepositoryFolders:
         """Find the repository, once."""
         if self._folders is None:
             found = await self.git.raw("rev-parse", "--show-toplevel", "--show-prefix", absent=ABSENT)
@@ -127,7 +127,7 @@ class Repository:
                 raise AshepError(
                     f"{str(self.project)!r}: work trees cannot be made below a folder with a line break in its name"
                 )
-            self._folders = Folders(Path(lines[0]), lines[1], common)
+            self._folders = RepositoryFolders(Path(lines[0]), lines[1], common)
             if not await anyio.Path(common, "head").exists():  # the disk tells HEAD from head, whatever is set
                 # git must not take `readme` for `README`, and not commit it: a copied repository may say so
                 self.git.settings += ("core.ignoreCase=false",)
@@ -145,7 +145,7 @@ class Repository:
         return "" if done.returncode else os.fsdecode(done.stdout).strip("\n")
 
     async def ask(
-        self, place: Place, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
+        self, place: WorkspacePaths, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
     ) -> Finished:
         """Call git in a tree, whatever its exit code. Raises `AshepError` where the disk took nothing more."""
         how = await _how(place, env, stdin)
@@ -156,7 +156,7 @@ class Repository:
 
     async def inside(
         self,
-        place: Place,
+        place: WorkspacePaths,
         *arguments: str,
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
@@ -239,7 +239,7 @@ class Repository:
             await self.update_refs([f"update {ref} {commit}"])
         return (f"{branch} had become a symbolic ref to {target}; it is a branch again, and {target} as it was",)
 
-    async def places(self) -> list[Place]:
+    async def places(self) -> list[WorkspacePaths]:
         """List every work tree that git knows beside the main one, whoever made it."""
         common = (await self.folders()).common
         return await anyio.to_thread.run_sync(lambda: list(_places(common)))
@@ -271,13 +271,13 @@ class Repository:
             os.close(file)
 
 
-async def _how(place: Place, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
+async def _how(place: WorkspacePaths, env: Mapping[str, str] | None, stdin: bytes | None) -> How:
     """Say how git is called in a tree, whose folder may be gone."""
     cwd = place.path if await anyio.Path(place.path).is_dir() else place.admin
     return How(cwd=cwd, env=place.env | dict(env or {}), stdin=stdin, timeout=LONG)
 
 
-async def under_way(place: Place) -> tuple[str, str] | tuple[None, None]:
+async def under_way(place: WorkspacePaths) -> tuple[str, str] | tuple[None, None]:
     """Give what `UNDER_WAY` has of what git is in the midst of in a tree; None, twice: of nothing."""
 
     def found() -> tuple[str, str] | tuple[None, None]:
@@ -290,10 +290,10 @@ def _unwritten(branch: str, error: OSError) -> AshepError:
     return AshepError(f"the work tree of {branch}: {error}; it is tried again, so see to that: a full disk, say")
 
 
-def _places(common: Path) -> Iterator[Place]:
+def _places(common: Path) -> Iterator[WorkspacePaths]:
     for admin, top in linked(common):
         with suppress(OSError, UnicodeDecodeError):
-            yield Place(top, admin, ref_in((admin / "HEAD").read_text()))
+            yield WorkspacePaths(top, admin, ref_in((admin / "HEAD").read_text()))
 
 
 def ref_in(head: str) -> str | None:

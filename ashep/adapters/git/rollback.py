@@ -82,7 +82,13 @@ def _entry(line: bytes) -> tuple[bytes, bytes, tuple[bytes, bytes]]:
 
 
 async def _unlike(
-    git: Git, top: Path, held: index_lock.Held, entries: list[objects.Change], files: list[objects.Change], *, old: bool
+    git: Git,
+    top: Path,
+    held: index_lock.Held,
+    entries: list[objects.PathChange],
+    files: list[objects.PathChange],
+    *,
+    old: bool,
 ) -> set[bytes]:
     """Set the copy's entries to those of one side, and give the files that differ from it."""
     lines: list[bytes] = []
@@ -100,7 +106,7 @@ async def _unlike(
     return found | there
 
 
-async def _begins(git: Git, top: Path, change: objects.Change) -> bool:
+async def _begins(git: Git, top: Path, change: objects.PathChange) -> bool:
     """Say whether a file is missing, or was cut off while it was written."""
     file = anyio.Path(os.fsdecode(os.path.join(os.fsencode(top), change.path)))
     try:

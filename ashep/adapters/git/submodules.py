@@ -13,7 +13,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from ashep.adapters.git.command import Git
-from ashep.adapters.git.export import ALONE, Files, Source, end_of_history
+from ashep.adapters.git.export import ALONE, CommitSource, ExportedFiles, end_of_history
 from ashep.adapters.system.folders import delete
 from ashep.core.text import clean
 from ashep.errors import AshepError
@@ -35,7 +35,7 @@ class Submodule:
     path: bytes
     """Its folder, from the top of the work tree."""
     commit: str
-    source: Source | None
+    source: CommitSource | None
     """Where its objects are; None: nothing here has its files."""
     lacking: str = ""
     """Why not, as the end of a sentence."""
@@ -68,7 +68,7 @@ async def find_submodules(
         store, lacking = await _store(common, (names or {}).get(path), path, link)
         source, inner = None, ()
         if store is not None:
-            source = Source(store / "objects", link, await to_thread.run_sync(end_of_history, store))
+            source = CommitSource(store / "objects", link, await to_thread.run_sync(end_of_history, store))
             began = before.get(path, link)
             if depth < _DEEPEST:
                 base_within = began if await _holds(store, began) else None
@@ -127,18 +127,18 @@ def _alone(common: Path) -> dict[str, str]:
 
 async def fill(
     submodules: Iterable[Submodule], top: Path, scratch: Path, floor: int
-) -> tuple[list[Files], list[Submodule]]:
+) -> tuple[list[ExportedFiles], list[Submodule]]:
     """Write the files of submodules below `top`, which nobody works in; give how, and those that are not there.
 
     `scratch`: a folder for git's own, of which each gets one below.
     """
-    filled, lacking = list[Files](), list[Submodule]()
+    filled, lacking = list[ExportedFiles](), list[Submodule]()
     for number, submodule in enumerate(flat(submodules)):
         if submodule.source is None:
             lacking.append(submodule)
             continue
         tree = top / os.fsdecode(submodule.path)
-        files = Files(submodule.source, scratch / f"module-{number}", tree, floor)
+        files = ExportedFiles(submodule.source, scratch / f"module-{number}", tree, floor)
         try:
             await files.on_disk(lambda tree=tree: tree.mkdir(parents=True, exist_ok=True))
             await files.on_disk(lambda files=files: files.make_git(files.folder))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from ashep.adapters.git.repository import Place, Repository
+from ashep.adapters.git.repository import Repository, WorkspacePaths
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.journal import durable_io as paths
@@ -34,7 +34,7 @@ class Stat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One entry of the index."""
 
     path: bytes
@@ -50,7 +50,7 @@ class Content:
     """What a tree holds."""
 
     files: dict[bytes, Stat]
-    entries: tuple[Entry, ...]
+    entries: tuple[IndexEntry, ...]
     changed: frozenset[bytes]
     """Tracked files whose content git does not have, or may not have."""
     ignored: frozenset[bytes]
@@ -60,7 +60,7 @@ class Content:
     """The index differs from HEAD, or there is no HEAD."""
 
 
-async def look(repository: Repository, place: Place) -> Content:
+async def look(repository: Repository, place: WorkspacePaths) -> Content:
     """Read what is in a tree and in its index."""
     files = await anyio.to_thread.run_sync(files_of, place)
     listed = await repository.inside(place, "ls-files", "--stage", "-v", "-z")
@@ -92,7 +92,7 @@ async def look(repository: Repository, place: Place) -> Content:
     )
 
 
-def files_of(place: Place) -> dict[bytes, Stat]:
+def files_of(place: WorkspacePaths) -> dict[bytes, Stat]:
     """List every file and link of a tree, but not git's own, nor those that its submodules were filled with."""
     stats, filled = walk(place.path, b".git" if place.whole else None), read_stats(place.notes / FILLED)
     return {path: about for path, about in stats.items() if filled.get(path) != about}
@@ -164,19 +164,19 @@ def parents(path: bytes) -> Iterator[bytes]:
         yield path
 
 
-def git_files(place: Place) -> list[tuple[int, int]]:
+def git_files(place: WorkspacePaths) -> list[tuple[int, int]]:
     """Say how git's own files of a tree are, so that a change can be seen."""
     files = [place.admin / name for name in ("index", "HEAD", "logs/HEAD")]
     return [(about.st_size, about.st_mtime_ns) for about in (file.stat() for file in files if file.exists())]
 
 
-def _entry(line: bytes) -> Entry:
+def _entry(line: bytes) -> IndexEntry:
     about, _, path = line.partition(b"\t")
     tag, mode, sha, stage = about.decode().split(" ")
-    return Entry(path, mode, sha, int(stage), hidden=tag.islower() or tag == "S")
+    return IndexEntry(path, mode, sha, int(stage), hidden=tag.islower() or tag == "S")
 
 
-async def _refuse_submodules(place: Place, entries: Iterable[Entry]) -> None:
+async def _refuse_submodules(place: WorkspacePaths, entries: Iterable[IndexEntry]) -> None:
     """Raise where a submodule is filled: its commits lie in the tree's own git folder, and go with it."""
     links = [place.path / os.fsdecode(entry.path) / ".git" for entry in entries if entry.mode == GITLINK]
     found = await anyio.to_thread.run_sync(lambda: [link.parent.name for link in links if link.is_file()])

@@ -88,7 +88,7 @@ OBEYED = (
 """Places in the user's home from which programs of the user's take logins and orders."""
 
 
-class Placed(NamedTuple):
+class BindMount(NamedTuple):
     """A file or folder that stands somewhere else in the sandbox."""
 
     source: Path
@@ -110,7 +110,7 @@ class View:
     """What is covered where it lies below something that is there. What is writable or kept lies over it."""
     kept: tuple[Path, ...] = ()
     """What may be read although it lies below something that is hidden, or that is writable."""
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[BindMount, ...] = ()
     """What stands somewhere else than outside: below something that is writable."""
     tmp: Path | None = None
     """The folder that stands at /tmp; None: one in memory."""

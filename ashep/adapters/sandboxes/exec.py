@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from ashep.adapters.sandboxes import bubblewrap
 from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, View, filter_file
-from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system.programs import Finished
 from ashep.errors import ProgramMissing
 
@@ -23,7 +23,7 @@ _FIRST = 60.0  # seconds until a sandbox says which its first process is
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class PlaceSandbox:
     """The sandbox of a place."""
 
     sandbox: Bubblewrap
@@ -60,7 +60,9 @@ def _leave(*_: object) -> None:
     """Do nothing about a signal."""
 
 
-async def enter(profile: Profile | None, environment: Mapping[str, str], project: Path | None = None) -> Inside | None:
+async def enter(
+    profile: SandboxProfile | None, environment: Mapping[str, str], project: Path | None = None
+) -> PlaceSandbox | None:
     """Give the sandbox of a place, as its agents have it with their environment; None: they run without.
 
     `project`: its files can be read there, too, as far as its profile does not hide them.
@@ -70,7 +72,7 @@ async def enter(profile: Profile | None, environment: Mapping[str, str], project
     view = replace(profile.view, lasting=False)
     if project is not None:
         view = replace(view, readable=(*view.readable, await anyio.to_thread.run_sync(project.resolve)))
-    return Inside(profile.sandbox, view, environment)
+    return PlaceSandbox(profile.sandbox, view, environment)
 
 
 def start(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.sandboxes.bubblewrap import PATH, Bubblewrap, Placed, View, obeyed, try_out
+from ashep.adapters.sandboxes.bubblewrap import PATH, BindMount, Bubblewrap, View, obeyed, try_out
 from ashep.adapters.sandboxes.request_files import ANSWERS, ASKS, STUB
 from ashep.core.policy.agents import Sandbox
 from ashep.core.policy.settings import AgentsSettings
@@ -40,7 +40,7 @@ exit 1
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class SandboxProfile:
     """How a program is started that is to see less than we do."""
 
     how: str
@@ -62,7 +62,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WriterAccess:
     """What whoever makes something in a place may have beside it."""
 
     agents: AgentsSettings
@@ -72,7 +72,7 @@ class Place:
     environment: Mapping[str, str]
 
 
-class Surroundings:
+class SandboxProfiles:
     """Those of one project's agents."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Surroundings:
             raise ServerNotStarted(f"`{whose}` is bwrap, and {found}")
         return None
 
-    async def of_place(self, place: Path, wished: Sandbox | None = None) -> Place:
+    async def of_place(self, place: Path, wished: Sandbox | None = None) -> WriterAccess:
         """Say what is given in a place, to all or to who wishes another sandbox. Raises `ServerNotStarted`."""
         agents, environment = self.agents, dict[str, str]()
         if wished is not None:
@@ -106,11 +106,11 @@ class Surroundings:
         if why := await anyio.to_thread.run_sync(_misled, self._project, write, read):
             raise ServerNotStarted(why)
         sandbox = await self.sandbox(agents.sandbox)
-        return Place(agents, sandbox, (place, *write, *opened), tuple(read), environment)
+        return WriterAccess(agents, sandbox, (place, *write, *opened), tuple(read), environment)
 
-    def open(self, at: Path, environment: Mapping[str, str]) -> Profile:
+    def open(self, at: Path, environment: Mapping[str, str]) -> SandboxProfile:
         """Give the profile of who runs without a sandbox."""
-        return Profile("open", View(at, ()), None, environment, frozenset(self._elsewhere(TRACKERS)))
+        return SandboxProfile("open", View(at, ()), None, environment, frozenset(self._elsewhere(TRACKERS)))
 
     def closed(
         self,
@@ -122,9 +122,9 @@ class Surroundings:
         writable: Sequence[Path],
         readable: Sequence[Path],
         kept: Sequence[Path] = (),
-        placed: Sequence[Placed] = (),
+        placed: Sequence[BindMount] = (),
         programs: Sequence[Path] = (),
-    ) -> Profile:
+    ) -> SandboxProfile:
         """Give the profile of who runs in a sandbox, and make what it has of its own in `folder`. Blocks.
 
         `writable`: what of that is there, and of logins and settings of the user's a copy, of which nothing comes back;
@@ -153,7 +153,9 @@ class Surroundings:
             lasting=True,
         )
         given = {"PATH": path, "TMPDIR": "/tmp", **environment}
-        return Profile("sandboxed", view, sandbox, given, frozenset({"TMP", "TEMP", *self._elsewhere(_ELSEWHERE)}))
+        return SandboxProfile(
+            "sandboxed", view, sandbox, given, frozenset({"TMP", "TEMP", *self._elsewhere(_ELSEWHERE)})
+        )
 
     def _elsewhere(self, families: tuple[str, ...]) -> set[str]:
         return {name for name in self._environ if name.startswith(families)}
@@ -179,11 +181,11 @@ def _misled(project: Path, write: Sequence[Path], read: Sequence[Path]) -> str:
     return ""
 
 
-def _copy(file: Path, to: Path) -> Placed:
+def _copy(file: Path, to: Path) -> BindMount:
     """Put a fresh copy of a file where an agent finds it, which may change that."""
     durable_io.make_folder(to.parent)
     durable_io.replace(to, file.read_bytes())
-    return Placed(to, file, writable=True)
+    return BindMount(to, file, writable=True)
 
 
 def _homely(named: Sequence[str]) -> list[Path]:

@@ -16,7 +16,7 @@ from ashep.journal import durable_io
 _FOLDER = "occupants"
 
 
-def note(folder: Path, mark: process_table.Mark, first: tuple[int, int] | None) -> None:
+def note(folder: Path, mark: process_table.ProcessMark, first: tuple[int, int] | None) -> None:
     """Write down who works in the place that has its things in `folder`: before it is started without, and then with
     the first process of its sandbox and that one's start time. Blocks.
     """
@@ -33,5 +33,5 @@ async def evict(folder: Path, error: type[AshepError]) -> None:
             if first is not None:
                 pid, started = first
                 await process_table.kill(pid, started, error)
-            await process_table.end(process_table.Mark(variable, value, argument), error)
+            await process_table.end(process_table.ProcessMark(variable, value, argument), error)
         await anyio.to_thread.run_sync(lambda file=file: file.unlink(missing_ok=True))

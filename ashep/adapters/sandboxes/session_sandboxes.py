@@ -5,8 +5,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.sandboxes.bubblewrap import Placed
-from ashep.adapters.sandboxes.profiles import Place, Profile, Surroundings, tell
+from ashep.adapters.sandboxes.bubblewrap import BindMount
+from ashep.adapters.sandboxes.profiles import SandboxProfile, SandboxProfiles, WriterAccess, tell
 from ashep.adapters.sandboxes.request_files import ASKS
 from ashep.core.policy.agents import Sandbox
 from ashep.errors import RunnerRefused, RunnerUnavailable
@@ -16,12 +16,12 @@ from ashep.ports.runner import SessionRequest
 GONE = "the sandbox in which this session was opened is not there any more"
 
 
-class Quarters:
+class SessionSandboxes:
     """Those of the sessions of one kind of agents, of one project."""
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: SandboxProfiles,
         *,
         place_of: Callable[[str | None], Path | None],
         folder_of: Callable[[Path], Path],
@@ -61,8 +61,8 @@ class Quarters:
         wished: Sandbox | None,
         *,
         writable: Sequence[Path] = (),
-        placed: Sequence[Placed] = (),
-    ) -> Profile:
+        placed: Sequence[BindMount] = (),
+    ) -> SandboxProfile:
         """Say how a process of a session is started that keeps its things in `folder`; the rest: what its kind has
         beside. Raises `RunnerUnavailable`.
         """
@@ -71,11 +71,11 @@ class Quarters:
             given = await self._surroundings.of_place(place, wished)
         else:
             sandbox = await self._surroundings.sandbox(agents.sandbox)
-            given = Place(agents, sandbox, (), (Path(directory),), {})
+            given = WriterAccess(agents, sandbox, (), (Path(directory),), {})
         if (sandbox := given.sandbox) is None:
             raise RunnerUnavailable(GONE)
 
-        def made() -> Profile:
+        def made() -> SandboxProfile:
             return self._surroundings.closed(
                 sandbox, folder, Path(directory), given.environment,
                 writable=(*writable, *given.writable), readable=(*given.readable, *self._needs()), placed=placed,

@@ -22,7 +22,7 @@ import anyio.to_thread
 from ashep.errors import AshepError
 
 
-class Mark(NamedTuple):
+class ProcessMark(NamedTuple):
     """What tells processes from all others."""
 
     variable: str
@@ -69,7 +69,7 @@ def _pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc/self") else []
 
 
-def holders_of(mark: Mark) -> list[tuple[int, int]]:
+def holders_of(mark: ProcessMark) -> list[tuple[int, int]]:
     """Every living process whose environment holds the mark, oldest first, with its start time; none without /proc."""
     wanted, argument = map(os.fsencode, (f"\0{mark.variable}={mark.value}\0", f"\0{mark.argument}\0"))
     found: list[tuple[int, int]] = []
@@ -287,7 +287,7 @@ def outside(pid: int, started: int) -> int:
     return 0
 
 
-async def end(mark: Mark, stuck: type[AshepError]) -> bool:
+async def end(mark: ProcessMark, stuck: type[AshepError]) -> bool:
     """End every process that holds the mark, gently first, and return once none lives; whether there was one.
 
     Raises `stuck` where one does not even end by SIGKILL: no other server may start then.
@@ -327,7 +327,7 @@ def _signal(holders: set[tuple[int, int]], number: int) -> None:
                 os.killpg(pid, number) if os.getpgid(pid) == pid else os.kill(pid, number)
 
 
-async def _left(mark: Mark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
+async def _left(mark: ProcessMark, known: set[tuple[int, int]], bound: float) -> set[tuple[int, int]]:
     """Who still lives of the known processes and of those that hold the mark: none at once, or these after the bound.
 
     A process that is about to end has lost its environment already, while it still holds its files.

@@ -20,24 +20,24 @@ from ashep.adapters.verifier.static_checks import code_pattern, error, failed, f
 from ashep.core.facts.delivery import Cause
 from ashep.core.policy import base_types, checks
 from ashep.core.policy.checks import BASE
-from ashep.ports.verifier import CheckType, Ended, Found
+from ashep.ports.verifier import CheckFinding, CheckType, Ended
 from ashep.redaction import Redaction
 
 _ASK = (*python(), str(CHILDREN / "http_probe.py"))
 _ASKING = 15.0  # seconds for what asks a service, beside the service's own bounds
 
 
-async def look(check: checks.Check, tree: Path) -> Found:
+async def look(check: checks.Check, tree: Path) -> CheckFinding:
     """Carry out a check that only looks."""
     if isinstance(check, checks.FileExistsCheck):
         return await file_exists(tree, check.verify)
     if isinstance(check, checks.CodePatternCheck):
         return await code_pattern(tree, check.verify)
-    return Found("skipped", "a person is asked")
+    return CheckFinding("skipped", "a person is asked")
 
 
 @dataclass(slots=True)
-class Stage:
+class CheckEnvironment:
     """Where programs of checks run, and by which settings: the `Ground` of a check of the user's own."""
 
     checkout: Checkout
@@ -63,7 +63,7 @@ class Stage:
     def tree(self) -> Path:
         return self.checkout.tree
 
-    async def carry_out(self, check: checks.Check) -> Found:
+    async def carry_out(self, check: checks.Check) -> CheckFinding:
         """Carry out a check that runs programs."""
         if isinstance(check, checks.HttpRequestCheck) and check.verify.service is None:
             return await self._elsewhere(check.verify)
@@ -79,7 +79,7 @@ class Stage:
         ran = await self._run(argv, timeout.total_seconds())
         return Ended(ran.code if ran.reason == "exited" else None, ran.output, _why(ran, argv[0], timeout))
 
-    async def _test_pass(self, wanted: checks.TestPass) -> Found:
+    async def _test_pass(self, wanted: checks.TestPass) -> CheckFinding:
         if without := await self._without(wanted.command[0]):
             return without
         if self.base is None and any(BASE in word for word in wanted.command):
@@ -96,13 +96,13 @@ class Stage:
             return passed(said, ran.output)
         return failed(f"{said}; expected {wanted.expect_exit_code}", ran.output, cause)
 
-    async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> Found:
+    async def _http_request(self, wanted: checks.HttpRequest, service: checks.Service) -> CheckFinding:
         if without := await self._without(service.start[0]):
             return without
         bound = (service.timeout + wanted.timeout).total_seconds() + _ASKING
         return judged(wanted, await self._run(_ASK, bound, stdin=order_of(wanted), report=True))
 
-    async def _elsewhere(self, wanted: checks.HttpRequest) -> Found:
+    async def _elsewhere(self, wanted: checks.HttpRequest) -> CheckFinding:
         """Ask a service that runs by itself: our own program does so, and nothing of the candidate's runs."""
         address = self.service_url
         if address is None:
@@ -114,7 +114,7 @@ class Stage:
         order = order_of(wanted, address)
         return judged(wanted, await self._run(_ASK, bound, stdin=order, report=True, sandbox=Nothing()), address)
 
-    async def _own(self, check: checks.OwnCheck) -> Found:
+    async def _own(self, check: checks.OwnCheck) -> CheckFinding:
         known = self.types.get(check.type)
         if known is None:
             return error(f"no check of the type {check.type} is known: name its class in `verification.types`")
@@ -132,7 +132,7 @@ class Stage:
         why = f"the work adds {path}, which `{shlex.join(command)[:100]}` would import in the place of the real module"
         return f"{why}: rename it, or put it into a package"
 
-    async def _without(self, program: str) -> Found | None:
+    async def _without(self, program: str) -> CheckFinding | None:
         path = self._env()["PATH"]
         return (
             error(f"there is no program {program} on PATH ({path})", cause="program")

@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.export import ALONE, QUIET, Files, Source, end_of_history, reading
+from ashep.adapters.git.export import ALONE, QUIET, CommitSource, ExportedFiles, end_of_history, reading
 from ashep.adapters.git.submodules import Submodule, fill, find_submodules
 from ashep.adapters.system.folders import delete
-from ashep.adapters.verifier.sandbox import SCRIPTS, Folders, link_caches
+from ashep.adapters.verifier.sandbox import SCRIPTS, CheckFolders, link_caches
 from ashep.core.impact.path_classes import MODULES, shadows
 from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.text import clean
@@ -91,10 +91,12 @@ class Checkout:
         """
         self._commits, self._lender = commits, lender
         objects = lender / "objects" if lender else commits.objects
-        self.folders = Folders(place, place / "tree", place / "home", place / "tmp", objects)
+        self.folders = CheckFolders(place, place / "tree", place / "home", place / "tmp", objects)
         self.tree = self.folders.tree
-        self._files = Files(Source(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor)
-        self._floor, self._submodules = floor, list[Files]()
+        self._files = ExportedFiles(
+            CommitSource(commits.objects, commits.commit, commits.shallow), place / "git", self.tree, floor
+        )
+        self._floor, self._submodules = floor, list[ExportedFiles]()
         self.lacking: list[Submodule] = []
         """Submodules whose files are not there."""
         self.shadows = commits.shadows
@@ -154,7 +156,7 @@ class Checkout:
 # --- the scratch folder -----------------------------------------------------------------------------------------------
 
 
-class Place:
+class CheckoutFolder:
     """A folder for one verification; one that an ashep which was killed left is removed when the next is made."""
 
     def __init__(self, scratch: Path) -> None:

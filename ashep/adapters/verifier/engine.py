@@ -12,8 +12,8 @@ from anyio import to_thread
 
 from ashep import __version__
 from ashep.adapters.git.submodules import flat
-from ashep.adapters.verifier.check_runners import Stage, look
-from ashep.adapters.verifier.checkout import Checkout, Commits, Place, find
+from ashep.adapters.verifier.check_runners import CheckEnvironment, look
+from ashep.adapters.verifier.checkout import Checkout, CheckoutFolder, Commits, find
 from ashep.adapters.verifier.failure_causes import likely_cause
 from ashep.adapters.verifier.sandbox import Isolation, given_to, probe
 from ashep.adapters.verifier.static_checks import error
@@ -23,7 +23,7 @@ from ashep.core.policy.disk_limits import LOW_DISK
 from ashep.core.policy.settings import VerificationSettings
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports.verifier import CheckType, Found, VerifyRequest
+from ashep.ports.verifier import CheckFinding, CheckType, VerifyRequest
 from ashep.redaction import Redaction
 
 Keep = Callable[[str], Awaitable[str]]
@@ -72,7 +72,7 @@ class LocalVerifier:
         """Say what is isolated on this machine; it is tried out once."""
         async with self._probing:
             if self._isolation is None:
-                async with Place(self._scratch) as place:
+                async with CheckoutFolder(self._scratch) as place:
                     self._isolation = await probe(self._settings, self._hidden, place)
         return self._isolation
 
@@ -146,7 +146,7 @@ class LocalVerifier:
         lender = self._lender and Path(await anyio.Path(self._lender).resolve())
         if lender and not await anyio.Path(lender, "HEAD").exists():
             lender = None
-        async with Place(self._scratch) as place:
+        async with CheckoutFolder(self._scratch) as place:
             checkout = Checkout(place, commits, self._floor, lender)
             if not all(isinstance(check, ManualCheck) for check in checks):
                 await checkout.fill()
@@ -155,7 +155,7 @@ class LocalVerifier:
             isolated = None
             if isolation is not None:
                 await checkout.open_to_programs()
-                stage = Stage(
+                stage = CheckEnvironment(
                     checkout, commits.commit, isolation, self._settings.environment, self._environ, self._redaction,
                     self._types, self._settings.memory_limit, self._settings.service_url, request.strangers,
                     request.base,
@@ -167,7 +167,7 @@ class LocalVerifier:
                 isolated = stage.isolated
         return tuple(results[check.id] for check in checks), isolated
 
-    async def _result(self, check_id: str, carrying_out: Awaitable[Found], checkout: Checkout) -> CheckResult:
+    async def _result(self, check_id: str, carrying_out: Awaitable[CheckFinding], checkout: Checkout) -> CheckResult:
         began = anyio.current_time()
         try:
             found = await carrying_out

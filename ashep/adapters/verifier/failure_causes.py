@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ashep.adapters.git.submodules import Submodule
 from ashep.core.facts.delivery import Cause
-from ashep.ports.verifier import Found
+from ashep.ports.verifier import CheckFinding
 
 _MOST = 64 * 1024  # characters of an output, from its end
 _NETWORK = re.compile(
@@ -30,7 +30,7 @@ _PROGRAM = re.compile(
 )
 
 
-def likely_cause(found: Found, lacking: Iterable[Submodule]) -> Cause:
+def likely_cause(found: CheckFinding, lacking: Iterable[Submodule]) -> Cause:
     """Guess why a check failed. Empty: its files are to blame, as far as one can tell.
 
     `lacking`: the submodules that its checkout has as empty folders. Takes time in proportion to the output.

@@ -12,7 +12,7 @@ from ashep.adapters.verifier.program_run import Ran
 from ashep.adapters.verifier.static_checks import error, failed, passed
 from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.checks import HttpRequest
-from ashep.ports.verifier import Found
+from ashep.ports.verifier import CheckFinding
 
 _SHOWN = 4000  # characters of an answer
 
@@ -43,13 +43,13 @@ def order_of(wanted: HttpRequest, address: str = "") -> str:
     return json.dumps(order)
 
 
-def judged(wanted: HttpRequest, ran: Ran, address: str = "") -> Found:
+def judged(wanted: HttpRequest, ran: Ran, address: str = "") -> CheckFinding:
     """Say what came of it; of a service that runs by itself it is said that it is none of the checkout's."""
     found = _judged(wanted, ran)
     return replace(found, message=f"{found.message} (at {address}, which is not of this commit)") if address else found
 
 
-def _judged(wanted: HttpRequest, ran: Ran) -> Found:
+def _judged(wanted: HttpRequest, ran: Ran) -> CheckFinding:
     try:
         found: dict[str, Any] = json.loads(ran.report)
     except ValueError:
@@ -70,7 +70,7 @@ def _judged(wanted: HttpRequest, ran: Ran) -> Found:
     return passed(f"{asked}: status {status}", output)
 
 
-def _problem(wanted: HttpRequest, found: dict[str, Any], output: str) -> Found:
+def _problem(wanted: HttpRequest, found: dict[str, Any], output: str) -> CheckFinding:
     said, service = found.get("said", ""), wanted.service
     match found["problem"]:
         case "late":

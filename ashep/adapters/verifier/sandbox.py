@@ -14,7 +14,7 @@ FILTER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class CheckFolders:
     """The folders of one verification."""
 
     place: Path
@@ -50,11 +50,11 @@ class Nothing:
 
     isolated = False
 
-    def wrap(self, argv: Sequence[str], folders: Folders, path: str) -> list[str]:
+    def wrap(self, argv: Sequence[str], folders: CheckFolders, path: str) -> list[str]:
         """Give the command line as it is."""
         return list(argv)
 
-    def environment(self, folders: Folders) -> dict[str, str]:
+    def environment(self, folders: CheckFolders) -> dict[str, str]:
         """Variables of the environment that depend on the place."""
         return {"TMPDIR": str(folders.tmp)}
 
@@ -68,7 +68,7 @@ class Isolated:
         self._bubblewrap, self._network = bubblewrap, network
         self._readable, self._hidden = tuple(Path(path).expanduser() for path in readable), tuple(hidden)
 
-    def wrap(self, argv: Sequence[str], folders: Folders, path: str) -> list[str]:
+    def wrap(self, argv: Sequence[str], folders: CheckFolders, path: str) -> list[str]:
         """Give the command line that runs a program, looked for on `path`, in the sandbox. Blocks."""
         scripts = folders.tree / SCRIPTS
         ours = (folders.objects, Path(__file__).parent)
@@ -84,7 +84,7 @@ class Isolated:
         )
         return self._bubblewrap.wrap(view, argv, (FILTER,) if system_calls() else ())
 
-    def environment(self, folders: Folders) -> dict[str, str]:
+    def environment(self, folders: CheckFolders) -> dict[str, str]:
         """Variables of the environment that depend on the place."""
         return {"TMPDIR": "/tmp"}
 
@@ -148,7 +148,9 @@ def _open(why: str) -> tuple[str, ...]:
     )
 
 
-def environment(folders: Folders, names: Sequence[str], environ: Mapping[str, str], sandbox: Sandbox) -> dict[str, str]:
+def environment(
+    folders: CheckFolders, names: Sequence[str], environ: Mapping[str, str], sandbox: Sandbox
+) -> dict[str, str]:
     """The whole environment of a check's program; `names`: variables of ours that it is given besides."""
     own = {
         "TERM": "dumb",

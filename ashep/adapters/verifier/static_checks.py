@@ -16,21 +16,21 @@ from ashep.core.policy.base_types import format_duration
 from ashep.core.policy.checks import CodePattern, FileExists
 from ashep.core.text import clean
 from ashep.errors import ProgramTimedOut
-from ashep.ports.verifier import Found
+from ashep.ports.verifier import CheckFinding
 
 _READING = 20.0  # seconds for the patterns of an issue, beyond those that their process gives itself
 
 _LARGEST = 64 * 1024 * 1024  # bytes of a file in which texts are looked for
 
 
-async def file_exists(tree: Path, wanted: FileExists) -> Found:
+async def file_exists(tree: Path, wanted: FileExists) -> CheckFinding:
     """Look for a file, and for texts in it."""
     return await to_thread.run_sync(_file_exists, tree, wanted)
 
 
-def _file_exists(tree: Path, wanted: FileExists) -> Found:
+def _file_exists(tree: Path, wanted: FileExists) -> CheckFinding:
     opened = _open(tree, wanted.path)
-    if isinstance(opened, Found):
+    if isinstance(opened, CheckFinding):
         return opened
     with open(opened, "rb") as file:
         if not wanted.contains:
@@ -46,7 +46,7 @@ def _file_exists(tree: Path, wanted: FileExists) -> Found:
     return passed(f"{wanted.path} is there, and holds {'the text' if number == 1 else f'all {number} texts'}")
 
 
-def _open(tree: Path, path: str) -> int | Found:
+def _open(tree: Path, path: str) -> int | CheckFinding:
     """Open a regular file beneath a folder, one name after the other, so that no link is ever followed."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     if not names or ".." in names:
@@ -77,7 +77,7 @@ def _open(tree: Path, path: str) -> int | Found:
             os.close(at)
 
 
-async def code_pattern(tree: Path, wanted: CodePattern) -> Found:
+async def code_pattern(tree: Path, wanted: CodePattern) -> CheckFinding:
     """Count the lines in which a pattern is found, in a process that is ended when it takes too long."""
     order = {"root": str(tree), "glob": wanted.glob, "pattern": wanted.pattern}
     try:
@@ -112,7 +112,7 @@ async def wrong_patterns(patterns: Sequence[str]) -> dict[str, str]:
     return {pattern: why for pattern, why in zip(asked, said, strict=True) if why is not None}
 
 
-def _judged(wanted: CodePattern, count: int, files: int, where: str) -> Found:
+def _judged(wanted: CodePattern, count: int, files: int, where: str) -> CheckFinding:
     lines = f"{count or 'no'} line{'' if count == 1 else 's'} match{'es' if count == 1 else ''}"
     said = f"{lines} in {files} file{'' if files == 1 else 's'} of {wanted.glob}"
     if wanted.must == "not_match":
@@ -128,16 +128,16 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
-def passed(message: str, output: str = "") -> Found:
+def passed(message: str, output: str = "") -> CheckFinding:
     """It is as expected."""
-    return Found("passed", message, output)
+    return CheckFinding("passed", message, output)
 
 
-def failed(message: str, output: str = "", cause: Cause = "") -> Found:
+def failed(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
     """It is otherwise than expected."""
-    return Found("failed", message, output, cause)
+    return CheckFinding("failed", message, output, cause)
 
 
-def error(message: str, output: str = "", cause: Cause = "") -> Found:
+def error(message: str, output: str = "", cause: Cause = "") -> CheckFinding:
     """It could not be carried out, which proves nothing."""
-    return Found("error", message, output, cause)
+    return CheckFinding("error", message, output, cause)

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from ashep.actions import answers
 from ashep.adapters.system.control_socket import NotListening, ask
-from ashep.api.handlers.queries import NotThere, Pictures
+from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.handlers.tickets import alone
 from ashep.api.schemas import actions
 from ashep.config import load, settings_in
@@ -41,11 +41,11 @@ EVERY = 10.0
 """Seconds between looks into the tracker for answers, where nobody answers here."""
 
 
-class Stale(AshepError):
+class StaleAnswer(AshepError):
     """What the person answered is not what is asked now."""
 
 
-class NotYours(AshepError):
+class NotAnApprover(AshepError):
     """The person is none whose answer counts."""
 
 
@@ -54,10 +54,10 @@ class NoDaemon(AshepError):
 
 
 @dataclass
-class Acts:
+class ActionHandlers:
     """Those of one project."""
 
-    pictures: Pictures
+    pictures: QueryHandlers
     now: Callable[[], datetime]
     tracker_of: Trackers = tracker_of
     ask: Callable[[Path, Mapping[str, Any]], dict[str, Any]] = ask
@@ -65,8 +65,8 @@ class Acts:
     _under_way: set[str] = field(default_factory=set[str])
     _answered: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, "str | None"]])
     """Of each issue the last answer, and the question that it was to."""
-    _given: dict[str, tuple[str | None, answers.Given]] = field(
-        default_factory=dict[str, tuple["str | None", answers.Given]]
+    _given: dict[str, tuple[str | None, answers.PendingAnswer]] = field(
+        default_factory=dict[str, tuple["str | None", answers.PendingAnswer]]
     )
     """What stood in the tracker at the last look, with the question that was open then."""
     _written: int = 0
@@ -78,19 +78,19 @@ class Acts:
     async def act(self, person: str, issue: str, wanted: actions.Act) -> actions.Done:
         """Carry out what a person wants of an issue; once at a time for each.
 
-        Raises `Stale`, `NotYours`, `NotThere`, `Busy`, `NotAsked`, `UsageError`, and what the tracker does.
+        Raises `StaleAnswer`, `NotAnApprover`, `NotFound`, `Busy`, `NotAsked`, `UsageError`, and what the tracker does.
         """
         with alone(self._under_way, issue, f"an answer to {issue} is being written"):
             settings = await to_thread.run_sync(settings_in, self.pictures.folder)
             if settings.people is not None and not settings.people.names(person):
-                raise NotYours(
+                raise NotAnApprover(
                     f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
                 )
             stands, known = await self.pictures.read(
                 lambda seen: (status.shown(seen.database, issue), status.drawn_to(seen.database))
             )
             if stands is None:
-                raise NotThere(f"nothing is known of an issue {issue}")
+                raise NotFound(f"nothing is known of an issue {issue}")
             _check(stands, wanted)
             if wanted.do == "approve":
                 answers.refuse_unsigned(settings, issue)
@@ -102,7 +102,7 @@ class Acts:
                     if answers_it and self._answered.get(issue) == (wanted.do, wanted.asked):
                         stands_now = (await answers.given(tracker, settings, [issue])).get(issue)
                         if stands_now is None or (stands_now.by, stands_now.answer) == (person, _ANSWERS[wanted.do]):
-                            raise Stale("that was answered so already; ashep sees it at its next look")
+                            raise StaleAnswer("that was answered so already; ashep sees it at its next look")
                     said, beside = await self._write(tracker, settings.labels, issue, wanted, stands, known)
             finally:
                 self._written += 1
@@ -198,11 +198,11 @@ class Acts:
 
 
 def _check(stands: dict[str, Any], wanted: actions.Act) -> None:
-    """Raise `Stale` where the person saw something else than what stands there."""
+    """Raise `StaleAnswer` where the person saw something else than what stands there."""
     if wanted.do in _ANSWERS:
         question = stands["question"]
         if question is None or question["asked"] != wanted.asked:
             now = f"{question['phase']}: {question['text']}" if question else "nothing is asked any more"
-            raise Stale(f"that was another question; now {now}")
+            raise StaleAnswer(f"that was another question; now {now}")
     if wanted.do == "approve" and set(stands["flags"]) - set(wanted.flags):
-        raise Stale(f"its work touches {', '.join(stands['flags'])}: say that you saw it")
+        raise StaleAnswer(f"its work touches {', '.join(stands['flags'])}: say that you saw it")

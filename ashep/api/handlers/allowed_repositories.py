@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import anyio
 from anyio import to_thread
 
-from ashep.adapters.git.remotes import Candidate, fetched, left, resolve
+from ashep.adapters.git.remotes import VerifiedCommit, fetched, left, resolve
 from ashep.errors import AshepError
 
 _ADDRESS = re.compile(r"(?:https?|ssh|git)://[^\s]+|[\w.-]+@[\w.-]+:[^\s]+")
@@ -28,7 +28,7 @@ class NoBranch(AshepError):
     """The repository has no such branch."""
 
 
-class Places:
+class AllowedRepositories:
     """The project, or what the settings name in its place."""
 
     def __init__(self, project: Path, allowed: Sequence[str], folder: Path) -> None:
@@ -39,7 +39,7 @@ class Places:
         self._allowed = tuple(allowed) or (str(project),)
         self._fetching = {one: anyio.Lock() for one in self._allowed}
 
-    async def candidate(self, repository: str | None, branch: str) -> Candidate:
+    async def candidate(self, repository: str | None, branch: str) -> VerifiedCommit:
         """Find the tip of a branch, and where it began. None: in the project, or the only repository that is allowed.
 
         Raises `NotAllowed`, `Unclear`, `NoBranch`, and `AshepError`.
@@ -53,7 +53,7 @@ class Places:
             commit = await resolve(place, f"refs/heads/{branch}")
         except AshepError as error:
             raise NoBranch(f"{repository or place} has no branch {branch}") from error
-        return Candidate(place, commit, await left(place, commit, branch), branch)
+        return VerifiedCommit(place, commit, await left(place, commit, branch), branch)
 
     async def _fetched(self, address: str, branch: str) -> Path:
         async with self._fetching[address]:

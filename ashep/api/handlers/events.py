@@ -17,10 +17,10 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict
 
 from ashep.adapters.system.control_socket import ask
-from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.schemas.page import Changed
 from ashep.errors import AshepError
-from ashep.store.read_model import Picture
+from ashep.store.read_model import ReadModel
 from ashep.views import lists, runs
 
 LOOK = 0.5
@@ -50,7 +50,7 @@ class Stream(BaseModel):
     lines: AsyncIterator[bytes]
 
 
-class Full(AshepError):
+class TooManyStreams(AshepError):
     """There are too many streams."""
 
 
@@ -58,7 +58,7 @@ class Full(AshepError):
 class Live:
     """The streams of one server."""
 
-    pictures: Pictures
+    pictures: QueryHandlers
     ask: Callable[[Path, Mapping[str, Any]], dict[str, Any]] = ask
     """Asks the daemon."""
     _signs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -74,9 +74,9 @@ class Live:
         self._ended.set()
 
     async def watch(self, run: str | None = None, may: Callable[[], bool] = lambda: True) -> Stream:
-        """Begin a stream, with signs of life of a run that is looked at, while `may` says so. Raises `Full`."""
+        """Begin a stream, with signs of life of a run, while `may` says so. Raises `TooManyStreams`."""
         if self._watchers >= MOST:
-            raise Full(f"{MOST} pages watch already")
+            raise TooManyStreams(f"{MOST} pages watch already")
         return Stream(lines=self._stream(run, may))
 
     async def _stream(self, run: str | None, may: Callable[[], bool]) -> AsyncIterator[bytes]:
@@ -132,7 +132,7 @@ class Live:
             return seq
 
 
-def _changed(seen: Picture, after: int) -> list[str] | None:
+def _changed(seen: ReadModel, after: int) -> list[str] | None:
     """The issues that records behind a number are about; None: too many, or the journal is another one."""
     if seen.database is None or lists.seq(seen.database) < after:
         return None

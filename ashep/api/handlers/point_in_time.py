@@ -5,11 +5,11 @@ import json
 import anyio
 from anyio import to_thread
 
-from ashep.api.handlers.queries import NotMeant, Pictures
+from ashep.api.handlers.queries import InvalidQuery, QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import Given, TicketId
 from ashep.store import playback
-from ashep.store.checkpoints import Keeper
+from ashep.store.checkpoints import CheckpointWriter
 from ashep.views import point_in_time as views
 from ashep.views import times
 
@@ -51,9 +51,9 @@ class Then(page.Pictured):
     """The one that was asked for, if it was known."""
 
 
-async def keep(of: Pictures) -> None:
+async def keep(of: QueryHandlers) -> None:
     """Make checkpoints of the journal for ever, beside what is asked."""
-    keeper = of.keeper = Keeper(of.state)
+    keeper = of.keeper = CheckpointWriter(of.state)
     alone = anyio.CapacityLimiter(1)
     try:
         while True:
@@ -64,13 +64,13 @@ async def keep(of: Pictures) -> None:
         keeper.close()
 
 
-async def then(of: Pictures, which: WhichMoment) -> Then:
-    """Tell how everything stood at a moment, one at a time. Raises `NotMeant`."""
+async def then(of: QueryHandlers, which: WhichMoment) -> Then:
+    """Tell how everything stood at a moment, one at a time. Raises `InvalidQuery`."""
     now = of.now()
     try:
         moment = min(times.moment(which.at, now), now)
     except (ValueError, OverflowError) as error:
-        raise NotMeant("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
+        raise InvalidQuery("at: give a time (03:00), a span (12h), a date (2026-01-31) or both") from error
 
     def look() -> Then:
         with playback.then(of.state, moment, which.issue, most=playback.FOLDED, keeper=of.keeper) as found:

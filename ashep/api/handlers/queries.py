@@ -25,8 +25,8 @@ from ashep.errors import AshepError
 from ashep.journal.heads import head
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
-from ashep.store.checkpoints import Keeper
-from ashep.store.read_model import Picture, daemon_of, disk_of, opened, servers_of
+from ashep.store.checkpoints import CheckpointWriter
+from ashep.store.read_model import ReadModel, daemon_of, disk_of, opened, servers_of
 from ashep.store.sqlite_reader import stale
 from ashep.views import Data, edge_counts, issue_story, lists, policies, policy_graph, report, status, times, usage
 from ashep.views import runs as attempts
@@ -41,16 +41,16 @@ _T = TypeVar("_T")
 _Answer = TypeVar("_Answer", bound=page.Answer)
 
 
-class NotThere(AshepError):
+class NotFound(AshepError):
     """What was asked for is not there."""
 
 
-class NotMeant(AshepError):
+class InvalidQuery(AshepError):
     """A value in the query means nothing."""
 
 
 @dataclass
-class Pictures:
+class QueryHandlers:
     """The pictures of one project."""
 
     folder: Path
@@ -60,13 +60,13 @@ class Pictures:
     redaction: Redaction = field(default_factory=Redaction)
     beside: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(2))
     """Who asks git or an agent server: a few at one time."""
-    keeper: Keeper | None = None
+    keeper: CheckpointWriter | None = None
     """Makes what moments of the past are told from."""
-    recalled: policies.Recalled = field(default_factory=policies.Recalled)
+    recalled: policies.PastPolicyGraphs = field(default_factory=policies.PastPolicyGraphs)
     folds: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     """Who goes back to a moment: one at a time."""
     _reads: anyio.CapacityLimiter | None = None
-    _taken: edge_counts.Taken = field(default_factory=edge_counts.Taken)
+    _taken: edge_counts.EdgeCounts = field(default_factory=edge_counts.EdgeCounts)
     _draws: threading.Lock = field(default_factory=threading.Lock)
     _timeline: page.Timeline | None = None
     _columns: threading.Lock = field(default_factory=threading.Lock)
@@ -76,12 +76,12 @@ class Pictures:
         """The state folder."""
         return self.folder / "state"
 
-    async def read(self, look: Callable[[Picture], _T]) -> _T:
+    async def read(self, look: Callable[[ReadModel], _T]) -> _T:
         """Look at the picture as it is in one moment. Raises what `ashep.store.read_model.opened` does."""
         self._reads = self._reads or anyio.CapacityLimiter(AT_ONCE)
         return await to_thread.run_sync(self._read, look, limiter=self._reads)
 
-    def _read(self, look: Callable[[Picture], _T]) -> _T:
+    def _read(self, look: Callable[[ReadModel], _T]) -> _T:
         if holder(self.state) is None and stale(self.state):
             with self._draws, opened(self.state, self.say, 0.0):  # drawn once, whoever else waits for it
                 pass
@@ -90,11 +90,11 @@ class Pictures:
                 seen.database.execute("BEGIN")
             return look(seen)
 
-    async def _told(self, kind: type[_Answer], look: Callable[[Picture], Data | None], missing: str = "") -> _Answer:
-        def told(seen: Picture) -> _Answer:
+    async def _told(self, kind: type[_Answer], look: Callable[[ReadModel], Data | None], missing: str = "") -> _Answer:
+        def told(seen: ReadModel) -> _Answer:
             found = look(seen)
             if found is None:
-                raise NotThere(missing)
+                raise NotFound(missing)
             return kind.model_validate_json(json.dumps({"seq": lists.seq(seen.database), **found}))
 
         return await self.read(told)
@@ -108,28 +108,28 @@ class Pictures:
     async def home(self) -> page.Now:
         """What a person looks at first."""
 
-        def look(seen: Picture) -> Data:
+        def look(seen: ReadModel) -> Data:
             daemon = daemon_of(seen) | {"disk": disk_of(self.state)} | servers_of(self.state)
             return status.now(seen.database, daemon) | {"at": times.stamp(self.now()), "policies": self._names()}
 
         return await self._told(page.Now, look)
 
     async def issues(self, which: page.WhichIssues) -> page.Issues:
-        """A page of issues. Raises `NotMeant`."""
+        """A page of issues. Raises `InvalidQuery`."""
 
-        def look(seen: Picture) -> Data:
+        def look(seen: ReadModel) -> Data:
             given = which.model_dump()
             try:
                 return lists.issues(seen.database, text=given.pop("q"), **given)
             except ValueError as error:
-                raise NotMeant(f"after: {error}") from error
+                raise InvalidQuery(f"after: {error}") from error
 
         return await self._told(page.Issues, look)
 
     async def issue(self, issue: str) -> page.IssueStory:
-        """Why an issue is where it is. Raises `NotThere`."""
+        """Why an issue is where it is. Raises `NotFound`."""
 
-        def look(seen: Picture) -> Data | None:
+        def look(seen: ReadModel) -> Data | None:
             told = issue_story.why(seen.database, issue, self._blob)
             if told is None or seen.database is None:
                 return None
@@ -142,7 +142,7 @@ class Pictures:
         return await self._told(page.IssueStory, look, f"nothing is known of an issue {issue}")
 
     async def course(self, issue: str) -> page.Course:
-        """An issue's runs and questions, and what led from one to the next. Raises `NotThere`."""
+        """An issue's runs and questions, and what led from one to the next. Raises `NotFound`."""
         missing = f"nothing is known of an issue {issue}"
         return await self._told(page.Course, lambda seen: lists.course(seen.database, issue), missing)
 
@@ -153,9 +153,9 @@ class Pictures:
         return await self._told(page.Runs, lambda seen: lists.runs(seen.database, **which.model_dump()))
 
     async def run(self, run: str) -> page.Run:
-        """Everything that is known of a run. Raises `NotThere`."""
+        """Everything that is known of a run. Raises `NotFound`."""
 
-        def look(seen: Picture) -> Data | None:
+        def look(seen: ReadModel) -> Data | None:
             told = attempts.show(seen.database, run, str)
             if told is not None:
                 told["prompts"] = [{key: one[key] for key in ("n", "sent")} for one in told["prompts"]]
@@ -166,14 +166,14 @@ class Pictures:
         return await self._told(page.Run, look, f"there is no run {run}")
 
     async def words(self, run: str, what: str, n: int) -> page.Words:
-        """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotThere`."""
+        """The text of a prompt of a run, or of the answer to it, without secrets. Raises `NotFound`."""
 
-        def look(seen: Picture) -> page.Words:
+        def look(seen: ReadModel) -> page.Words:
             told = attempts.show(seen.database, run, str) or {"prompts": (), "turns": ()}
             key = {"prompts": "blob", "turns": "answer"}[what]
             names = [one[key] for one in told[what] if one["n"] == n and one[key]]
             if not names:
-                raise NotThere(f"{run} has no such text {n}")
+                raise NotFound(f"{run} has no such text {n}")
             text = self._blob(names[-1])
             cut = text is not None and len(text) > LONGEST_TEXT
             return page.Words(text=text and clean(self.redaction.text(text[:LONGEST_TEXT])), cut=cut)
@@ -181,12 +181,12 @@ class Pictures:
         return await self.read(look)
 
     async def session(self, run: str) -> page.Opening:
-        """How the session of a run is opened. Raises `NotThere`, `ConfigErrors`."""
+        """How the session of a run is opened. Raises `NotFound`, `ConfigErrors`."""
 
-        def look(seen: Picture) -> tuple[str | None, str | None]:
+        def look(seen: ReadModel) -> tuple[str | None, str | None]:
             told = attempts.show(seen.database, run, str)
             if told is None or seen.database is None:
-                raise NotThere(f"there is no run {run}")
+                raise NotFound(f"there is no run {run}")
             return told["run"]["session"], attempts.folder_of(seen.database, run)
 
         session, folder = await self.read(look)
@@ -199,8 +199,8 @@ class Pictures:
         return page.Opening(said=told, command=indented[0] if indented else None if told.startswith("Its ") else told)
 
     @cached_property
-    def _policies(self) -> policies.Drawn:
-        return policies.Drawn(self.folder)
+    def _policies(self) -> policies.PolicyGraphs:
+        return policies.PolicyGraphs(self.folder)
 
     def _names(self) -> list[str]:
         with suppress(ConfigErrors):  # the page says what is wrong with an edit where it shows the daemon
@@ -213,7 +213,7 @@ class Pictures:
     async def timeline(self) -> page.Timeline:
         """Every run, as columns; made once for all who ask, until something changes."""
 
-        def look(seen: Picture) -> page.Timeline:
+        def look(seen: ReadModel) -> page.Timeline:
             seq = lists.seq(seen.database)
             with self._columns:
                 if self._timeline is None or self._timeline.seq != seq:
@@ -226,10 +226,10 @@ class Pictures:
     # --- the rest -------------------------------------------------------------------------------------------------
 
     async def report(self, since: str | None) -> page.Report:
-        """What became of the night. Raises `NotMeant`."""
+        """What became of the night. Raises `InvalidQuery`."""
         start = self._since(since)
 
-        def look(seen: Picture) -> Data:
+        def look(seen: ReadModel) -> Data:
             at = self.now()
             told = report.report(seen.database, start or report.default_since(seen.database, at), at)
             return told | {"journal": head(self.state / "journal")}
@@ -237,7 +237,7 @@ class Pictures:
         return await self._told(page.Report, look)
 
     async def usage(self, by: str, since: str | None) -> page.Usage:
-        """What runs used. Raises `NotMeant`."""
+        """What runs used. Raises `InvalidQuery`."""
         start = self._since(since)
         return await self._told(page.Usage, lambda seen: usage.usage(seen.database, by, start))
 
@@ -245,12 +245,12 @@ class Pictures:
         try:
             return None if text is None else times.stamp(times.moment(text, self.now()))
         except (ValueError, OverflowError) as error:
-            raise NotMeant("since: give a time (18:00), a span (12h), a date (2026-01-31) or both") from error
+            raise InvalidQuery("since: give a time (18:00), a span (12h), a date (2026-01-31) or both") from error
 
     async def policy(self, name: str) -> page.Policy:
-        """A policy, with how many issues are where. Raises `NotThere`, `ConfigErrors`."""
+        """A policy, with how many issues are where. Raises `NotFound`, `ConfigErrors`."""
 
-        def look(seen: Picture) -> Data | None:
+        def look(seen: ReadModel) -> Data | None:
             known = self._policies.all().get(name)
             with self._draws:
                 went = self._taken.of(seen.database, name)
@@ -259,9 +259,9 @@ class Pictures:
         return await self._told(page.Policy, look, f"there is no policy {name}")
 
     async def record(self, number: int) -> page.OneRecord:
-        """A record of the journal. Raises `NotThere`."""
+        """A record of the journal. Raises `NotFound`."""
 
-        def look(seen: Picture) -> Data | None:
+        def look(seen: ReadModel) -> Data | None:
             found = lists.record(seen.database, number)
             return None if found is None else {"record": found}
 

@@ -15,13 +15,13 @@ from pydantic import Field
 
 from ashep.actions import session_reader
 from ashep.adapters.git.diffs import GitDiffs
-from ashep.api.handlers.queries import NotThere, Pictures
+from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.store.read_model import Picture
+from ashep.store.read_model import ReadModel
 from ashep.views import runs, usage
 
 MOST_FILES = 2000
@@ -107,7 +107,7 @@ class Transcript(Answer):
     """More was said before."""
 
 
-class Looked(Given):
+class RunReference(Given):
     """Which run is looked at."""
 
     run: Annotated[str, Field(max_length=400, pattern=RUN)] | None = None
@@ -153,8 +153,8 @@ class Budgets(page.Pictured):
     limits: list[Limit]
 
 
-async def diff(pictures: Pictures, run: str, which: WhichLines) -> Changes:
-    """Say what a run changed. Raises `NotThere`."""
+async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
+    """Say what a run changed. Raises `NotFound`."""
     ends = await pictures.read(_there(run, runs.ends))
     if isinstance(ends, str):
         return Changes(why=ends)
@@ -199,18 +199,18 @@ async def _lines(git: GitDiffs, base: str, head: str, path: str, which: WhichLin
     return Changes(why=None, lines=lines, total=found.total, next=end if end < found.total else None)
 
 
-def _there(run: str, look: Callable[..., _T | None]) -> Callable[[Picture], _T]:
-    def told(seen: Picture) -> _T:
+def _there(run: str, look: Callable[..., _T | None]) -> Callable[[ReadModel], _T]:
+    def told(seen: ReadModel) -> _T:
         found = look(seen.database, run)
         if found is None:
-            raise NotThere(f"there is no run {run}")
+            raise NotFound(f"there is no run {run}")
         return found
 
     return told
 
 
-async def transcript(pictures: Pictures, run: str, known: str | None) -> Transcript:
-    """Give the end of what was said in a run's session. Raises `NotThere`, `ConfigErrors`."""
+async def transcript(pictures: QueryHandlers, run: str, known: str | None) -> Transcript:
+    """Give the end of what was said in a run's session. Raises `NotFound`, `ConfigErrors`."""
     session, folder = await pictures.read(_there(run, runs.session_of))
     if session is None:
         return Transcript(why="It has no session.")
@@ -231,8 +231,8 @@ async def transcript(pictures: Pictures, run: str, known: str | None) -> Transcr
     return Transcript(why=None, text=None if mark == known else text, mark=mark, cut=len(said) >= TAIL)
 
 
-async def opening(pictures: Pictures, run: str) -> page.Opening:
-    """Say how a run's session is opened, and where a browser shows it. Raises `NotThere`, `ConfigErrors`."""
+async def opening(pictures: QueryHandlers, run: str) -> page.Opening:
+    """Say how a run's session is opened, and where a browser shows it. Raises `NotFound`, `ConfigErrors`."""
     told, (session, folder) = await pictures.session(run), await pictures.read(_there(run, runs.session_of))
     if session is None:
         return told.model_copy(update={"why": "It has no session."})
@@ -248,12 +248,12 @@ async def opening(pictures: Pictures, run: str) -> page.Opening:
     return told.model_copy(update={"link": address, "why": why})
 
 
-async def days(pictures: Pictures, since: str | None) -> Days:
+async def days(pictures: QueryHandlers, since: str | None) -> Days:
     """What runs used, by day and provider. Raises `NotMeant`."""
     start = pictures.since(since)
     return await pictures.told(Days, lambda seen: usage.days(seen.database, start))
 
 
-async def budgets(pictures: Pictures) -> Budgets:
+async def budgets(pictures: QueryHandlers) -> Budgets:
     """Every limit, and what is used of it."""
     return await pictures.told(Budgets, lambda seen: usage.budgets(seen.database, pictures.now()))

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from ashep.actions.verify import Verified
+from ashep.actions.verify import CheckReport
 from ashep.api.schemas.verification import Entry, LastCheck, Standing
 from ashep.core.delivery.closing_metadata import LAST, LOG, STATUS, appended, entry_of, last_of
 from ashep.core.policy.checks import hash_of
@@ -45,7 +45,7 @@ def last_checks(metadata: Mapping[str, JsonValue]) -> tuple[LastCheck, ...]:
     return ()
 
 
-def added(metadata: Mapping[str, JsonValue], verified: Verified, at: datetime) -> dict[str, JsonValue]:
+def added(metadata: Mapping[str, JsonValue], verified: CheckReport, at: datetime) -> dict[str, JsonValue]:
     """Give the keys to be set so that the log ends with this verification, and every other entry stays as it is."""
     made = verified.verification
     new = proof_of(at, verified.candidate.name, made.commit, made.tree, hash_of(verified.criteria), made.results)

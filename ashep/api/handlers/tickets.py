@@ -17,18 +17,18 @@ from typing import Any
 import anyio
 from pydantic import JsonValue
 
-from ashep.actions.verify import NoSuchIssue, Outputs, Verified, of, seen, verify, where
+from ashep.actions.verify import CheckReport, NoSuchIssue, Outputs, of, seen, verify, where
 from ashep.api.handlers import ticket_history as history
-from ashep.api.handlers.allowed_repositories import Places
+from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.schemas import verification
-from ashep.config.checks.parser import Compiled, Reading, apart, compiled_here, examine, read_criteria
-from ashep.config.checks.writer import Given, put, read_given
+from ashep.config.checks.parser import Compiled, ParsedCriteria, apart, compiled_here, examine, read_criteria
+from ashep.config.checks.writer import WrittenChecks, put, read_given
 from ashep.core.delivery.workspaces import branch_for
 from ashep.core.policy.checks import hash_of
 from ashep.core.policy.settings import Labels
 from ashep.core.text import clean
 from ashep.errors import AshepError, TrackerUnavailable
-from ashep.ports.tracker import Annotated, Annotations, Fresh, Rewritten, Seen, Tracker
+from ashep.ports.tracker import AnnotatedIssue, Annotations, IssueDraft, IssuePatch, Seen, Tracker
 from ashep.ports.verifier import Verifier
 
 AT_ONCE = 2
@@ -77,7 +77,7 @@ class Tickets:
     annotations: Annotations
     verifier: Verifier
     outputs: Outputs
-    places: Places
+    places: AllowedRepositories
     now: Callable[[], datetime]
     types: tuple[str, ...] = ()
     """Types of checks that the user registered."""
@@ -100,7 +100,8 @@ class Tickets:
     async def verify(self, issue: str, branch: str | None, repository: str | None) -> verification.VerificationAnswer:
         """Run the checks of an issue on the tip of a branch, by default of its own, and write down what came of it.
 
-        Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `Places` and the tracker do.
+        Raises `Busy`, `Ending`, `NoSuchIssue`, `NoChecks`, `ConfigErrors`, and what `AllowedRepositories` and the
+        tracker do.
         """
         with alone(self._running, issue, f"{issue} is being verified already: ask for its status"):
             found = await seen(self.tracker, issue)
@@ -127,7 +128,7 @@ class Tickets:
             finally:
                 self._scopes.discard(scope)
 
-    def _told(self, verified: Verified) -> verification.VerificationAnswer:
+    def _told(self, verified: CheckReport) -> verification.VerificationAnswer:
         told = verified.as_json(self.outputs)
         return verification.VerificationAnswer(
             ticket_id=verified.issue,
@@ -179,7 +180,7 @@ class Tickets:
         mark: JsonValue = {"key": asked, "body": hashlib.sha256(new.model_dump_json().encode()).hexdigest()}
         issue = f"{self._prefix}-{asked[:DIGITS]}"
         metadata = {history.STATUS: "pending", REQUEST: mark}
-        fresh = Fresh(issue, new.title, new.description, new.type, new.priority, acceptance, metadata)
+        fresh = IssueDraft(issue, new.title, new.description, new.type, new.priority, acceptance, metadata)
         try:
             await self.annotations.create(fresh)
         except TrackerUnavailable:  # it may have been created all the same
@@ -198,7 +199,7 @@ class Tickets:
             return given
         return put("", await self._given(given), CRITERIA, self.types)
 
-    async def _given(self, checks: verification.Checks) -> Given:
+    async def _given(self, checks: verification.Checks) -> WrittenChecks:
         text = json.dumps(checks.model_dump(mode="json"), indent=2, ensure_ascii=False)
         return await apart(partial(read_given, text, f"{CRITERIA}.json", self.types), self.compiled, text)
 
@@ -212,20 +213,22 @@ class Tickets:
             acceptance = put(found.acceptance, await self._given(acceptance), where(issue), self.types)
         elif acceptance is not None:
             acceptance = await self._acceptance(acceptance)
-        words = Rewritten(edit.title, edit.description, edit.priority, acceptance)
+        words = IssuePatch(edit.title, edit.description, edit.priority, acceptance)
         await self.annotations.rewrite(issue, words)
         return await self.ticket(issue)
 
-    async def _annotated(self, issue: str) -> Annotated:
+    async def _annotated(self, issue: str) -> AnnotatedIssue:
         found = await self.annotations.read(issue)
         if found is None:
             raise NoSuchIssue(f"there is no issue {issue}")
         return found
 
-    async def _reading(self, issue: str, acceptance: str) -> Reading:
+    async def _reading(self, issue: str, acceptance: str) -> ParsedCriteria:
         return await apart(partial(examine, clean(acceptance), where(issue), self.types), self.compiled, acceptance)
 
-    async def _standing(self, issue: str, found: Annotated, reading: Reading | None = None) -> dict[str, Any]:
+    async def _standing(
+        self, issue: str, found: AnnotatedIssue, reading: ParsedCriteria | None = None
+    ) -> dict[str, Any]:
         log = history.read(found.metadata)
         if reading is None and log:
             reading = await self._reading(issue, found.acceptance)
@@ -237,7 +240,7 @@ class Tickets:
             "running": issue in self._running,
         }
 
-    async def _ticket(self, shown: Seen, found: Annotated) -> verification.TicketAnswer:
+    async def _ticket(self, shown: Seen, found: AnnotatedIssue) -> verification.TicketAnswer:
         issue = shown.issue.id
         reading = await self._reading(issue, found.acceptance)
         criteria = reading.criteria

@@ -9,9 +9,9 @@ from ashep.cli.commands import example, policies, project_of
 from ashep.cli.context import configured, picture
 from ashep.errors import UsageError
 from ashep.views import policy_graph as graph
-from ashep.views.edge_counts import Taken
+from ashep.views.edge_counts import EdgeCounts
 from ashep.views.policies import configuration, counted, drawn, policy_named
-from ashep.views.policy_graph import Picture
+from ashep.views.policy_graph import PolicyGraph
 
 FORMATS = ("mermaid", "dot", "json", "text")
 Name = Annotated[
@@ -49,12 +49,12 @@ def policy_graph(
             issues = graph.counts(seen.database, name)
             if form == "json":
                 told = graph.as_json(drawn(policies, agents, settings, name, issues))
-                output.data(counted(told, graph.stands(seen.database, name), Taken().of(seen.database, name)))
+                output.data(counted(told, graph.stands(seen.database, name), EdgeCounts().of(seen.database, name)))
                 return
     _print(drawn(policies, agents, settings, name, issues), form)
 
 
-def _print(drawn: Picture, form: str) -> None:
+def _print(drawn: PolicyGraph, form: str) -> None:
     if form == "json":
         output.data(graph.as_json(drawn))
     elif form == "text":

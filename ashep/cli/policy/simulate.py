@@ -11,14 +11,14 @@ import typer
 from ashep.cli import output
 from ashep.cli.commands import Json, example, policies, project_of
 from ashep.cli.context import FOLDER
-from ashep.cli.output import Progress
+from ashep.cli.output import ProgressLine
 from ashep.config import read
 from ashep.daemon.daemon import narrator
 from ashep.errors import UsageError
-from ashep.extras.simulation.actor_moves import Point, Step
+from ashep.extras.simulation.actor_moves import ActorStep, Point
 from ashep.extras.simulation.probabilities import Chances, Dice
-from ashep.extras.simulation.script import Line, read_script, written
-from ashep.extras.simulation.simulator import AT_ONCE, Cast, Distribution, Life, Spread, cast_of, live
+from ashep.extras.simulation.script import ScriptLine, read_script, written
+from ashep.extras.simulation.simulator import AT_ONCE, Cast, Distribution, SimulatedIssue, Spread, cast_of, live
 from ashep.extras.simulation.virtual_time import EPOCH
 
 _MINUTE = 60
@@ -88,8 +88,8 @@ def _one_way(script: Path | None, runs: int | None, chance: list[str] | None, ch
 
 
 def _by_chance(cast: Cast, runs: int, seed: int, chances: Chances, as_json: bool) -> bool:
-    dice, lives = Dice(cast.rules, chances, seed), list[Life]()
-    with Progress("lived through", "issues") as progress:
+    dice, lives = Dice(cast.rules, chances, seed), list[SimulatedIssue]()
+    with ProgressLine("lived through", "issues") as progress:
         for first in range(0, runs, AT_ONCE):
             issues = [f"sim-{number + 1}" for number in range(first, min(first + AT_ONCE, runs))]
             lives += live(cast, issues, dice)
@@ -155,7 +155,7 @@ def _by_script(cast: Cast, file: Path, as_json: bool) -> bool:
     return life.end == "stuck"
 
 
-def _said(line: Line) -> str:
+def _said(line: ScriptLine) -> str:
     return f"{line.point}: {line.step.move}"
 
 
@@ -169,7 +169,7 @@ def _by_hand(cast: Cast) -> bool:
     return life.end == "stuck"
 
 
-def _ask(point: Point) -> Step | None:
+def _ask(point: Point) -> ActorStep | None:
     said = {"question": "a person is asked", "landing": "its work is brought onto the base"}
     who = said.get(point.kind, f"{point.agent}, visit {point.visit}.{point.attempt}")
     choices = "  ".join(f"{number} {move}" for number, move in enumerate(point.moves, 1))
@@ -178,7 +178,7 @@ def _ask(point: Point) -> Step | None:
         while True:
             chosen = _chosen(input("> ").strip(), point.moves)
             if len(chosen) == 1:
-                return Step(chosen[0])
+                return ActorStep(chosen[0])
             output.say(f"which one: {', '.join(chosen or point.moves)}?")
     except (EOFError, KeyboardInterrupt):
         output.say()
@@ -208,7 +208,7 @@ def _narrator(say: Callable[[str], Any]) -> Any:
     return picture
 
 
-def _sum_up(life: Life) -> None:
+def _sum_up(life: SimulatedIssue) -> None:
     code = f" ({life.code})" if life.code else ""
     runs = f"{life.runs} run{'s' * (life.runs != 1)}"
     asked = f"{life.questions} question{'s' * (life.questions != 1)} to people"

@@ -14,7 +14,7 @@ from anyio import to_thread
 from ashep.actions.answers import person
 from ashep.actions.doctor import runs
 from ashep.actions.runner_wait import call_runner
-from ashep.actions.suggest_checks import Proposal, adviser, suggest
+from ashep.actions.suggest_checks import CheckProposal, adviser, suggest
 from ashep.actions.verify import NoChecks, at_work, of, seen, set_checks, types, where
 from ashep.adapters.system.clock import RealClock
 from ashep.cli import output
@@ -22,9 +22,9 @@ from ashep.cli.commands import Issue, Json, app, example, project_of
 from ashep.cli.context import configured
 from ashep.config import errors_of, load, settings_in
 from ashep.config.checks.lint import lint as look
-from ashep.config.checks.parser import Reading
-from ashep.config.checks.writer import Given, read_given
-from ashep.config.yaml_tree import MAX_BYTES, Unreadable, decode
+from ashep.config.checks.parser import ParsedCriteria
+from ashep.config.checks.writer import WrittenChecks, read_given
+from ashep.config.yaml_tree import MAX_BYTES, YamlUnreadable, decode
 from ashep.core.issues.human_overrides import AGENT_ACTORS
 from ashep.core.policy.checks import Check, Criteria, hash_of
 from ashep.core.policy.runner_kinds import OPENCODE
@@ -34,11 +34,11 @@ from ashep.factories import READER, annotations_of, runners_of, tracker_of
 from ashep.ports.tracker import Seen
 
 
-def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, ...]) -> Proposal:
+def proposed(project: Path, settings: Settings, found: Seen, known: tuple[str, ...]) -> CheckProposal:
     """Ask an agent of the project's server; a managed server that did not run is ended again."""
     agent = adviser(load(configured(project)).agents)
 
-    async def ask() -> Proposal:
+    async def ask() -> CheckProposal:
         runners, clock = runners_of(project, settings), RealClock()
         runners.begins = _begins
         runner = runners[agent.runner.type if agent else OPENCODE]
@@ -62,7 +62,7 @@ async def _begins(session: str, message: str) -> bool:
     return True
 
 
-def confirmed(found: Proposal, *, yes: bool) -> bool:
+def confirmed(found: CheckProposal, *, yes: bool) -> bool:
     """Show a proposal with its doubts, and say whether a person wants it."""
     for finding in found.reading.findings:
         output.say_painted((finding.severity, "yellow"), (f"{finding} [{finding.code}]", None))
@@ -146,7 +146,7 @@ def _seen(project: Path, issue: str) -> Seen:
     return anyio.run(read)
 
 
-def _told(issue: str, reading: Reading) -> dict[str, Any]:
+def _told(issue: str, reading: ParsedCriteria) -> dict[str, Any]:
     found = reading.criteria
     return {
         "issue": issue,
@@ -157,7 +157,7 @@ def _told(issue: str, reading: Reading) -> dict[str, Any]:
     }
 
 
-def _say(issue: str, reading: Reading, found: Seen, *, lint: bool) -> None:
+def _say(issue: str, reading: ParsedCriteria, found: Seen, *, lint: bool) -> None:
     for finding in reading.findings:
         output.say_finding(finding.severity, f"{finding} [{finding.code}]")
     if reading.criteria is None:
@@ -211,7 +211,7 @@ def _suggest(project: Path, issue: str, *, yes: bool, as_json: bool) -> None:
         _put(project, issue, found.given, as_json=as_json)
 
 
-def _put(project: Path, issue: str, given: Given, *, as_json: bool) -> None:
+def _put(project: Path, issue: str, given: WrittenChecks, *, as_json: bool) -> None:
     settings = settings_in(configured(project))
     known = types(settings)
 
@@ -246,5 +246,5 @@ def _text(file: Path) -> str:
         return decode(raw)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
-    except Unreadable as error:
+    except YamlUnreadable as error:
         raise UsageError(f"{file}: {error}") from error

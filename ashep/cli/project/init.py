@@ -10,7 +10,7 @@ import anyio
 import typer
 
 from ashep.actions.doctor import all_offers, checks, opencode_notes, settings_of
-from ashep.actions.doctor_security import Line
+from ashep.actions.doctor_security import CheckLine
 from ashep.actions.doctor_security import security as contained
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
@@ -51,7 +51,7 @@ def init(
     output.say("next: `ashep install` checks what is needed, `ashep work --dry-run` says what would start")
 
 
-def _checked(project: Path, *, server: bool = False) -> list[Line]:
+def _checked(project: Path, *, server: bool = False) -> list[CheckLine]:
     return anyio.run(partial(checks, project, os.environ, server=server, say=output.note))
 
 
@@ -81,7 +81,7 @@ def install(
     raise typer.Exit(say_checks(_checked(project, server=True), as_json))
 
 
-def say_checks(lines: list[Line], as_json: bool) -> int:
+def say_checks(lines: list[CheckLine], as_json: bool) -> int:
     """Print what checks found, and give the exit code."""
     failed = any(line.level == "error" for line in lines)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ashep.actions.story_edits import Proposal, compared, moved, planned, taught
+from ashep.actions.story_edits import PlanProposal, compared, moved, planned, taught
 from ashep.cli import output
 from ashep.cli.commands import Json, example
 from ashep.cli.context import now
@@ -94,7 +94,7 @@ def plan(
         output.note(f"{made.sprint}: added {', '.join(made.added)}")
 
 
-def _confirmed(made: Proposal) -> bool:
+def _confirmed(made: PlanProposal) -> bool:
     what = f"{made.sprint.name} lacks {', '.join(made.added)}"
     if sys.stdin.isatty():
         return typer.confirm(f"{what}. Add them?", default=False)

@@ -26,7 +26,7 @@ from ashep.factories import worktrees_of
 from ashep.journal.archive import aged, look
 from ashep.journal.lock import holder
 from ashep.journal.reader import path_of
-from ashep.ports.workspaces import Standing
+from ashep.ports.workspaces import WorkspaceInfo
 from ashep.views.times import local, span
 
 trees = group("trees", alone=True)
@@ -143,7 +143,7 @@ def gc(context: typer.Context, dry_run: DryRun = False, drop_ignored: Ignored = 
 
 
 def _collect(
-    context: typer.Context, spaces: GitWorkspaces, one: Standing, *, dry_run: bool, drop_ignored: bool
+    context: typer.Context, spaces: GitWorkspaces, one: WorkspaceInfo, *, dry_run: bool, drop_ignored: bool
 ) -> dict[str, Any]:
     unused = _unused(context, one.branch)
     if dry_run:
@@ -229,7 +229,7 @@ def _say_journal(told: dict[str, Any]) -> None:
         output.say(f"kept: the journal from {told['kept']}")
 
 
-def _kept(one: Standing, states: dict[str, str]) -> str:
+def _kept(one: WorkspaceInfo, states: dict[str, str]) -> str:
     """Say why a tree is kept; empty: it can go."""
     issue = issue_of(one.branch)
     if issue is None or issue not in states:
@@ -255,7 +255,7 @@ def _list(context: typer.Context, as_json: bool) -> None:
     output.say(f"{_many(len(standing))}, {size} MiB; `ashep trees gc --dry-run` says what could go")
 
 
-def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
+def _told(one: WorkspaceInfo, states: dict[str, str]) -> dict[str, Any]:
     issue = issue_of(one.branch)
     return {
         "branch": one.branch, "issue": issue, "state": states.get(issue or ""), "path": one.path, "base": one.base,
@@ -264,7 +264,7 @@ def _told(one: Standing, states: dict[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(one: Standing, states: dict[str, str], at: datetime) -> tuple[str, ...]:
+def _row(one: WorkspaceInfo, states: dict[str, str], at: datetime) -> tuple[str, ...]:
     words = ["uncommitted"] if one.dirty else []
     words += ["merged"] if one.merged else ["landed"] if one.landed else []
     age = f"{span(max(0.0, (at - one.used).total_seconds()))} ago"

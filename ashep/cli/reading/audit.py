@@ -6,7 +6,7 @@ from ashep.actions import audit as actions
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.context import configured
-from ashep.cli.output import Progress
+from ashep.cli.output import ProgressLine
 from ashep.config import settings_in
 from ashep.core.analysis.audit import REMEDIES
 from ashep.errors import NotChecked
@@ -26,7 +26,7 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
     """
     project = project_of(context)
     folder = configured(project)
-    with Progress("audited") as progress:
+    with ProgressLine("audited") as progress:
         account = actions.audit(project, folder / "state", settings_in(folder), progress, output.note)
     not_asked = {"tracker": account.no_tracker, "server": account.no_server, "signatures": account.no_signatures}
     found = [

@@ -10,7 +10,7 @@ import typer
 from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.context import configured, now
-from ashep.cli.output import Progress
+from ashep.cli.output import ProgressLine
 from ashep.errors import AshepError, JournalDamaged
 from ashep.journal import verify as look
 from ashep.journal.archive import archived
@@ -62,7 +62,7 @@ def verify(
     if to is not None:
         raise typer.Exit(_salvage(state, to, as_json=as_json))
     try:
-        with Progress("checked") as progress:
+        with ProgressLine("checked") as progress:
             found = look.verify(state / "journal", progress, head)
     except JournalDamaged as damage:
         if as_json:
@@ -92,7 +92,7 @@ def verify(
 
 def _salvage(state: Path, to: Path, *, as_json: bool) -> int:
     try:
-        with Progress("read") as progress:
+        with ProgressLine("read") as progress:
             done = salvage(state, to, progress)
     except OSError as error:
         raise AshepError(f"{to}: {error}") from error

@@ -18,7 +18,7 @@ from ashep.cli.reading.options import Issue, Json, Option, Since
 from ashep.core.policy.isolation_notice import unsaid
 from ashep.errors import AshepError, TrackerMissing, UsageError
 from ashep.journal.heads import head
-from ashep.store.read_model import Picture, daemon_of, disk_of, servers_of
+from ashep.store.read_model import ReadModel, daemon_of, disk_of, servers_of
 from ashep.views import Data, evidence, issue_story
 from ashep.views import report as reported
 from ashep.views import runs as attempts
@@ -40,7 +40,7 @@ TRACKER = 10.0
 """Seconds in which the tracker tells of answers."""
 
 
-def _hint(seen: Picture) -> None:
+def _hint(seen: ReadModel) -> None:
     if seen.database is None:
         output.note("the daemon has only begun" if seen.daemon else "there is no journal yet: `ashep work` begins one")
 
@@ -150,8 +150,8 @@ def _then(state: Path, moment: datetime, *, as_json: bool) -> int:
     from ashep.store.playback import then as back  # what follows takes long to import
     from ashep.views import point_in_time, policies
 
-    with output.Progress("folded") as progress, back(state, min(moment, now()), tell=progress) as found:
-        told = point_in_time.told(found, min(moment, now()), policies.Recalled())
+    with output.ProgressLine("folded") as progress, back(state, min(moment, now()), tell=progress) as found:
+        told = point_in_time.told(found, min(moment, now()), policies.PastPolicyGraphs())
     if as_json:
         output.data(told)
         return 0

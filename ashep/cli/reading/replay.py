@@ -9,7 +9,7 @@ from ashep.actions import replay as derive
 from ashep.cli import output
 from ashep.cli.commands import Json, app, example, project_of
 from ashep.cli.context import configured
-from ashep.cli.output import SHOWN, Progress
+from ashep.cli.output import SHOWN, ProgressLine
 from ashep.config import check, errors_of, load_other
 from ashep.core.analysis.replay import Replay
 from ashep.core.policy.agents import Agents
@@ -64,7 +64,7 @@ def replay(
         raise UsageError(f"{'--last' if last is not None else '--strict'} goes with --policy or --agents")
     again, count = Replay(issue=issue), 0
     found: list[dict[str, Any]] = []
-    with Progress("derived again") as progress:
+    with ProgressLine("derived again") as progress:
         for one in derive.replay(configured(project_of(context)) / "state", again, progress):
             count += 1
             if as_json or count <= SHOWN:
@@ -106,7 +106,7 @@ def compare(
 ) -> None:
     """Print it; `folder` is `.agent-shepherd`. Raises `ConfigErrors` for files that cannot be used."""
     others = load_other(folder, policy, agents)
-    with Progress("compared") as progress:
+    with ProgressLine("compared") as progress:
         made, covers = derive.compare(folder, *others, progress, strict=strict)
     found = made.compared(None if issue else last)
     if issue is not None:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ashep.actions.story_catalog import Found, Stories, beside_issues, look, planned_told, told
-from ashep.bmad.story import Problem
+from ashep.actions.story_catalog import FoundStory, Stories, beside_issues, look, planned_told, told
+from ashep.bmad.story import StoryProblem
 from ashep.cli import output
 from ashep.cli.commands import Json, example, group, project_of
 from ashep.cli.context import FOLDER, configured, find_project, picture
@@ -54,7 +54,7 @@ def known(state: Path) -> dict[str, tuple[str, bool]]:
     return {label.removeprefix(prefix): (row["issue"], row["state"] == "closed") for row, label in labelled}
 
 
-def _kept(seen: Stories) -> list[Found]:
+def _kept(seen: Stories) -> list[FoundStory]:
     return [one for one in seen.found if one.kept]
 
 
@@ -72,7 +72,7 @@ def list_stories(context: typer.Context, tracker: Tracker = False, as_json: Json
     output.table(COLUMNS, [*(_row(one) for one in _kept(seen)), *planned])
 
 
-def _row(found: Found) -> tuple[str, ...]:
+def _row(found: FoundStory) -> tuple[str, ...]:
     story = found.story
     if story is None:
         return found.path, "-", "unreadable", "-", "-", "-", found.problems[0].said
@@ -97,7 +97,7 @@ def show(
     output.say_lines(_shown(found))
 
 
-def _shown(found: Found) -> Iterator[str]:
+def _shown(found: FoundStory) -> Iterator[str]:
     story = found.story
     assert story is not None  # what cannot be read has no name to be found by
     yield f"{story.id or story.key}: {story.title or ''}".rstrip(": ")
@@ -172,12 +172,12 @@ def check(
         raise typer.Exit(1)
 
 
-def _all_problems(seen: Stories) -> Iterator[tuple[str, Problem]]:
+def _all_problems(seen: Stories) -> Iterator[tuple[str, StoryProblem]]:
     yield from seen.problems
     for one in _kept(seen):
         yield from ((one.path, problem) for problem in one.problems)
         if one.story is not None and one.story.why not in ("", *(problem.said for problem in one.problems)):
-            yield one.path, Problem(one.story.status.line if one.story.status else 1, one.story.why)
+            yield one.path, StoryProblem(one.story.status.line if one.story.status else 1, one.story.why)
 
 
 def _say_problems(seen: Stories) -> None:

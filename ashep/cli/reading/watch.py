@@ -16,7 +16,7 @@ from rich.text import Text
 from ashep.cli import output
 from ashep.cli.context import now, picture
 from ashep.errors import AshepError, UsageError
-from ashep.store.read_model import Picture, daemon_of, disk_of
+from ashep.store.read_model import ReadModel, daemon_of, disk_of
 from ashep.views import Data, status
 from ashep.views.times import local
 
@@ -34,7 +34,7 @@ def watch(state: Path) -> int:
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("--watch needs a terminal; `ashep status` says once how everything stands")
     with picture(state) as seen:  # what is to be drawn first, with words about it, is drawn before the screen is taken
-        seen_before = Seen(seen)
+        seen_before = WatchedStatus(seen)
     signs = Signs(state)
     console = Console(no_color=not output.colours(), highlight=False, emoji=False)
     with (
@@ -55,24 +55,24 @@ def watch(state: Path) -> int:
     return 0
 
 
-class Seen:
+class WatchedStatus:
     """What the picture shows, read again only where the journal went on."""
 
-    def __init__(self, seen: Picture) -> None:
+    def __init__(self, seen: ReadModel) -> None:
         self.told: Data = {}
         self.runs: dict[str, Data] = {}
         self._key: object = None
         self.error = ""
         self._take(seen, {"disk": "ok"})
 
-    def look(self, seen: Picture, state: Path) -> None:
+    def look(self, seen: ReadModel, state: Path) -> None:
         """Look whether it changed."""
         key = (status.drawn_to(seen.database), seen.daemon, seen.behind)
         if key != self._key:
             self._take(seen, {"disk": disk_of(state)})
             self._key = key
 
-    def _take(self, seen: Picture, more: Data) -> None:
+    def _take(self, seen: ReadModel, more: Data) -> None:
         self.told = status.status(seen.database, daemon_of(seen) | more)
         self.runs = status.under_way(seen.database)
 
@@ -104,7 +104,7 @@ class Signs:
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-def page(seen: Seen, signs: dict[str, Data], height: int) -> RenderableType:
+def page(seen: WatchedStatus, signs: dict[str, Data], height: int) -> RenderableType:
     """Give what fits into so many lines, what waits for a person first."""
     at, told = now(), seen.told
     lines: list[RenderableType] = [_line(status.headline(told, local), "bold")]

@@ -45,12 +45,12 @@ def serve(
 
     Exit codes: 0 stopped, 1 the port is taken, 2 configuration or usage.
     """
-    from ashep.api.server import Wanted
+    from ashep.api.server import ListenOptions
     from ashep.api.server import serve as listen
 
     project = project_of(context)
     folder = configured(project)
-    listen(project, folder, settings_in(folder), Wanted(host, port, token_env, socket), output.progress)
+    listen(project, folder, settings_in(folder), ListenOptions(host, port, token_env, socket), output.progress)
 
 
 @app.command(
@@ -87,7 +87,7 @@ def ui(
     Exit codes: 0 a link was printed, 1 the port is taken, 2 configuration or usage.
     """
     from ashep.api import login_links
-    from ashep.api.server import Person, Wanted
+    from ashep.api.server import ListenOptions, Person
     from ashep.api.server import serve as listen
 
     project = project_of(context)
@@ -117,7 +117,7 @@ def ui(
         raise UsageError(f"--origin {origin}: {error}") from error
     if pairs and not (settings.ui.origins or origins):
         raise UsageError(login_links.NO_ORIGIN)
-    wanted = Wanted(host, port, None, socket, origins)
+    wanted = ListenOptions(host, port, None, socket, origins)
     listen(project, folder, settings, wanted, output.note, Person(person, show, pairs, origin))
 
 

@@ -14,9 +14,9 @@ import anyio
 import typer
 
 from ashep.actions.answers import person
-from ashep.actions.story_catalog import Found
+from ashep.actions.story_catalog import FoundStory
 from ashep.actions.story_sync import Mirrored, mirror_of
-from ashep.bmad.sync_plan import Made, Told
+from ashep.bmad.sync_plan import IssueToCreate, StoryWarning
 from ashep.cli import output
 from ashep.cli.commands import Json, example, project_of
 from ashep.cli.context import configured, picture
@@ -57,8 +57,8 @@ def sync(
     paths = {issue: path for path, issue in done.plan.issues.items()}
     would = "would be " if dry_run else ""
     for one in (*done.plan.made, *done.plan.changed):
-        what = f"{would}created" if isinstance(one, Made) else f"{would}brought up to date"
-        name = paths.get(one.id) or (one.words.title if isinstance(one, Made) else one.id)
+        what = f"{would}created" if isinstance(one, IssueToCreate) else f"{would}brought up to date"
+        name = paths.get(one.id) or (one.words.title if isinstance(one, IssueToCreate) else one.id)
         output.say(output.one_line(f"{name}: {one.id} {what}"))
     _say_told(done.told)
     finished, planned = len(done.plan.finished), len(done.stories.planned)
@@ -110,7 +110,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Chosen:
-    found: Found
+    found: FoundStory
     issue: str | None
     refused: str | None
 
@@ -139,7 +139,7 @@ def _synced(context: typer.Context, names: list[str], epic: str | None, *, dry: 
     return anyio.run(written)
 
 
-def _say_told(told: tuple[Told, ...]) -> None:
+def _say_told(told: tuple[StoryWarning, ...]) -> None:
     for one in told:
         output.say_finding("error" if one.refuses else "warning", output.one_line(f"{one.path}: {one.says}"))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from ashep.actions.verify import CODES, COLUMNS, Outputs, Verified, of, seen, types
+from ashep.actions.verify import CODES, COLUMNS, CheckReport, Outputs, of, seen, types
 from ashep.actions.verify import verify as carry_out
 from ashep.adapters.git.remotes import candidate
 from ashep.app import secrets_of
@@ -58,10 +58,10 @@ def verify(
     raise typer.Exit(CODES[found.status])
 
 
-def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: Outputs) -> Verified:
+def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None], outputs: Outputs) -> CheckReport:
     settings = settings_in(configured(project))
 
-    async def run(scratch: Path) -> Verified:
+    async def run(scratch: Path) -> CheckReport:
         async with aclosing(tracker_of(project, settings, READER)) as tracker:
             criteria = of(await seen(tracker, issue), types(settings))
         commits = await candidate(project, issue, *revisions)
@@ -73,7 +73,7 @@ def _verified(project: Path, issue: str, revisions: tuple[str | None, str | None
         return anyio.run(run, Path(scratch))
 
 
-def _say(found: Verified, outputs: Outputs) -> None:
+def _say(found: CheckReport, outputs: Outputs) -> None:
     output.say_painted((f"{found.issue}:", None), (found.status, _COLOURS[found.status]), (found.counts, None))
     output.say_lines(found.about)
     output.table(COLUMNS, found.rows)

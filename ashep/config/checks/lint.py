@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from ashep.config.checks.parser import KEY, Reading, examine, fenced
+from ashep.config.checks.parser import KEY, ParsedCriteria, examine, fenced
 from ashep.config.findings import Finding
 from ashep.config.yaml_tree import Node
 from ashep.core.policy.checks import (
@@ -34,7 +34,7 @@ Said = tuple[str, str, tuple[str | int, ...]]
 """A code, what is said, and the path to where."""
 
 
-def lint(text: str, where: str, types: Collection[str] = ()) -> Reading:
+def lint(text: str, where: str, types: Collection[str] = ()) -> ParsedCriteria:
     """Read a block of checks with all that is wrong and all that is doubtful; nothing is raised."""
     reading = examine(text, where, types)
     if reading.criteria is not None and reading.root is not None:
@@ -124,7 +124,7 @@ def _of_request(check: HttpRequestCheck) -> Iterator[Said]:
         yield "fixed-port", message, ("service", "port")
 
 
-def _strays(text: str, reading: Reading) -> Iterator[Finding]:
+def _strays(text: str, reading: ParsedCriteria) -> Iterator[Finding]:
     """Find blocks that were most likely meant as checks, and are read by nobody."""
     taken = {block.first for block in reading.blocks}
     for block in fenced(text):

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from ashep.config import yaml_tree
 from ashep.config.error_messages import describe, nearest, problems
 from ashep.config.findings import ConfigErrors, Finding
-from ashep.config.yaml_tree import Node, Problem, Unreadable, shorten
+from ashep.config.yaml_tree import Node, YamlProblem, YamlUnreadable, shorten
 from ashep.core.policy import checks as language
 from ashep.core.policy.checks import Criteria
 
@@ -82,7 +82,7 @@ class Block:
 
 
 @dataclass
-class Reading:
+class ParsedCriteria:
     """What was found in an issue's acceptance criteria."""
 
     where: str
@@ -142,9 +142,9 @@ def read_criteria(text: str, where: str, types: Collection[str] = (), wrong: Wro
     return reading.criteria
 
 
-def examine(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> Reading:
+def examine(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> ParsedCriteria:
     """Find and read the block for somebody who wants to see everything that is wrong; nothing is raised."""
-    reading, left = Reading(where), MAX_BLOCK
+    reading, left = ParsedCriteria(where), MAX_BLOCK
     for block in fenced(text):
         if KEY in block.text and block.language in _LANGUAGES:
             left -= max(len(block.text), MAX_BLOCK // MAX_BLOCKS)
@@ -193,7 +193,7 @@ def _block(start: tuple[int, str, str, str], inside: list[str], last: int | None
     return Block(number, last, name, "".join(f"{line}\n" for line in plain), indent)
 
 
-def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wrong) -> None:
+def read_block(block: Block, reading: ParsedCriteria, types: Collection[str], wrong: Wrong) -> None:
     """Read a block that holds the word; one in which it stands elsewhere than at the top is somebody else's."""
     if refused := _refused(block):
         if block.looks_like_checks:
@@ -204,7 +204,7 @@ def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wr
         # JSON is indented by tabs at times, and holds none inside of its texts
         text = block.text.replace("\t", " ") if block.language == "json" else block.text
         root, found = yaml_tree.read(text, above=block.first)
-    except Unreadable as error:
+    except YamlUnreadable as error:
         if block.looks_like_checks:
             reading.blocks.append(block)
             _keep([error.problem], reading)
@@ -216,7 +216,7 @@ def read_block(block: Block, reading: Reading, types: Collection[str], wrong: Wr
         try:
             json.loads(text)  # YAML is more than JSON is: who says json means it, and other programs may read it
         except json.JSONDecodeError as error:
-            found.append(Problem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None))
+            found.append(YamlProblem("syntax", f"not valid JSON: {error.msg}", block.first + error.lineno, None))
     reading.root = root
     reading.criteria = _criteria(root, found, types, wrong)
     _keep(found, reading)
@@ -230,7 +230,7 @@ def _refused(block: Block) -> tuple[str, str] | None:
     return None
 
 
-def _keep(found: list[Problem], reading: Reading) -> None:
+def _keep(found: list[YamlProblem], reading: ParsedCriteria) -> None:
     found.sort(key=lambda problem: (problem.line or 0, problem.code == "missing-key"))
     for problem in found:
         reading.wrong(problem.code, problem.message, problem.line, problem.key)
@@ -239,38 +239,38 @@ def _keep(found: list[Problem], reading: Reading) -> None:
 # --- what stands in it ------------------------------------------------------------------------------------------------
 
 
-def _criteria(root: Node, found: list[Problem], types: Collection[str], wrong: Wrong) -> Criteria | None:
+def _criteria(root: Node, found: list[YamlProblem], types: Collection[str], wrong: Wrong) -> Criteria | None:
     """Read the checks one by one, each by the model of its type, so that what is said of it is about that."""
     assert isinstance(root.value, dict)  # it has the key
     for key, node in root.value.items():
         if key != KEY:
-            found.append(Problem("unknown-key", f"unknown key{nearest(key, [KEY])}", node.line, node.key))
+            found.append(YamlProblem("unknown-key", f"unknown key{nearest(key, [KEY])}", node.line, node.key))
     checks = root.value[KEY]
     if not isinstance(checks.value, list):
         found.append(_expected("a list of checks", checks))
         return None
     if len(checks.value) > MAX_CHECKS:
-        found.append(Problem("wrong-value", f"expected at most {MAX_CHECKS} checks", checks.line, checks.key))
+        found.append(YamlProblem("wrong-value", f"expected at most {MAX_CHECKS} checks", checks.line, checks.key))
         return None
     read = [_check(node, found, types, wrong) for node in checks.value]
     _refuse_twins(checks.value, found)
     return None if found else Criteria.model_validate({KEY: tuple(read)})
 
 
-def _expected(what: str, node: Node) -> Problem:
-    return Problem("wrong-type", f"expected {what}, found {describe(node)}", node.line, node.key)
+def _expected(what: str, node: Node) -> YamlProblem:
+    return YamlProblem("wrong-type", f"expected {what}, found {describe(node)}", node.line, node.key)
 
 
-def check_problems(checks: list[Node]) -> list[Problem]:
+def check_problems(checks: list[Node]) -> list[YamlProblem]:
     """Say what is wrong with a list of checks, whatever types of their own the user has registered."""
-    found: list[Problem] = []
+    found: list[YamlProblem] = []
     for node in checks:
         _check(node, found, None, wrong_pattern)
     _refuse_twins(checks, found)
     return [replace(one, file=checks[0].file) for one in found]
 
 
-def _check(node: Node, found: list[Problem], types: Collection[str] | None, wrong: Wrong) -> BaseModel | None:
+def _check(node: Node, found: list[YamlProblem], types: Collection[str] | None, wrong: Wrong) -> BaseModel | None:
     """Read a check; `types` are those that the user registered, None: that is not known."""
     if not isinstance(node.value, dict):
         found.append(_expected("a check ({id, type, description, verify})", node))
@@ -279,13 +279,13 @@ def _check(node: Node, found: list[Problem], types: Collection[str] | None, wron
     known = (*language.KINDS, *(types or ()))
     if kind is None:
         words = f"this key is missing; add it: one of {', '.join(known)}"
-        found.append(Problem("missing-key", words, node.line, node.key_of("type")))
+        found.append(YamlProblem("missing-key", words, node.line, node.key_of("type")))
         return None
     if not isinstance(kind.value, str):
         found.append(_expected(f"one of {', '.join(known)}", kind))
         return None
     if kind.value not in known and types is not None:
-        found.append(Problem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
+        found.append(YamlProblem("unknown-type", unknown_type(kind.value, types), kind.line, kind.key))
         return None
     return _read_check(node, _MODELS.get(kind.value, language.OwnCheck), found, wrong)
 
@@ -296,7 +296,7 @@ def unknown_type(name: str, types: Collection[str]) -> str:
     return f"{words}; a type of your own is registered by `verification.types` in config.yaml"
 
 
-def _read_check(node: Node, model: type[BaseModel], found: list[Problem], wrong: Wrong) -> BaseModel | None:
+def _read_check(node: Node, model: type[BaseModel], found: list[YamlProblem], wrong: Wrong) -> BaseModel | None:
     try:
         # JSON's strict mode takes lists for tuples and words for durations, and converts nothing else
         check = model.model_validate_json(json.dumps(node.plain()))
@@ -306,11 +306,11 @@ def _read_check(node: Node, model: type[BaseModel], found: list[Problem], wrong:
     if isinstance(check, language.CodePatternCheck) and (said := wrong(check.verify.pattern)):
         verify = node.child("verify") or node
         place = verify.child("pattern") or verify
-        found.append(Problem("wrong-value", f"not a regular expression: {said}", place.line, place.key))
+        found.append(YamlProblem("wrong-value", f"not a regular expression: {said}", place.line, place.key))
     return check
 
 
-def _refuse_twins(checks: list[Node], found: list[Problem]) -> None:
+def _refuse_twins(checks: list[Node], found: list[YamlProblem]) -> None:
     first: dict[str, int] = {}
     for node in checks:
         name = node.child("id")
@@ -318,5 +318,5 @@ def _refuse_twins(checks: list[Node], found: list[Problem]) -> None:
             continue
         if name.value in first:
             message = f"another check is named {describe(name)}, on line {first[name.value]}; give each its own id"
-            found.append(Problem("duplicate-id", message, name.line, name.key))
+            found.append(YamlProblem("duplicate-id", message, name.line, name.key))
         first.setdefault(name.value, name.line)

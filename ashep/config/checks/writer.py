@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ashep.config.checks.parser import KEY, Block, Reading, Wrong, examine, fenced, read_block, wrong_pattern
+from ashep.config.checks.parser import KEY, Block, ParsedCriteria, Wrong, examine, fenced, read_block, wrong_pattern
 from ashep.config.findings import ConfigErrors, Finding
 from ashep.core.policy.checks import Criteria, hash_of
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WrittenChecks:
     """A list of checks as somebody wrote it."""
 
     text: str
@@ -19,7 +19,7 @@ class Given:
     criteria: Criteria
 
 
-def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> Given:
+def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong = wrong_pattern) -> WrittenChecks:
     """Read a file with `checks` at its top, YAML or JSON, without a fence. Raises `ConfigErrors` with every problem.
 
     A file in which a fenced block stands is read as an issue's acceptance criteria are: its block is taken.
@@ -36,14 +36,14 @@ def read_given(text: str, where: str, types: Collection[str] = (), wrong: Wrong 
         reading.wrong("missing-key", f"the key `{KEY}` is missing at the top; it holds the list of checks", 1, KEY)
     if reading.findings or reading.criteria is None:
         raise ConfigErrors(reading.findings)
-    return Given(block.text, block.language, reading.criteria)
+    return WrittenChecks(block.text, block.language, reading.criteria)
 
 
 def _read_before(pattern: str) -> None:
     """What is put was read, its patterns too; what it takes the place of does not matter."""
 
 
-def put(acceptance: str, given: Given, where: str, types: Collection[str] = ()) -> str:
+def put(acceptance: str, given: WrittenChecks, where: str, types: Collection[str] = ()) -> str:
     """Give the acceptance criteria with these checks, and every other word as it was.
 
     Raises `ConfigErrors` where it is not clear what is to be replaced: there are several blocks, or one without an end.
@@ -64,7 +64,7 @@ def put(acceptance: str, given: Given, where: str, types: Collection[str] = ()) 
     return new
 
 
-def _refuse_unclear(reading: Reading, acceptance: str) -> None:
+def _refuse_unclear(reading: ParsedCriteria, acceptance: str) -> None:
     unclear = [finding for finding in reading.findings if finding.code == "several-blocks"]
     unclear += [
         Finding("open-block", reading.where, block.first, None, "a block begins here and does not end; close it first")
@@ -75,7 +75,7 @@ def _refuse_unclear(reading: Reading, acceptance: str) -> None:
         raise ConfigErrors(unclear)
 
 
-def _fenced(given: Given, indent: str) -> list[str]:
+def _fenced(given: WrittenChecks, indent: str) -> list[str]:
     """Give the lines of a block; its fence is longer than any that stands inside."""
     longest = max((len(run) for run in re.findall(r"`+", given.text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace as changed
 
-from ashep.core.analysis.policy_diff import CYCLE_ENDS, LIFE_ENDS, Count, End, Life, Unknown, counted, weighty
+from ashep.core.analysis.policy_diff import (
+    CYCLE_ENDS,
+    LIFE_ENDS,
+    ComparedIssue,
+    Count,
+    End,
+    NotObserved,
+    counted,
+    weighty,
+)
 from ashep.core.delivery.landing import about_to_land
 from ashep.core.delivery.workspaces import is_writing, takers
 from ashep.core.facts import commands, delivery, issues, runs
@@ -47,7 +56,13 @@ def started(world: World, flow: Flow) -> list[Fact]:
 
 
 def go_on(
-    life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry, *, strict: bool = False
+    life: ComparedIssue,
+    world: World,
+    facts: Sequence[Fact],
+    rest: Sequence[Entry],
+    entry: Entry,
+    *,
+    strict: bool = False,
 ) -> None:
     """Let the other life go on from here by the core's rules, up to its end or to what was not observed.
 
@@ -88,7 +103,7 @@ def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:
     return next((fact for fact in facts if isinstance(fact, issues.IssueHeld)), None)
 
 
-def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
+def _settle(life: ComparedIssue, world: World, facts: Sequence[Fact], *, strict: bool) -> None:
     """Say how the other life ended, or what it waits for."""
     flow, held = world.flows[life.issue], _held(facts)
     run = next((fact for fact in facts if isinstance(fact, runs.RunPlanned)), None)
@@ -97,7 +112,7 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         flaw = flow.work.flaw if flow.work.flaw is not None and flow.work.flaw.kind in ("conflict", "checks") else None
         state = f"its work {flaw.why}; " if flaw is not None else ""
         because = life.because or f"{state}nobody ran it on that state of things"
-        life.end = bounded(world, life.issue, Unknown(life.seq, needs, because, life.counted, 1, None))
+        life.end = bounded(world, life.issue, NotObserved(life.seq, needs, because, life.counted, 1, None))
     elif held is not None and _for_good(world, flow, held):
         life.end = End("held", held.code, held.why)
     elif flow.stage == "work" and flow.work.verifying:
@@ -120,9 +135,9 @@ def _settle(life: Life, world: World, facts: Sequence[Fact], *, strict: bool) ->
         _unknown(life, world, because)
 
 
-def lacking(life: Life, world: World, needs: str, because: str, seq: int) -> None:
+def lacking(life: ComparedIssue, world: World, needs: str, because: str, seq: int) -> None:
     """End what is known of the other life at what was never observed, up to `seq`; no run is certain to follow."""
-    life.end = bounded(world, life.issue, Unknown(seq, needs, because, life.counted, 0, None))
+    life.end = bounded(world, life.issue, NotObserved(seq, needs, because, life.counted, 0, None))
 
 
 def _for_good(world: World, flow: Flow, held: issues.IssueHeld) -> bool:
@@ -144,13 +159,13 @@ def _policy(world: World, flow: Flow) -> Policy | None:
     return eligibility.policy_for(world.policies, flow.issue, prefix)[2] if world.policies else None
 
 
-def _unknown(life: Life, world: World, because: str) -> None:
+def _unknown(life: ComparedIssue, world: World, because: str) -> None:
     flow = world.flows[life.issue]
     needs = f"an answer to the question of {flow.phase}" if flow.stage == "person" else "what was not observed"
     lacking(life, world, needs, because, life.seq)
 
 
-def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
+def bounded(world: World, issue: str, unknown: NotObserved) -> NotObserved:
     """Bound what is left of the present cycle: by the policy's limit of runs, and by what it may ask."""
     flow = world.flows[issue]
     policy = _policy(world, flow)
@@ -171,7 +186,7 @@ def bounded(world: World, issue: str, unknown: Unknown) -> Unknown:
 # --- questions ----------------------------------------------------------------------------------------------------
 
 
-def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False) -> None:
+def met(life: ComparedIssue, entry: Entry, rest: Sequence[Entry], *, strict: bool = False) -> None:
     """Look whether an entry of the recorded life is what the other one waits for: its question and the answer, or what
     came of its work on the way to the base.
 
@@ -208,7 +223,9 @@ def met(life: Life, entry: Entry, rest: Sequence[Entry], *, strict: bool = False
     return None
 
 
-def _sealed(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
+def _sealed(
+    life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool
+) -> None:
     """What a run left is known: of the last one that both lives had, it is what the other goes on with."""
     body, run = entry.body, flow.run
     assert isinstance(body, (delivery.TreeSealed, TreeLeft))
@@ -231,12 +248,12 @@ def _awaited(flow: Flow) -> str:
     return "it landed" if flow.stage == "finishing" else "that was asked"
 
 
-def spoil(life: Life, why: str) -> None:
+def spoil(life: ComparedIssue, why: str) -> None:
     """No answer counts any more, for the first reason that there was."""
     life.spoilt = life.spoilt or why
 
 
-def written(life: Life, planned: runs.RunPlanned) -> None:
+def written(life: ComparedIssue, planned: runs.RunPlanned) -> None:
     """Another issue is worked on: where both are in the same tree, its work is there, too."""
     assert life.world is not None
     flow = life.world.flows[life.issue]
@@ -244,7 +261,7 @@ def written(life: Life, planned: runs.RunPlanned) -> None:
         spoil(life, f"{planned.issue} wrote in the work tree before {_awaited(flow)}")
 
 
-def tree_seen(life: Life, fact: delivery.TreeSeen) -> None:
+def tree_seen(life: ComparedIssue, fact: delivery.TreeSeen) -> None:
     """Look whether the work is still what it was when the other life asked; one in a tree of its own is not in it."""
     if life.world is not None and life.world.flows[life.issue].work.own is not None:
         return
@@ -264,7 +281,7 @@ _PASSES = ("moved", "dirty", "locked", "away", "failed")
 """Why a base was not moved, where that passes by itself: it tells nothing of the work."""
 
 
-def _lands(life: Life, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
+def _lands(life: ComparedIssue, world: World, flow: Flow, entry: Entry, rest: Sequence[Entry], *, strict: bool) -> None:
     """Take what came of the very same work on its way to the base. Where the base may have been another one when the
     other life brought it there, or a person looked at it, that is an assumption, which is told.
     """
@@ -327,7 +344,7 @@ def _assumed(world: World, own: OwnTree, landing: Landing, body: Fact | commands
     return "what refused it may not have been so when it was to land" if refused else ""
 
 
-def conclude(life: Life, recorded: Flow) -> None:
+def conclude(life: ComparedIssue, recorded: Flow) -> None:
     """Say what became of a life that still waits for a person, or for the base, when the journal ends."""
     if life.world is None:
         return

@@ -15,7 +15,7 @@ Reply = Literal["approved", "changes_requested", "answered", "deadline"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AnswerEffect:
     """Where an answer leads."""
 
     answer: Reply
@@ -38,10 +38,10 @@ class Way:
     """Of parking."""
 
 
-def ways(world: World, flow: Flow) -> tuple[Way, ...]:
+def ways(world: World, flow: Flow) -> tuple[AnswerEffect, ...]:
     """Say where each answer to what is asked now leads, by the policy as it is; nothing where nothing is asked."""
     if asked_now(flow) is not None and flow.run is not None:
-        return tuple(Way(answer, "run", flow.run.phase) for answer in ("answered", "deadline"))
+        return tuple(AnswerEffect(answer, "run", flow.run.phase) for answer in ("answered", "deadline"))
     question = flow.question
     if question is None or flow.stage != "person":
         return ()
@@ -56,7 +56,7 @@ def ways(world: World, flow: Flow) -> tuple[Way, ...]:
     return tuple(way for answer, facts in found.items() if (way := _way(world, flow, answer, facts)) is not None)
 
 
-def _way(world: World, flow: Flow, answer: Reply, facts: list[Fact]) -> Way | None:
+def _way(world: World, flow: Flow, answer: Reply, facts: list[Fact]) -> AnswerEffect | None:
     afresh = any(isinstance(fact, issues.CycleBegan) for fact in facts)
     for fact in facts:
         match fact:
@@ -65,14 +65,14 @@ def _way(world: World, flow: Flow, answer: Reply, facts: list[Fact]) -> Way | No
                 phase = policy.phase(fact.phase) if policy else None
                 times = 1 if afresh else flow.cycle_times(fact.phase) + 1
                 most = phase.max_visits if phase else None
-                return Way(answer, "phase", fact.phase, fact.visit, times, most, afresh)
+                return AnswerEffect(answer, "phase", fact.phase, fact.visit, times, most, afresh)
             case issues.PersonAsked():
-                return Way(answer, "person", fact.phase, afresh=afresh)
+                return AnswerEffect(answer, "person", fact.phase, afresh=afresh)
             case issues.IssueFinished():
                 onto = fact.onto or fact.into or None
-                return Way(answer, "close", CLOSE, onto=onto, by_pull_request=bool(fact.into))
+                return AnswerEffect(answer, "close", CLOSE, onto=onto, by_pull_request=bool(fact.into))
             case issues.IssueParked():
-                return Way(answer, "park", "park", why=fact.why)
+                return AnswerEffect(answer, "park", "park", why=fact.why)
             case _:
                 pass
     return None

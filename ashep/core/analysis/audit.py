@@ -65,7 +65,7 @@ EXPLAINED = ("not_asked", "no_policy", "unknown_policy", "excluded", "paused", "
 """Holds that say why an issue that another state folder of ours held is not adopted."""
 
 
-class Answer(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """What a person answered, as the journal has it."""
 
     seq: int
@@ -251,7 +251,7 @@ def _shown(view: tracker.Issue) -> str:
     return f"is {view.status} in the tracker, assigned to {view.assignee or 'nobody'}"
 
 
-def of_answers(issue: str, answers: Iterable[Answer], changes: Collection[tracker.Change]) -> Iterator[Finding]:
+def of_answers(issue: str, answers: Iterable[RecordedAnswer], changes: Collection[tracker.Change]) -> Iterator[Finding]:
     """Compare who answered, as the journal has it, with the tracker's history of the issue."""
     known = {(one.what, one.actor) for one in changes}
     for one in answers:
@@ -289,7 +289,7 @@ class Ledger:
     def __init__(self, world: World) -> None:
         """Begin where the journal does."""
         self.asked: dict[str, datetime] = {}
-        self.answers: dict[str, list[Answer]] = {}
+        self.answers: dict[str, list[RecordedAnswer]] = {}
         """Of each issue what people answered."""
         self._runs = {flow.run.id: issue for issue, flow in world.flows.items() if flow.run and not flow.run.ended}
         self._closings = Closings(world)
@@ -300,7 +300,7 @@ class Ledger:
         match body:
             case PersonAnswered():
                 label = labels.approved if body.answer == "approved" else labels.changes_requested
-                self.answers.setdefault(body.issue, []).append(Answer(entry.seq, body.actor, label))
+                self.answers.setdefault(body.issue, []).append(RecordedAnswer(entry.seq, body.actor, label))
                 self._closings.note(body, entry.seq)
             case runs.RunPlanned():
                 self._runs[body.run] = body.issue

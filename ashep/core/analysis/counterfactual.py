@@ -13,9 +13,9 @@ from ashep.core.analysis import alternate_run
 from ashep.core.analysis.policy_diff import (
     NOTHING,
     Compared,
+    ComparedIssue,
     Fork,
-    Life,
-    Unknown,
+    NotObserved,
     compare,
     limits,
     looked_for,
@@ -66,7 +66,7 @@ class Counterfactual:
     ) -> None:
         self.world, self.policies, self.agents = world, policies, agents
         self.strict, self.named = strict, named
-        self.lives: dict[str, Life] = {}
+        self.lives: dict[str, ComparedIssue] = {}
         self._created: dict[str, tuple[int, issues.CreationWanted]] = {}
         """Who asked for which issue, and where."""
         self._asking: set[str] = set()
@@ -78,9 +78,9 @@ class Counterfactual:
         for issue in sorted(world.indexes.unclosed):
             if world.flows[issue].active:
                 why = "it was under way where the journal begins: what led there was pruned"
-                life = self.lives[issue] = Life(issue, world.flows[issue].policy)
+                life = self.lives[issue] = ComparedIssue(issue, world.flows[issue].policy)
                 life.fork = Fork(world.seq, world.now, None, None, why)
-                life.end = Unknown(world.seq, "what was pruned", why, NOTHING, 0, None)
+                life.end = NotObserved(world.seq, "what was pruned", why, NOTHING, 0, None)
 
     def batch(self, entries: Sequence[Entry]) -> None:
         """Go on by one batch."""
@@ -127,7 +127,7 @@ class Counterfactual:
             held = isinstance(body, issues.IssueHeld) and body.code in alternate_run.NOT_CLAIMED
             if not held and not isinstance(body, (issues.IssueTaken, issues.IssueAdopted)):
                 return
-            life = Life(issue, None)
+            life = ComparedIssue(issue, None)
             if not held:
                 self.lives[issue] = life
         life.last = entry.seq
@@ -141,17 +141,19 @@ class Counterfactual:
             self._note(life)
             life.count(entry)
 
-    def _go_on(self, life: Life, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry) -> None:
+    def _go_on(
+        self, life: ComparedIssue, world: World, facts: Sequence[Fact], rest: Sequence[Entry], entry: Entry
+    ) -> None:
         alternate_run.go_on(life, world, facts, rest, entry, strict=self.strict)
         self._note(life)
 
-    def _note(self, life: Life) -> None:
+    def _note(self, life: ComparedIssue) -> None:
         waits = life.world is not None and life.met is None
         (self._asking.add if waits else self._asking.discard)(life.issue)
 
     # --- as long as both are the same ---------------------------------------------------------------------------------
 
-    def _side_by_side(self, before: World, entry: Entry, life: Life, rest: Sequence[Entry]) -> None:
+    def _side_by_side(self, before: World, entry: Entry, life: ComparedIssue, rest: Sequence[Entry]) -> None:
         body, expected = entry.body, self._expected.setdefault(life.issue, [])
         assert not isinstance(body, commands.Command)
         if expected and said(expected[0]) == said(body):
@@ -175,13 +177,15 @@ class Counterfactual:
         self._same(life, was, now)
         expected[:0] = was
 
-    def _dispatched(self, before: World, entry: Entry, life: Life, expected: list[Fact], rest: Sequence[Entry]) -> None:
+    def _dispatched(
+        self, before: World, entry: Entry, life: ComparedIssue, expected: list[Fact], rest: Sequence[Entry]
+    ) -> None:
         body, flow = entry.body, before.flows[life.issue]
         assert not isinstance(body, commands.Command)
         if isinstance(body, issues.IssueAdopted):
             why = "it is gone on with from another journal: what led there is not known"
             life.fork = Fork(entry.seq, entry.at, body, None, why)
-            life.end = Unknown(entry.seq, "another journal", why, life.counted, 0, None)
+            life.end = NotObserved(entry.seq, "another journal", why, life.counted, 0, None)
             return
         was = alternate_run.started(before, flow)
         derived = any(said(one) == said(body) for one in was)
@@ -208,7 +212,7 @@ class Counterfactual:
         expected[:0] = [fact for fact in was[1:] if not isinstance(fact, runs.RunPlanned)]  # that is compared by itself
 
     def _told_otherwise(
-        self, before: World, life: Life, was: Sequence[Fact], now: Sequence[Fact]
+        self, before: World, life: ComparedIssue, was: Sequence[Fact], now: Sequence[Fact]
     ) -> tuple[Fact | None, Fact | None] | None:
         """Find a run that both start, and whose agent would not be given the same."""
         for one, other in zip(was, now, strict=True):
@@ -230,7 +234,7 @@ class Counterfactual:
             return one, other
         return None
 
-    def _same(self, life: Life, was: Sequence[Fact], now: Sequence[Fact]) -> None:
+    def _same(self, life: ComparedIssue, was: Sequence[Fact], now: Sequence[Fact]) -> None:
         """Keep what decisions that are the same have beside that."""
         for one, other in zip(was, now, strict=True):
             if isinstance(one, runs.RunPlanned) and isinstance(other, runs.RunPlanned):
@@ -242,7 +246,7 @@ class Counterfactual:
             if isinstance(one, (issues.PersonAnswered, issues.IssueParked, issues.CycleBegan)):
                 life.due = None
 
-    def _other_evidence(self, life: Life, entry: Entry, found: WorkVerified) -> bool:
+    def _other_evidence(self, life: ComparedIssue, entry: Entry, found: WorkVerified) -> bool:
         """Whether something else would have been looked for: what was found then says nothing."""
         other, flow = self._other(self.world, life), self.world.flows[life.issue]
         phase = (flow.phase or "") if found.run else ""
@@ -254,7 +258,7 @@ class Counterfactual:
         alternate_run.lacking(life, other, f"evidence about {what}", why, entry.seq)
         return True
 
-    def _looked_elsewhere(self, life: Life, other: World, found: Fact | commands.Command) -> bool:
+    def _looked_elsewhere(self, life: ComparedIssue, other: World, found: Fact | commands.Command) -> bool:
         """Whether something else would have been looked for in what the other life is about to land."""
         landing = other.flows[life.issue].work.landing
         if not isinstance(found, WorkVerified) or found.run or landing is None or not landing.verify or life.spoilt:
@@ -266,11 +270,11 @@ class Counterfactual:
         return True
 
     @staticmethod
-    def _looked_for(world: World, life: Life, phase: str) -> tuple[Any, ...]:
+    def _looked_for(world: World, life: ComparedIssue, phase: str) -> tuple[Any, ...]:
         flow = world.flows[life.issue]
         return (flow.work.criteria and flow.work.criteria.hash, *looked_for(world.policy(flow), phase))
 
-    def _untimely(self, life: Life, seq: int, ended: runs.RunEnded | None) -> bool:
+    def _untimely(self, life: ComparedIssue, seq: int, ended: runs.RunEnded | None) -> bool:
         """Whether the run might have gone otherwise by now under the other policy's times."""
         run, now = self.world.flows[life.issue].run, self.world.now
         if run is None or (run.ended if ended is None else run.id != ended.run):
@@ -285,7 +289,7 @@ class Counterfactual:
         alternate_run.lacking(life, self._other(self.world, life), needs, why, seq)
         return True
 
-    def _out_of_time(self, life: Life, entry: Entry) -> None:
+    def _out_of_time(self, life: ComparedIssue, entry: Entry) -> None:
         """The other policy's question is open no longer; the recorded one is."""
         world = self._other(self.world, life)
         flow = world.flows[life.issue]
@@ -295,7 +299,7 @@ class Counterfactual:
         life.fork = Fork(entry.seq, life.due, None, None, f"its question would be open until {life.due} only")
         self._go_on(life, world, weighty(after_deadline(world, flow, flow.question), life.issue), (), entry)
 
-    def _other(self, world: World, life: Life) -> World:
+    def _other(self, world: World, life: ComparedIssue) -> World:
         flow = world.flows[life.issue]
         if flow.policy is not None and life.policy is not None:
             flow = replace(flow, policy=life.policy)
@@ -313,7 +317,7 @@ class Counterfactual:
             flow, life = world.flows[issue], self.lives.get(issue)
             if flow.code not in alternate_run.NOT_CLAIMED or queue_of(flow) != CANDIDATE or (life and life.fork):
                 continue
-            life = life or Life(issue, None)
+            life = life or ComparedIssue(issue, None)
             life.policy = None
             other = self._other(world, life)
             now = alternate_run.started(other, other.flows[issue])

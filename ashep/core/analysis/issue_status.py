@@ -28,7 +28,7 @@ TIMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class IssueStatus:
     """Where an issue stands, for people."""
 
     issue: str
@@ -43,7 +43,7 @@ class Account:
     due: datetime | None = None
 
 
-def account(world: World, issue: str) -> Account:
+def account(world: World, issue: str) -> IssueStatus:
     """Say where an issue that the daemon knows stands; raises KeyError for one that it does not."""
     flow = world.flows[issue]
     state, code, reason = _finishing(world, flow) if flow.stage == "finishing" else _state(world, flow)
@@ -57,7 +57,7 @@ def account(world: World, issue: str) -> Account:
     phase = flow.phase if flow.active else None
     due = (_shared_due(world, flow, code) if state == "time" else None) or world.indexes.dues.get(issue)
     due = None if state == "closed" else due  # that is its tree's
-    return Account(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
+    return IssueStatus(issue, flow.issue.title, state, reason, code, flow.since, phase, flow.policy, run, due)
 
 
 def _shared_due(world: World, flow: Flow, code: str) -> datetime | None:

@@ -61,7 +61,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class NotObserved:
     """Where the other life needs something that was never observed."""
 
     seq: int
@@ -77,7 +77,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ComparedLimit:
     """A time that may end a run, under both policies; None: there is none."""
 
     name: Literal["timeout", "stall.after", "stall.tool_timeout"]
@@ -86,7 +86,7 @@ class Limit:
 
 
 @dataclass
-class Life:
+class ComparedIssue:
     """An issue while the journal is read: its recorded life, and the other one."""
 
     issue: str
@@ -102,7 +102,7 @@ class Life:
     life_ends: list[tuple[int, Count]] = field(default_factory=list[tuple[int, Count]])
     taken: bool = False
     """It has just been taken: the cycle that begins ends none."""
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[ComparedLimit, ...] = ()
     """Of the run that is under way."""
     due: datetime | None = None
     """Until when the other policy's question is open, where that differs."""
@@ -127,7 +127,7 @@ class Life:
     """
     creations: dict[str, issues.CreationWanted] = field(default_factory=dict[str, issues.CreationWanted])
     """Issues that the other life asks for once it has parted."""
-    end: End | Unknown | None = None
+    end: End | NotObserved | None = None
 
     def count(self, entry: records.Entry) -> None:
         """Count an entry of the recorded life."""
@@ -149,7 +149,7 @@ class Life:
         """What is counted of the recorded life: up to where the other one is known, or bounded."""
         if self.fork is None:
             return self.recorded
-        if isinstance(self.end, Unknown):
+        if isinstance(self.end, NotObserved):
             seq, ends = self.end.seq, self.cycle_ends
         else:
             seq, ends = self.fork.seq, self.life_ends
@@ -182,7 +182,7 @@ class Compared:
     """The recorded one and the other."""
     verdict: Literal["same", "differs", "unknown"]
     fork: Fork | None
-    unknown: Unknown | None
+    unknown: NotObserved | None
     ends: tuple[str, str]
     """How both stand at the end."""
     recorded: Count
@@ -197,7 +197,7 @@ class Compared:
 
 
 def compare(
-    lives: Mapping[str, Life],
+    lives: Mapping[str, ComparedIssue],
     created: Mapping[str, tuple[int, issues.CreationWanted]],
     world: World,
     policies: Policies | None,
@@ -213,7 +213,12 @@ def compare(
 
 
 def _inherit(
-    life: Life, parent: Life, fork: Fork, seq: int, wanted: issues.CreationWanted, policies: Policies | None
+    life: ComparedIssue,
+    parent: ComparedIssue,
+    fork: Fork,
+    seq: int,
+    wanted: issues.CreationWanted,
+    policies: Policies | None,
 ) -> None:
     """Let a created issue follow what becomes of the one whose agent asked for it."""
     now = parent.creations.get(wanted.id)
@@ -230,18 +235,18 @@ def _inherit(
     else:
         policy = policies.policies.get(life.policy) if policies and life.policy else None
         most = Count(policy.limits.max_runs, 1) if policy else None
-        life.end = Unknown(fork.seq, f"whether {wanted.issue} would have asked for it", why, Count(), 0, most)
+        life.end = NotObserved(fork.seq, f"whether {wanted.issue} would have asked for it", why, Count(), 0, most)
     if isinstance(life.end, End):
         life.life_ends = []  # none of it would have been
     life.rests_on = ()
 
 
-def _compared(life: Life, world: World) -> Compared:
+def _compared(life: ComparedIssue, world: World) -> Compared:
     flow = world.flows[life.issue]
     here = life.horizon
     least: Count = life.counted if life.fork else here
     most: Count | None = least
-    unknown = life.end if isinstance(life.end, Unknown) else None
+    unknown = life.end if isinstance(life.end, NotObserved) else None
     if unknown is not None:
         least = unknown.so_far.plus(Count(unknown.least))
         most = unknown.so_far.plus(unknown.most) if unknown.most else None
@@ -346,12 +351,12 @@ def looked_for(policy: Policy | None, phase: str) -> tuple[Any, ...]:
     return (change, ignores, *(check for one in some for check in one.checks))
 
 
-def limits(was: RunPlanned, now: RunPlanned) -> tuple[Limit, ...]:
+def limits(was: RunPlanned, now: RunPlanned) -> tuple[ComparedLimit, ...]:
     """Give the times that may end a run."""
     return (
-        Limit("timeout", was.timeout, now.timeout),
-        Limit("stall.after", was.stall_after, now.stall_after),
-        Limit("stall.tool_timeout", was.tool_timeout, now.tool_timeout),
+        ComparedLimit("timeout", was.timeout, now.timeout),
+        ComparedLimit("stall.after", was.stall_after, now.stall_after),
+        ComparedLimit("stall.tool_timeout", was.tool_timeout, now.tool_timeout),
     )
 
 
@@ -359,7 +364,7 @@ _ENDS = {"timed_out": ("timeout",), "stalled": ("stall.after", "stall.tool_timeo
 """Which limits may have ended a run that ended so."""
 
 
-def untimely(run: Run, times: Iterable[Limit], now: datetime, ended: RunEnded | None) -> Limit | None:
+def untimely(run: Run, times: Iterable[ComparedLimit], now: datetime, ended: RunEnded | None) -> ComparedLimit | None:
     """Give the limit under which a run might have gone otherwise than it went up to now; None: there is none.
 
     A run that took no longer than a limit did not reach it. One that a limit ended needs the very same limit.

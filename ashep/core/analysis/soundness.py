@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ashep.core.analysis.cost_bounds import Bounds, bounds_of, cheapest
-from ashep.core.analysis.transition_system import BUILT_IN, Board, State, Step, reached, told
+from ashep.core.analysis.transition_system import BUILT_IN, State, Step, TransitionSystem, reached, told
 from ashep.core.policy.agents import Agents
 from ashep.core.policy.policies import CLOSE, Phase, Policies, Policy
 from ashep.core.policy.settings import Settings
@@ -42,7 +42,7 @@ class Defect:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PolicyEdge:
     """What leads from a phase to another; `close`, `park` and `ask` are targets, too."""
 
     source: str
@@ -52,37 +52,37 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     """What was found of one policy."""
 
     findings: tuple[Defect, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[PolicyEdge, ...]
     bounds: Bounds | None
     """None where nothing leads to `close`."""
 
 
-Analysis = Mapping[str, Verdict]
+Analysis = Mapping[str, PolicyVerdict]
 """By the policy's name."""
 
 
 def analyse(policies: Policies, agents: Agents, settings: Settings) -> Analysis:
     """Search every policy; its names, targets and agents must be in order (`ashep.config.consistency`)."""
-    own, verdicts = settings.worker.workspace != "shared", dict[str, Verdict]()
+    own, verdicts = settings.worker.workspace != "shared", dict[str, PolicyVerdict]()
     for name in policies.policies:
-        board = Board(policies, agents, settings, name)
+        board = TransitionSystem(policies, agents, settings, name)
         space = explore(board)
         found = tuple(_findings(space, board))
         bounds = bounds_of(board.policy, agents, space.start, space.steps, own_trees=own) if space.whole else None
-        verdicts[name] = Verdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
+        verdicts[name] = PolicyVerdict(found, tuple(dict.fromkeys(_edges(space.steps))), bounds)
     return verdicts
 
 
-def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[Edge]:
+def _edges(steps: Mapping[State, tuple[Step, ...]]) -> Iterator[PolicyEdge]:
     for step in (step for some in steps.values() for step in some):
         if step.source.code in BUILT_IN or step.move.kind in ("question", "short", "back"):
             continue
         target = step.target.phase if step.target.kind in ("work", "ask") else step.target.kind
-        yield Edge(step.source.phase, step.move.name, target, step.move.kind)
+        yield PolicyEdge(step.source.phase, step.move.name, target, step.move.kind)
 
 
 Way = tuple[Step, ...]
@@ -116,7 +116,7 @@ class Space:
 # --- what must not be -------------------------------------------------------------------------------------------------
 
 
-def _findings(space: Space, board: Board) -> Iterator[Defect]:
+def _findings(space: Space, board: TransitionSystem) -> Iterator[Defect]:
     found = _Found(space, board.name, board.policy)
     if not space.whole:
         more = "`requires` makes too many different states of this policy to look at all"
@@ -169,7 +169,7 @@ def key_of(policy: Policy, step: Step) -> KeyPath:
     return ("next", "failed") if step.move.kind == "failure" else ("next",)
 
 
-def _without_end(found: _Found, board: Board) -> Iterator[Defect]:
+def _without_end(found: _Found, board: TransitionSystem) -> Iterator[Defect]:
     """A question without a deadline, and a circle that uses up no counter."""
     for state in found.space.steps:
         if state.kind == "ask" and board.due(state) is None:
@@ -373,7 +373,7 @@ MAX_STATES = 20_000
 """Where `requires` makes more than so many states of a policy, the search is given up, and that is said."""
 
 
-def explore(board: Board) -> Space:
+def explore(board: TransitionSystem) -> Space:
     """Try every move in every state."""
     start = board.start()
     steps: dict[State, tuple[Step, ...]] = {}

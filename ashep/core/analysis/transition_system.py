@@ -54,7 +54,7 @@ BUILT_IN = ("own", "proof", "change")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """Something that agents, people or time do."""
 
     name: str
@@ -87,7 +87,7 @@ class Step:
     """A move, and where it leads."""
 
     source: State
-    move: Move
+    move: Transition
     target: State
     why: str
     ended: str | None
@@ -109,7 +109,7 @@ def reached(begin: Iterable[Place], after: Callable[[Place], Iterable[Place]]) -
     return found
 
 
-class Board:
+class TransitionSystem:
     """One policy, with one issue to be moved about."""
 
     def __init__(self, policies: Policies, agents: Agents, settings: Settings, name: str) -> None:
@@ -140,7 +140,7 @@ class Board:
             after, worn = self._moved(flow, move), self._moved(self._worn(flow), move)
             yield self._step(state, move, after, worn)
             if after.flows[ISSUE].stage == "finishing" and self._is_changed(state):
-                back = Move(f"{told(move)}, but it does not fit the base", "back", of=move.kind)
+                back = Transition(f"{told(move)}, but it does not fit the base", "back", of=move.kind)
                 yield self._step(state, back, _conflicted(after), _conflicted(worn))
                 yield from self._looked_at(state, flow, move)
 
@@ -148,12 +148,12 @@ class Board:
         """Whether somebody wrote: where nothing is changed there is nothing that could touch anything, or not fit."""
         return bool(state.writer) or (state.kind == "work" and state.phase in self._writers)
 
-    def _step(self, state: State, move: Move, after: World, worn: World) -> Step:
+    def _step(self, state: State, move: Transition, after: World, worn: World) -> Step:
         ended = dict(after.flows[ISSUE].counters.passed)
         target, why = self._seen(after), after.flows[ISSUE].why
         return Step(state, move, target, why, ended.get(state.phase), _KEPT[0] not in ended, self._seen(worn))
 
-    def _looked_at(self, state: State, flow: Flow, move: Move) -> Iterator[Step]:
+    def _looked_at(self, state: State, flow: Flow, move: Transition) -> Iterator[Step]:
         """Have work closed that touches what a person is always asked about."""
         phase = self.policy.phase(state.phase)
         flag = next((flag for flag in ALWAYS_ASK if phase is None or flag not in phase.when_flags), None)
@@ -162,34 +162,38 @@ class Board:
         own = dataclasses.replace(_OWN, flags=(flag,))
         after, worn = (self._moved(with_work(one, own=own), move) for one in (flow, self._worn(flow)))
         if after.flows[ISSUE].stage == "person":
-            asks = Move(f"{told(move)}, and it touches {flag}", "question", flag, move.kind)
+            asks = Transition(f"{told(move)}, and it touches {flag}", "question", flag, move.kind)
             yield self._step(state, asks, after, worn)
 
     def due(self, state: State) -> datetime | None:
         """When a question ends by itself."""
         return dict(flow_dues(self._flows[state])).get("question")
 
-    def _moves(self, state: State) -> Iterator[Move]:
+    def _moves(self, state: State) -> Iterator[Transition]:
         if state.kind == "ask":
-            yield from (Move("approved", "answer"), Move("changes_requested", "answer"), Move("deadline", "deadline"))
+            yield from (
+                Transition("approved", "answer"),
+                Transition("changes_requested", "answer"),
+                Transition("deadline", "deadline"),
+            )
         phase = self.policy.phase(state.phase)
         if state.kind != "work" or phase is None:
             return
-        good = [Move(word, "success") for word in phase.verdicts or ("success",)]
+        good = [Transition(word, "success") for word in phase.verdicts or ("success",)]
         if not phase.verdicts and "success" not in phase.next:
-            good += [Move(f"suggests {target}", "success") for target in phase.allow_suggested]
+            good += [Transition(f"suggests {target}", "success") for target in phase.allow_suggested]
         yield from good
         if is_looked_into(phase):
             flags = phase.when_flags if self._is_changed(state) else ()
             yield from (
-                Move(f"{word} that touches {flag}", "flagged", flag) for word in claims(phase) for flag in flags
+                Transition(f"{word} that touches {flag}", "flagged", flag) for word in claims(phase) for flag in flags
             )
             good = [move for move in good if not phase.verdicts or move.name in claims(phase)]
-            yield from (Move(f"{move.name}, but it does not hold", "short") for move in good)
-        yield Move("asks a person", "question")
-        yield from (Move(word, "failure") for word in ("failed", "partial", "timed out", "stalled"))
+            yield from (Transition(f"{move.name}, but it does not hold", "short") for move in good)
+        yield Transition("asks a person", "question")
+        yield from (Transition(word, "failure") for word in ("failed", "partial", "timed out", "stalled"))
 
-    def _moved(self, flow: Flow, move: Move) -> World:
+    def _moved(self, flow: Flow, move: Transition) -> World:
         world = put(self._world, ISSUE, flow)
         if move.kind == "answer":
             labels = world.settings.labels
@@ -266,7 +270,7 @@ def _report(state: State, phase: Phase | None) -> Report:
     return Report(f"{ISSUE}/{phase.name}.1.1", phase.name, "", "succeeded", "", outcome)
 
 
-def told(move: Move) -> str:
+def told(move: Transition) -> str:
     """A move as people say it."""
     if move.kind == "deadline":
         return "nobody answers in time"
@@ -294,17 +298,17 @@ def _issue(*labels: str) -> tracker.Issue:
     return tracker.Issue(ISSUE, "", "open", labels=labels, type="task", priority=2, created_at=NOW)
 
 
-def _ended(run: str, move: Move) -> Fact:
+def _ended(run: str, move: Transition) -> Fact:
     match move:
-        case Move("timed out"):
+        case Transition("timed out"):
             return runs.RunEnded(ISSUE, run, "timed_out", "it took too long")
-        case Move("stalled"):
+        case Transition("stalled"):
             return runs.RunEnded(ISSUE, run, "stalled", "it showed no sign of life")
-        case Move("failed" | "partial" as result):
+        case Transition("failed" | "partial" as result):
             return runs.RunEnded(ISSUE, run, "failed", f"reported {result}", Outcome(result=result, summary=""))
-        case Move(kind="question"):
+        case Transition(kind="question"):
             outcome = Outcome(result="success", summary="?", needs_human=True)
-        case Move(name) if name.startswith("suggests "):
+        case Transition(name) if name.startswith("suggests "):
             target = name.removeprefix("suggests ").partition(",")[0]
             outcome = Outcome(result="success", summary="", suggested_next_phase=target)
         case _:

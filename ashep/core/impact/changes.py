@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from ashep.core.facts.delivery import FileMap
 from ashep.core.impact import path_classes as impact_paths
 from ashep.core.impact import source_signals
-from ashep.core.impact.config_references import NOTHING, Named
+from ashep.core.impact.config_references import NOTHING, ReferencedFiles
 from ashep.core.impact.secrets import Line, find_secrets
 from ashep.core.policy.flags import ALWAYS_ASK, FLAGS, FlagName
 from ashep.core.policy.globs import Globs
@@ -71,7 +71,7 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class FlagEvidence:
     """A place for which a flag is raised."""
 
     path: str
@@ -87,7 +87,7 @@ class Flag:
 
     name: FlagName
     why: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[FlagEvidence, ...] = ()
     more: int = 0
     """How many places are not named, because there are so many."""
 
@@ -111,11 +111,11 @@ class Impact:
         return tuple(flag.name for flag in self.flags)
 
 
-def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: Named = NOTHING) -> Impact:
+def impact_of(diff: Diff, settings: ImpactSettings | None = None, named: ReferencedFiles = NOTHING) -> Impact:
     """Say what a diff touches; `named`: by the configuration. It reads every added line: a large one takes seconds."""
     ways = _Ways(settings or ImpactSettings())
-    submodules = (Evidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
-    found: Mapping[FlagName, Iterable[Evidence]] = {
+    submodules = (FlagEvidence(_shown(file.path), "submodule") for file in diff.files if file.unread == "submodule")
+    found: Mapping[FlagName, Iterable[FlagEvidence]] = {
         "rules": chain(ways.touched("rules", diff), _named(named, diff), _deciding(ways, diff), _links(diff)),
         "agent_instructions": ways.touched("agent_instructions", diff),
         "ci": ways.touched("ci", diff),
@@ -164,7 +164,7 @@ _WHY: Mapping[FlagName, tuple[str, str]] = {
 """What one piece of evidence comes to, and what several do."""
 
 
-def _flag(name: FlagName, evidence: tuple[Evidence, ...]) -> Flag:
+def _flag(name: FlagName, evidence: tuple[FlagEvidence, ...]) -> Flag:
     one, several = _WHY[name]
     why = one if len(evidence) == 1 else several.format(len(evidence))
     return Flag(name, why, evidence[:MOST_EVIDENCE], max(len(evidence) - MOST_EVIDENCE, 0))
@@ -193,14 +193,14 @@ class _Ways:
         """Whether the file decides how a check's program runs, or replaces a module of Python or a test runner."""
         return self._sets["deciding"].has(path) or impact_paths.shadows(path, linked=linked)
 
-    def touched(self, name: FlagName, diff: Diff) -> Iterator[Evidence]:
+    def touched(self, name: FlagName, diff: Diff) -> Iterator[FlagEvidence]:
         """Find the files of a kind, by their path or by their former one."""
         for file in diff.files:
             if name not in ALWAYS_ASK and self.ignores(file):
                 continue
             if any(self._counts(name, path) for path in (file.path, file.former) if path):
                 former = f" from {_shown(file.former)}" if file.former else ""
-                yield Evidence(_shown(file.path), file.kind + former)
+                yield FlagEvidence(_shown(file.path), file.kind + former)
 
     def _counts(self, name: FlagName, path: str) -> bool:
         if name == "agent_instructions":
@@ -219,23 +219,23 @@ class _Ways:
         return self.is_test(path) or source_signals.language_of(path) == "rust"
 
 
-def _named(named: Named, diff: Diff) -> Iterator[Evidence]:
+def _named(named: ReferencedFiles, diff: Diff) -> Iterator[FlagEvidence]:
     for file in diff.files:
         if any(named.has(path) for path in (file.path, file.former) if path):
-            yield Evidence(_shown(file.path), f"{file.kind}; the configuration names it")
+            yield FlagEvidence(_shown(file.path), f"{file.kind}; the configuration names it")
 
 
-def _deciding(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+def _deciding(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     """Find what decides how a check runs: an agent that changes it may make its own check pass."""
     for file in diff.files:
         if file.dependencies_alone or ways.ignores(file):
             continue
         linked = file.link or file.unread == "submodule"
         if any(ways.decides(path, linked=linked) for path in (file.path, file.former) if path):
-            yield Evidence(_shown(file.path), f"{file.kind}; it decides how checks run")
+            yield FlagEvidence(_shown(file.path), f"{file.kind}; it decides how checks run")
 
 
-def _links(diff: Diff) -> Iterator[Evidence]:
+def _links(diff: Diff) -> Iterator[FlagEvidence]:
     """Find links that lead out of the tree, or into what is git's: whoever follows them reads or writes there."""
     for file in diff.files:
         if not file.link or file.kind == "deleted":
@@ -244,20 +244,20 @@ def _links(diff: Diff) -> Iterator[Evidence]:
         there = target if target.startswith("/") else impact_paths.tidy(f"{file.path}/../{target}")
         if not target or there.startswith(("/", "../")) or there == ".." or ".git" in there.split("/"):
             what = f"a link that leaves the tree, to {_shown(target) or 'what was not read'}"
-            yield Evidence(_shown(file.path), what)
+            yield FlagEvidence(_shown(file.path), what)
 
 
-def _secrets(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+def _secrets(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     for file in diff.files:
         if file.added_lines and not ways.fixtures.has(file.path) and not ways.ignores(file):
             for leak in find_secrets(file.path, file.added_lines):
-                yield Evidence(_shown(file.path), leak.kind, leak.line)
+                yield FlagEvidence(_shown(file.path), leak.kind, leak.line)
 
 
 _PRIVATE = re.compile(r"(?:^|/)(?:_(?!_)|(?:internal|private)/)")
 
 
-def _declarations(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+def _declarations(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     """Find what a program declared for others and does not any more, at least not in these words."""
     for file in diff.files:
         path = file.former or file.path
@@ -268,10 +268,10 @@ def _declarations(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
         for number, text in file.removed_lines:
             name = source_signals.offered_in(language, text)
             if name and not _take(kept, _words(text)):
-                yield Evidence(_shown(path), f"{name[:80]} is changed or gone", number)
+                yield FlagEvidence(_shown(path), f"{name[:80]} is changed or gone", number)
 
 
-def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     files = [file for file in diff.files if ways.can_hold_tests(file.former or file.path) and not ways.ignores(file)]
     holding = (file for file in diff.files if ways.can_hold_tests(file.path))
     now = Counter(name for file in holding for _, name in _tests(file, file.added_lines))
@@ -283,14 +283,14 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
     for file, names, count in zip(files, gone, fewer, strict=True):
         if file.kind != "deleted":
             for number, (_, name) in names:
-                yield Evidence(_shown(file.path), f"{name[:120]} is gone", number)
+                yield FlagEvidence(_shown(file.path), f"{name[:120]} is gone", number)
             if count > 0 and fewer_in[source_signals.language_of(file.path)] > 0:
-                yield Evidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
+                yield FlagEvidence(_shown(file.path), "one test fewer" if count == 1 else f"{count} tests fewer")
         all_moved = not names and any(_tests(file, file.removed_lines))
         if file.kind == "deleted" and ways.is_test(file.path) and not all_moved:
-            yield Evidence(_shown(file.path), "deleted")
+            yield FlagEvidence(_shown(file.path), "deleted")
         elif file.former and ways.is_test(file.former) and not ways.is_test(file.path):
-            yield Evidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
+            yield FlagEvidence(_shown(file.former), f"moved to {_shown(file.path)}, where no tests are looked for")
         yield from _left_out(file)
 
 
@@ -306,7 +306,7 @@ def _marks(file: ChangedFile, lines: Iterable[Line]) -> int:
     return sum(source_signals.marks_test(language, text) for _, text in lines)
 
 
-def _left_out(file: ChangedFile) -> Iterator[Evidence]:
+def _left_out(file: ChangedFile) -> Iterator[FlagEvidence]:
     """Find tests that were there and are not run any more; a new file's are no loss."""
     language = source_signals.language_of(file.path)
     if file.kind not in ("modified", "renamed"):
@@ -314,19 +314,19 @@ def _left_out(file: ChangedFile) -> Iterator[Evidence]:
     before = sum(source_signals.skips(language, text) for _, text in file.removed_lines)
     now = [number for number, text in file.added_lines if source_signals.skips(language, text)]
     for number in now if len(now) > before else ():
-        yield Evidence(_shown(file.path), "left out, or expected to fail", number)
+        yield FlagEvidence(_shown(file.path), "left out, or expected to fail", number)
 
 
-def _size(ways: _Ways, diff: Diff) -> Iterator[Evidence]:
+def _size(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     files = [file for file in diff.files if not ways.ignores(file)]
     lines = sum(file.added + file.removed for file in files if not ways.lock_files.has(file.path))
     if len(files) > ways.settings.max_files:
-        yield Evidence("", f"{len(files)} files, more than {ways.settings.max_files}")
+        yield FlagEvidence("", f"{len(files)} files, more than {ways.settings.max_files}")
     if lines > ways.settings.max_lines:
-        yield Evidence("", f"{lines} lines, more than {ways.settings.max_lines}")
+        yield FlagEvidence("", f"{lines} lines, more than {ways.settings.max_lines}")
     for file in files:
         if file.unread == "large":
-            yield Evidence(_shown(file.path), "too large to be looked through")
+            yield FlagEvidence(_shown(file.path), "too large to be looked through")
 
 
 def _take(counted: Counter[Counted], one: Counted) -> bool:

@@ -25,7 +25,7 @@ _CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ReferencedFiles:
     """Paths from the repository's top, and modules, which may stand in a folder such as `src`."""
 
     paths: frozenset[str] = frozenset()
@@ -36,10 +36,10 @@ class Named:
         return path in self.paths or f"/{path}".endswith(self.modules)
 
 
-NOTHING = Named()
+NOTHING = ReferencedFiles()
 
 
-def named_by(settings: Settings, policies: Policies | None = None) -> Named:
+def named_by(settings: Settings, policies: Policies | None = None) -> ReferencedFiles:
     """Say which files these name, in time that goes with their length."""
     dumped = settings.model_dump(mode="json")
     words = list(_words([dumped[key] for key in dumped if key not in _NOT_READ]))
@@ -49,7 +49,7 @@ def named_by(settings: Settings, policies: Policies | None = None) -> Named:
     tidied = (tidy(token) for word in words for token in _TOKEN.findall(word))
     paths = frozenset(path for path in tidied if path and not path.startswith(("/", "..", "~")))
     modules = (word.partition(":")[0].split(".") for word in words if _CLASS.fullmatch(word))
-    return Named(paths, tuple(sorted({file for parts in modules for file in _files(parts)})))
+    return ReferencedFiles(paths, tuple(sorted({file for parts in modules for file in _files(parts)})))
 
 
 def _words(value: object) -> Iterator[str]:

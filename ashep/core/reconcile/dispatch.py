@@ -110,7 +110,7 @@ class ForRoom(NamedTuple):
 Waits = ForRoom | Literal["look", "change"]
 
 
-class Verdict(NamedTuple):
+class DispatchVerdict(NamedTuple):
     """What became of an issue in one dispatch."""
 
     facts: list[Fact]
@@ -208,44 +208,44 @@ def _held(flow: Flow, hold: Hold) -> list[Fact]:
 # --- phases that are wanted ---------------------------------------------------------------------------------------
 
 
-def wanted(world: World, flow: Flow, room: Capacity) -> Verdict:
+def wanted(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
     """Plan a run of a phase that is wanted, or say why not."""
     policy = world.policy(flow)
     phase = policy.phase(flow.phase) if policy and flow.phase else None
     if (policy is None or phase is None) and flow.takeover is None:
-        return Verdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
+        return DispatchVerdict(park(flow, "unknown_phase", gone(world, flow, flow.phase)), room)
     if flow.not_before is not None or flow.authors.doubts:
-        return Verdict([], room)
+        return DispatchVerdict([], room)
     if not_asked(world, flow):
-        return Verdict(_held(flow, NOT_ASKED), room)
+        return DispatchVerdict(_held(flow, NOT_ASKED), room)
     if (hold := keeps(world, flow)) is not None:
-        return Verdict(_held(flow, hold), room)
+        return DispatchVerdict(_held(flow, hold), room)
     assert policy is not None and phase is not None
     if (hold := _paused(world, flow, phase)) is not None:
-        return Verdict(_held(flow, hold), room)
+        return DispatchVerdict(_held(flow, hold), room)
     if flow.counters.cycle_runs >= policy.limits.max_runs:
         why = f"{flow.counters.cycle_runs} runs in this cycle, the limit of the policy"
-        return Verdict(park(flow, "max_runs", why), room)
+        return DispatchVerdict(park(flow, "max_runs", why), room)
     if wall_time(flow, world.now) >= policy.limits.max_wall_time:
         why = f"the cycle took longer than {policy.limits.max_wall_time}"
-        return Verdict(park(flow, "max_wall_time", why), room)
+        return DispatchVerdict(park(flow, "max_wall_time", why), room)
     if (why := budgets.over_issue(world, flow)) is not None:
-        return Verdict(park(flow, "budget", why), room)
+        return DispatchVerdict(park(flow, "budget", why), room)
     if flow.run is not None and not flow.run.forgettable:
-        return Verdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
+        return DispatchVerdict([], room)  # it is still being stopped, or its tree read: a moment, not a reason
     hold, choice, waits = _start(world, flow, phase, room)
     if hold is not None:
-        return Verdict(_held(flow, hold), room, waits)
+        return DispatchVerdict(_held(flow, hold), room, waits)
     assert choice is not None and choice.agent is not None
     if choice.agent.is_human:
         question = f"{phase.name}: {', '.join(phase.needs)}. Is it done?"
         human = Human(ask=question)
-        return Verdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
+        return DispatchVerdict(ask(world, flow, phase.name, question, choice.why, human=human), room)
     provider = provider_of(world, choice.agent) or ""
     if provider in room.tried and is_tried(world, provider):
-        return Verdict([], room)  # what it is held for shows when that start is known: `shut` is an input
+        return DispatchVerdict([], room)  # what it is held for shows when that start is known: `shut` is an input
     planned = _plan(world, flow, phase, choice, choice.agent, room)
-    return Verdict([planned], room.with_run(planned, flow.policy, provider))
+    return DispatchVerdict([planned], room.with_run(planned, flow.policy, provider))
 
 
 def _paused(world: World, flow: Flow, phase: Phase) -> Hold | None:
@@ -388,32 +388,32 @@ def _session(flow: Flow, phase: Phase, agent: Agent, sandbox: Sandbox | None) ->
 # --- issues that may be taken -------------------------------------------------------------------------------------
 
 
-def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
+def candidate(world: World, flow: Flow, room: Capacity) -> DispatchVerdict:
     """Take an issue that may be taken, or say why not."""
     assert world.policies is not None
     if flow.look_again or flow.authors.doubts or stands(world, flow):
-        return Verdict([], room)  # its own reason stands until a person acts
+        return DispatchVerdict([], room)  # its own reason stands until a person acts
     if flow.run is not None and not flow.run.settled:
-        return Verdict([], room)
+        return DispatchVerdict([], room)
     if is_ours(world, flow.issue) and flow.stage == "idle" and not not_asked(world, flow):
         hold, name, policy = policy_for(world.policies, flow.issue, world.settings.labels.policy_prefix)
         if name is not None and policy is not None:
             adopted = adopt(world, flow, name, policy)
-            return Verdict([adopted], room.with_adopted(adopted))
-        return Verdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
+            return DispatchVerdict([adopted], room.with_adopted(adopted))
+        return DispatchVerdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
     hold, name, policy = eligible(world, flow)
     if hold is not None or policy is None or name is None:
-        return Verdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
+        return DispatchVerdict(_held(flow, hold or Hold("no_policy", "no policy claims it")), room)
     if not world.ready_fresh:
-        return Verdict([], room, "look")  # one is due at once; nothing about this issue has changed
+        return DispatchVerdict([], room, "look")  # one is due at once; nothing about this issue has changed
     if (paused := hold_of(world.pauses, None)) is not None:
-        return Verdict(_held(flow, paused), room)
+        return DispatchVerdict(_held(flow, paused), room)
     if world.disk_low:
-        return Verdict(_held(flow, NO_ROOM), room)
+        return DispatchVerdict(_held(flow, NO_ROOM), room)
     if (fails := base_hold(world, name, policy)) is not None:
-        return Verdict(_held(flow, fails), room)
+        return DispatchVerdict(_held(flow, fails), room)
     if room.takes is not None and room.takes <= 0:
-        return Verdict(_held(flow, ALL_TAKEN), room)
+        return DispatchVerdict(_held(flow, ALL_TAKEN), room)
     names = phase_labels(world, flow.issue)
     phase = policy.phase(names[0]) if names else policy.phases[0]
     assert phase is not None
@@ -421,30 +421,30 @@ def candidate(world: World, flow: Flow, room: Capacity) -> Verdict:
     fresh = replace(flow, policy=name, visit=visit, attempt=0, phase=phase.name, counters=counters)
     if phase.human is None:
         if (paused := _paused(world, fresh, phase)) is not None:
-            return Verdict(_held(flow, paused), room, ForRoom("take", paused.code))
+            return DispatchVerdict(_held(flow, paused), room, ForRoom("take", paused.code))
         hold, choice, waits = _start(world, fresh, phase, room)
         if hold is not None:
-            return Verdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
+            return DispatchVerdict(_held(flow, hold), room, ForRoom("take", hold.code) if waits == "change" else waits)
         if choice is not None and choice.agent is not None and not choice.agent.is_human:
             return _take(world, fresh, phase, choice, choice.agent, room)
     taken: list[Fact] = [IssueTaken(flow.issue.id, name, f"ready, and the policy {name} claims it")]
     entered = begin_cycle(world, fresh, phase.name, "taken", by_hand=bool(names))
-    return Verdict(taken + entered, _taken(room))
+    return DispatchVerdict(taken + entered, _taken(room))
 
 
-def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> Verdict:
+def _take(world: World, flow: Flow, phase: Phase, choice: Choice, agent: Agent, room: Capacity) -> DispatchVerdict:
     assert flow.policy is not None
     provider = provider_of(world, agent) or ""
     if provider in room.tried and is_tried(world, provider):
-        return Verdict([], room)
+        return DispatchVerdict([], room)
     planned = _plan(world, flow, phase, choice, agent, room)
     by_hand = bool(phase_labels(world, flow.issue))
     entered = begin_cycle(world, flow, phase.name, f"taken under the policy {flow.policy}", by_hand=by_hand)
     why = f"ready, priority {flow.issue.priority}, and the policy {flow.policy} claims it"
     facts: list[Fact] = [IssueTaken(flow.issue.id, flow.policy, why), *entered]
     if not any(isinstance(fact, PhaseEntered) for fact in entered):
-        return Verdict(facts, room)
-    return Verdict([*facts, planned], _taken(room).with_run(planned, flow.policy, provider))
+        return DispatchVerdict(facts, room)
+    return DispatchVerdict([*facts, planned], _taken(room).with_run(planned, flow.policy, provider))
 
 
 def _taken(room: Capacity) -> Capacity:

@@ -29,10 +29,10 @@ from ashep.core.reconcile.dispatch import (
     QUEUES,
     WANTED,
     Capacity,
+    DispatchVerdict,
     ForRoom,
     Kind,
     Rank,
-    Verdict,
     capacity_of,
     in_the_way,
     is_begun,
@@ -46,7 +46,7 @@ from ashep.core.state.flow import Flow, wall_time
 from ashep.core.state.timers import split_timer
 from ashep.core.state.world import World
 
-Rule = Callable[[World, Flow, Capacity], Verdict]
+Rule = Callable[[World, Flow, Capacity], DispatchVerdict]
 
 KINDS: tuple[Literal["read", "write", "own"], ...] = ("read", "write", "own")
 
@@ -54,7 +54,7 @@ NOBODY: Rank = (-(10**9), "", "")
 """Before every rank."""
 
 
-class Waiting:
+class WaitingIssues:
     """Issues of one queue by what they wait for."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Dispatcher:
         """What every rule reads, and what changes while a daemon runs."""
         self._all = True
         self._touched: set[str] = set()
-        self._queues = {queue: Waiting() for queue, _ in QUEUES}
+        self._queues = {queue: WaitingIssues() for queue, _ in QUEUES}
         self._times: dict[str, datetime] = {}
         """When the time of a cycle is up, of issues whose phase is wanted."""
         self._time_order: list[tuple[datetime, str]] = []
@@ -158,7 +158,7 @@ class Dispatcher:
             *(world.servers[name].recycling for name in sorted(world.servers)),
         )  # fmt: skip
         if self._all or inputs != self._inputs:
-            self._queues = {queue: Waiting() for queue, _ in QUEUES}
+            self._queues = {queue: WaitingIssues() for queue, _ in QUEUES}
             self._times, self._time_order = {}, []
             issues: Iterable[str] = world.indexes.unclosed
         else:

@@ -33,7 +33,7 @@ STEPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class BudgetUsage:
     """A limit, and how much of it is used."""
 
     scope: str
@@ -64,13 +64,13 @@ def _gauges(
     *,
     until: datetime | None = None,
     issue: str | None = None,
-) -> Iterator[Gauge]:
+) -> Iterator[BudgetUsage]:
     for unit, limit, amount in (("tokens", budget.tokens, spent[0]), ("cost", budget.cost, spent[1])):
         if limit is not None:
-            yield Gauge(scope, name, unit, float(amount), float(limit), until, issue)
+            yield BudgetUsage(scope, name, unit, float(amount), float(limit), until, issue)
 
 
-def of_all(world: World) -> Iterator[Gauge]:
+def of_all(world: World) -> Iterator[BudgetUsage]:
     """The limits that concern more than one issue."""
     budgets, spending, now = world.settings.budgets, world.spending, world.now
     today, until = day_of(now), day_ends(now)
@@ -81,7 +81,7 @@ def of_all(world: World) -> Iterator[Gauge]:
     yield from _gauges(budgets.total, (spending.tokens, spending.cost), "total", "")
 
 
-def of_flow(world: World, flow: Flow) -> Iterator[Gauge]:
+def of_flow(world: World, flow: Flow) -> Iterator[BudgetUsage]:
     """The limits of an issue in this cycle, and of its run."""
     budgets, issue = world.settings.budgets, flow.issue.id
     if flow.run is not None:
@@ -89,7 +89,9 @@ def of_flow(world: World, flow: Flow) -> Iterator[Gauge]:
     yield from _gauges(budgets.issue, flow.counters.spent, "issue", issue, issue=issue)
 
 
-def passed_now(world: World, gauges: Iterable[Gauge], marks: Iterable[Mark]) -> Iterator[BudgetWarned | BudgetReached]:
+def passed_now(
+    world: World, gauges: Iterable[BudgetUsage], marks: Iterable[Mark]
+) -> Iterator[BudgetWarned | BudgetReached]:
     """Say which limits were passed of which that was not said yet."""
     said = {(mark.scope, mark.name, mark.unit, mark.limit): mark.hard for mark in marks}
     for gauge in gauges:
@@ -137,7 +139,7 @@ def _fuse(world: World) -> Iterator[BudgetReached]:
         return
     until = runs_again(spending, now, limit)
     if not any(mark.scope == "runs_per_hour" and mark.until == until for mark in spending.marks):
-        gauge = Gauge("runs_per_hour", "", "runs", count, limit, until)
+        gauge = BudgetUsage("runs_per_hour", "", "runs", count, limit, until)
         yield BudgetReached("runs_per_hour", "", "runs", count, limit, f"used up: {gauge.said}", until)
 
 

@@ -20,7 +20,7 @@ from ashep.core.state.world import World
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedFile:
     """A file of the journal to which nothing is added any more."""
 
     name: str
@@ -52,7 +52,7 @@ def needed_for(flow: Flow) -> str:
     return "was begun, and is not done" if begun else ""
 
 
-def why_kept(world: World, file: Sealed, now: datetime) -> str:
+def why_kept(world: World, file: SealedFile, now: datetime) -> str:
     """Say why a file is to stay; empty: it may go."""
     keep = world.settings.journal.keep
     if not isinstance(keep, timedelta):
@@ -66,12 +66,12 @@ def why_kept(world: World, file: Sealed, now: datetime) -> str:
     return ""
 
 
-def going(world: World, files: Iterable[Sealed], now: datetime) -> list[Sealed]:
+def going(world: World, files: Iterable[SealedFile], now: datetime) -> list[SealedFile]:
     """Give the files that may go, of those with which the journal begins, in order."""
     return list(takewhile(lambda file: not why_kept(world, file, now), files))
 
 
-def pruned(world: World, files: Iterable[Sealed], now: datetime) -> list[Fact]:
+def pruned(world: World, files: Iterable[SealedFile], now: datetime) -> list[Fact]:
     """Decide that a beginning of the journal goes."""
     keep, gone = world.settings.journal.keep, going(world, files, now)
     if not gone or not isinstance(keep, timedelta):

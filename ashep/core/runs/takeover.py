@@ -53,7 +53,7 @@ def keeps(world: World, flow: Flow) -> Hold | None:
 # --- taking -------------------------------------------------------------------------------------------------------
 
 
-class Taken(NamedTuple):
+class TakeoverDecision(NamedTuple):
     """A session that a person took."""
 
     session: str | None
@@ -70,14 +70,14 @@ def in_session(
     `reported`: how it ended before that was seen; nothing follows from it before they are done. `running`: its turn
     goes on, and is stopped where that stops nothing of theirs.
     """
-    taken = Taken(run.session, message_id(world, run), reported is not None)
+    taken = TakeoverDecision(run.session, message_id(world, run), reported is not None)
     if reported is not None:
         return [*_by_policy(world, flow, taken, run.id, why), reported]
     abort = running and world.apart(run.on)
     return [RunEnded(flow.issue.id, run.id, "aborted", why, abort=abort), *_by_policy(world, flow, taken, run.id, why)]
 
 
-def _by_policy(world: World, flow: Flow, taken: Taken, run: str, why: str) -> list[Fact]:
+def _by_policy(world: World, flow: Flow, taken: TakeoverDecision, run: str, why: str) -> list[Fact]:
     issue, label, wish = flow.issue.id, world.settings.labels.paused, _wish(world, flow)
     if label in flow.issue.labels:
         return [SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
@@ -134,13 +134,17 @@ def _take(world: World, flow: Flow, why: str) -> list[Fact]:
     """Take the issue for a person. A turn that is under way is stopped once a read shows that nobody else is in it."""
     issue, run, takeover = flow.issue.id, flow.run, flow.takeover
     wish, facts = _wish(world, flow), list[Fact]()
-    taken = Taken(takeover.session, takeover.message, takeover.outcome) if takeover else Taken(None, None)
+    taken = (
+        TakeoverDecision(takeover.session, takeover.message, takeover.outcome)
+        if takeover
+        else TakeoverDecision(None, None)
+    )
     if run is not None and not run.ended:
-        taken = Taken(run.session, message_id(world, run))
+        taken = TakeoverDecision(run.session, message_id(world, run))
         if not run.prompt.sent:
             sending = any(isinstance(command, SendPrompt) for command in flow.open)
             facts.append(RunEnded(issue, run.id, "aborted", why, abort=sending))
-            taken = taken if sending else Taken(None, None)
+            taken = taken if sending else TakeoverDecision(None, None)
     return [*facts, SessionTaken(issue, wish.action, "theirs", why, None, *taken)]
 
 
@@ -184,7 +188,7 @@ def _came_back(world: World, flow: Flow, fact: SessionSeen) -> list[Fact]:
         why = f"a turn that is none of ours runs in {fact.session}: another session is used"
         return [RunWithdrawn(flow.issue.id, run.id, "retry", why, leave=fact.session)]
     if takeover is not None and fact.session == takeover.session and not set(fact.people) <= set(takeover.people):
-        taken, why = Taken(takeover.session, takeover.message), "a person wrote in the session again"
+        taken, why = TakeoverDecision(takeover.session, takeover.message), "a person wrote in the session again"
         withdrawn = RunWithdrawn(flow.issue.id, run.id, "paused", why)
         return [withdrawn, *_by_policy(world, flow, taken, run.id, why)]
     return []
@@ -287,7 +291,10 @@ def _released(flow: Flow, fact: SessionReleased, seq: int, at: datetime) -> Flow
         run = replace(run, tree_wanted="again")  # what the person changed meanwhile is the issue's
     code = ""
     if takeover is not None and takeover.label == "ours" and fact.by == "quiet":
-        flow, code = replace(flow, target=Posture(seq, "work", flow.phase)), "paused"  # until our label is off again
+        flow, code = (
+            replace(flow, target=Posture(seq, "work", flow.phase)),
+            "paused",
+        )  # until our label is off again
     if takeover is not None and takeover.action == "review" and flow.phase:
         flow = ended_with(flow, flow.phase, "success")
     resume = takeover if takeover is not None and takeover.session is not None and not fact.leave else None

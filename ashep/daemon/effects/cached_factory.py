@@ -9,7 +9,7 @@ _Settings = TypeVar("_Settings")
 _Part = TypeVar("_Part")
 
 
-class Made(Generic[_Settings, _Part]):
+class CachedFactory(Generic[_Settings, _Part]):
     """A part as the settings say."""
 
     def __init__(

@@ -29,7 +29,7 @@ from ashep.core.state.world import World
 from ashep.core.text import clean
 from ashep.daemon.effects import sessions, work
 from ashep.daemon.effects.prompts import PromptEffects, Render, peoples
-from ashep.daemon.effects.pulls import PullEffects, Pulls
+from ashep.daemon.effects.pulls import ForgeAdapters, PullEffects
 from ashep.daemon.effects.trees import TreeCommand, TreeEffects
 from ashep.daemon.error_facts import LONGEST_TRACE, failed, short
 from ashep.daemon.leases import Leases
@@ -37,7 +37,7 @@ from ashep.errors import AshepError, ClaimLost, NotSent, RunnerUnavailable, Trac
 from ashep.ports.journal import Blobs
 from ashep.ports.notifier import Notifier, message_of
 from ashep.ports.runner import Prompt, Runner, SessionRequest
-from ashep.ports.runner_router import Runners, runners_of
+from ashep.ports.runner_router import RunnerRouter, runners_of
 from ashep.ports.tracker import ClaimRequest, Creation, IssueText, Seen, Tracker, Update
 from ashep.prompt.templates import render
 
@@ -70,12 +70,12 @@ class Effects:
         self,
         *,
         tracker: Tracker,
-        runner: Runner | Runners,
+        runner: Runner | RunnerRouter,
         trees: TreeEffects,
         blobs: Blobs,
         leases: Leases,
-        means: Callable[[Settings], work.Means] | None = None,
-        pulls: Callable[[ForgeSettings], Pulls] | None = None,
+        means: Callable[[Settings], work.DeliveryAdapters] | None = None,
+        pulls: Callable[[ForgeSettings], ForgeAdapters] | None = None,
         prompts: Path | None = None,
         notifier: Notifier | None = None,
         render: Render = render,

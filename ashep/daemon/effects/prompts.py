@@ -16,14 +16,14 @@ from ashep.core.issues.human_overrides import is_named, is_person
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World, phase_of
 from ashep.core.text import clean
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.effects.trees import TreeEffects
 from ashep.daemon.effects.work import WorkEffects
 from ashep.errors import ConfigError, TrackerRefused
 from ashep.ports.journal import Blobs
-from ashep.ports.runner_router import Runners
+from ashep.ports.runner_router import RunnerRouter
 from ashep.ports.tracker import IssueText, Tracker
-from ashep.prompt.template_context import Brief, Found, evidence_of, story_brief
+from ashep.prompt.template_context import Brief, WorkFindings, evidence_of, story_brief
 from ashep.prompt.templates import Templates, render
 
 PATIENCE = 30.0
@@ -47,7 +47,7 @@ class PromptEffects:
     def __init__(
         self,
         tracker: Tracker,
-        runners: Runners,
+        runners: RunnerRouter,
         trees: TreeEffects,
         blobs: Blobs,
         folder: Path | None = None,
@@ -58,7 +58,7 @@ class PromptEffects:
     ) -> None:
         self._tracker, self._runners, self._trees, self._blobs = tracker, runners, trees, blobs
         self._render, self._work, self._asks = render, work, asks
-        self._templates = Made[str, Templates | None](
+        self._templates = CachedFactory[str, Templates | None](
             lambda blob: Templates.from_text(folder or Path(), blobs.text(blob)) if blob else None
         )
 
@@ -121,15 +121,15 @@ class PromptEffects:
             found=self._found(world, flow, makes=phase.makes),
         )
 
-    def _found(self, world: World, flow: Flow, *, makes: bool) -> Found:
+    def _found(self, world: World, flow: Flow, *, makes: bool) -> WorkFindings:
         """Who makes the work is told what to mend, and what nobody can; who judges it, what is known of exactly it."""
         if not makes:
-            return Found(evidence=evidence_of(flow))
+            return WorkFindings(evidence=evidence_of(flow))
         flaw, evidence = flow.work.flaw, flow.work.evidence
         results = (*failing_on_base(world, flow.policy), *(evidence.results if evidence is not None else ()))
         on_base = {result.check_id: result for result in results if result.on_base and flow.work.own is not None}
         log = self._blobs.text(flaw.log) if flaw is not None and flaw.log else ""
-        return Found(flaw, log, on_base=tuple(on_base.values()))
+        return WorkFindings(flaw, log, on_base=tuple(on_base.values()))
 
     async def _text(self, flow: Flow) -> IssueText:
         """The issue's words: those of our last write's answer, or a read where there are comments to be shown.

@@ -15,7 +15,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import calling_nobody, clean
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.error_facts import failed
 from ashep.errors import AshepError, ForgeError, ForgeRefused
 from ashep.ports.landing import Forge, NotPushed, PullRequest, PullState, Remote
@@ -27,7 +27,7 @@ CLOSING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pulls:
+class ForgeAdapters:
     """Where pull requests are opened, and what they are pushed to."""
 
     forge: Forge
@@ -40,8 +40,8 @@ class PullEffects:
     `make`: what does so, as the settings say; None: nothing can.
     """
 
-    def __init__(self, make: Callable[[ForgeSettings], Pulls] | None = None) -> None:
-        self._pulls = Made(make, LACKING)
+    def __init__(self, make: Callable[[ForgeSettings], ForgeAdapters] | None = None) -> None:
+        self._pulls = CachedFactory(make, LACKING)
         self._making = anyio.Lock()
 
     async def carry_out(self, command: OpenPullRequest, world: World) -> list[Fact]:
@@ -77,7 +77,7 @@ class PullEffects:
             with anyio.move_on_after(CLOSING, shield=True):
                 await pulls.forge.aclose()
 
-    async def _of(self, settings: Settings) -> Pulls:
+    async def _of(self, settings: Settings) -> ForgeAdapters:
         wanted = settings.forge
         if wanted is None:
             raise AshepError(LACKING)

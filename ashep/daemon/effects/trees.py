@@ -9,7 +9,7 @@ from ashep.core.facts.vocabulary import Fact
 from ashep.core.policy.settings import Settings
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.daemon.error_facts import failed
 from ashep.errors import AshepError
 from ashep.ports.repository import Checkup
@@ -28,12 +28,15 @@ class TreeEffects:
         self,
         shared: WorkTree,
         workspaces: Callable[[Settings], Workspaces] | None = None,
-        checkups: Made[Settings, Checkup] | None = None,
+        checkups: CachedFactory[Settings, Checkup] | None = None,
     ) -> None:
         """`checkups`: fetches where an issue begins; None: nothing is fetched."""
-        self._checkups: Made[Settings, Checkup] = checkups or Made(None)
+        self._checkups: CachedFactory[Settings, Checkup] = checkups or CachedFactory(None)
         lacking = "nothing here can make work trees of issues' own; set worker.workspace to shared"
-        self.shared, self._own = shared, Made(workspaces, lacking, by=lambda settings: (settings.worker, settings.git))
+        self.shared, self._own = (
+            shared,
+            CachedFactory(workspaces, lacking, by=lambda settings: (settings.worker, settings.git)),
+        )
 
     async def carry_out(self, command: TreeCommand, settings: Settings) -> list[Fact]:
         """Do what a command says and give its answer; it may have been done before, in part or whole.

@@ -29,7 +29,7 @@ from ashep.core.facts.commands import IntegrateWork, MoveBase, PostComment, Veri
 from ashep.core.facts.tracker import EffectFailed
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.impact.changes import Impact, impact_of
-from ashep.core.impact.config_references import NOTHING, Named, named_by
+from ashep.core.impact.config_references import NOTHING, ReferencedFiles, named_by
 from ashep.core.policy.checks import Check, Criteria, ManualCheck, canonical, hash_of
 from ashep.core.policy.policies import Policy, Verify
 from ashep.core.policy.settings import ImpactSettings, Settings
@@ -37,7 +37,7 @@ from ashep.core.reconcile.observe import criteria_read
 from ashep.core.state.flow import Flow
 from ashep.core.state.world import World
 from ashep.core.text import clean
-from ashep.daemon.effects.cached_factory import Made
+from ashep.daemon.effects.cached_factory import CachedFactory
 from ashep.errors import AshepError, TrackerRefused, TrackerUnavailable
 from ashep.ports.journal import Blobs
 from ashep.ports.landing import Advanced, Candidate, Conflict, Integrated, Landing
@@ -60,7 +60,7 @@ _CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class DeliveryAdapters:
     """What looks into the work of issues, and lands it."""
 
     repository: Path
@@ -83,12 +83,12 @@ class WorkEffects:
         self,
         tracker: Tracker,
         blobs: Blobs,
-        means: Callable[[Settings], Means] | None = None,
+        means: Callable[[Settings], DeliveryAdapters] | None = None,
         head: Callable[[], str] = str,
     ) -> None:
         self._tracker, self._blobs, self._head = tracker, blobs, head
         lacking = "nothing here can look into the work of issues, or land it; set landing.mode to branch"
-        self._means = Made(means, lacking)
+        self._means = CachedFactory(means, lacking)
         self._verifying, self._landing = anyio.CapacityLimiter(AT_ONCE), anyio.Lock()
 
     async def carry_out(self, command: WorkCommand, now: Callable[[], World]) -> list[Fact]:
@@ -240,7 +240,9 @@ class WorkEffects:
         compiled = self._means.of(settings).compiled if self._means.possible else compiled_here
         return await apart(partial(read_criteria, text.acceptance, where, types), compiled, text.acceptance)
 
-    async def _verify_if_wanted(self, means: Means, command: VerifyWork, now: Callable[[], World]) -> list[Fact]:
+    async def _verify_if_wanted(
+        self, means: DeliveryAdapters, command: VerifyWork, now: Callable[[], World]
+    ) -> list[Fact]:
         """Verify while something would follow from it: checks may take hours, and people change their minds."""
         why = "nobody wants to know any more what these checks find"
         answer: list[Fact] | AshepError = [EffectFailed(command.issue, command.key, why, infra=False)]
@@ -257,7 +259,7 @@ class WorkEffects:
             raise answer
         return answer
 
-    async def _verify(self, means: Means, command: VerifyWork, world: World) -> list[Fact]:
+    async def _verify(self, means: DeliveryAdapters, command: VerifyWork, world: World) -> list[Fact]:
         flow = world.flows[command.issue]
         facts: list[Fact] = []
         blob = command.criteria
@@ -387,7 +389,9 @@ def _apart(checks: Iterable[Check]) -> Iterable[Check]:
         yield check if name == check.id else check.model_copy(update={"id": name})
 
 
-async def assess(diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: Named = NOTHING) -> Impact:
+async def assess(
+    diffs: Diffs, base: str, head: str, settings: ImpactSettings, named: ReferencedFiles = NOTHING
+) -> Impact:
     """Say what `head` touches since it and `base` last were one. `named`: by the configuration.
 
     Errors: those of `Diffs`.

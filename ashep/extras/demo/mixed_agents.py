@@ -10,8 +10,8 @@ from anyio.abc import Process
 
 from ashep.core.state.run import runner_of
 from ashep.errors import AshepError
-from ashep.extras.demo.project import Stage
-from ashep.extras.demo.state_dir import Asked, asked, journal
+from ashep.extras.demo.project import DemoProject
+from ashep.extras.demo.state_dir import ModelUse, asked, journal
 
 CLAUDE = "claude"
 """The name of the second runner."""
@@ -25,7 +25,7 @@ _MAKER = f"    runner:\n      type: {CLAUDE}\n      provider: anthropic\n      m
 _UNSET = "      provider: null          # with `model`; null: the server's default\n      model: null\n"
 
 
-async def configure(stage: Stage) -> None:
+async def configure(stage: DemoProject) -> None:
     """Add the runner to the files that `ashep init` wrote, and let whoever implements be of it."""
     folder = stage.project / ".agent-shepherd"
     await _changed(folder / "config.yaml", {_SERVERS: f"{_SERVERS}  {CLAUDE}: {{}}\n"})
@@ -41,7 +41,7 @@ async def _changed(file: Path, words: Mapping[str, str]) -> None:
     await to_thread.run_sync(file.write_text, text)
 
 
-async def kill(stage: Stage, process: Process, say: Callable[[str], None]) -> str:
+async def kill(stage: DemoProject, process: Process, say: Callable[[str], None]) -> str:
     """Kill the daemon as soon as the model was asked in a turn of Claude Code for each issue; return the last run."""
     runs = list[str]()
     while len({run.partition("/")[0] for run in runs}) < len(stage.piece.issues):
@@ -61,7 +61,7 @@ def _writes(run: str) -> bool:
     return run.partition("/")[2].startswith("implement.")
 
 
-def proofs(stage: Stage, seen: Mapping[str, Asked], killed: str) -> list[tuple[str, bool]]:
+def proofs(stage: DemoProject, seen: Mapping[str, ModelUse], killed: str) -> list[tuple[str, bool]]:
     """What each kind did, as the model's log and the journal have it, and what the kill did to a turn."""
     records = [*journal(stage.project)]
     by_claude = sorted(run for run, one in seen.items() if not one.session.startswith(_OPENCODE_S))

@@ -19,13 +19,13 @@ from ashep.actions.verify import Outputs
 from ashep.adapters.system import control_socket
 from ashep.adapters.system.clock import RealClock
 from ashep.api.application import application
-from ashep.api.handlers.actions import Acts
-from ashep.api.handlers.allowed_repositories import Places
+from ashep.api.handlers.actions import ActionHandlers
+from ashep.api.handlers.allowed_repositories import AllowedRepositories
 from ashep.api.handlers.events import Live
-from ashep.api.handlers.queries import Pictures
+from ashep.api.handlers.queries import QueryHandlers
 from ashep.api.handlers.tickets import Tickets
 from ashep.api.login_links import link
-from ashep.api.openapi import Service
+from ashep.api.openapi import ApiServices
 from ashep.api.server import listen, server_of
 from ashep.api.sessions import Sessions
 from ashep.api.static import MISSING, built
@@ -33,7 +33,7 @@ from ashep.core.policy.settings import Settings
 from ashep.core.state.branches import branch_of
 from ashep.core.state.world import World
 from ashep.daemon.control import Control
-from ashep.daemon.daemon import Running, Say, WorkOptions, daemon, narrator
+from ashep.daemon.daemon import RunningDaemon, Say, WorkOptions, daemon, narrator
 from ashep.errors import AshepError
 from ashep.extras.demo.scenario import ISSUES
 from ashep.extras.demo.scripted_model import outcome_text
@@ -140,7 +140,7 @@ async def _play(project: Path, say: Say, enter: Callable[[str], None]) -> int:
     return 0
 
 
-async def beforehand(night: Night, running: Running) -> None:
+async def beforehand(night: Night, running: RunningDaemon) -> None:
     """Play the story, and some issues up to where they wait for a person."""
     async with anyio.create_task_group() as people:
         people.start_soon(night.person, silent)
@@ -157,15 +157,15 @@ async def _served(project: Path, night: Night, say: Say, enter: Callable[[str], 
     clock, folder = RealClock(), project / FOLDER  # the night's own is for its loop alone
     sessions = Sessions(token_urlsafe(), clock.monotonic)
     tracker, outputs = night.tracker.as_actor("ashep-service"), Outputs()
-    places = Places(project, (), project / "fetched")
+    places = AllowedRepositories(project, (), project / "fetched")
     verifying = MemoryAnnotations(night.tracker), MemoryVerifier(night.trees)
-    pictures = Pictures(folder, clock.now, say)
+    pictures = QueryHandlers(folder, clock.now, say)
 
     def tracker_of(_project: Path, _settings: Settings, person: str) -> Tracker:
         return night.tracker.as_actor(person)
 
-    live, acts = Live(pictures), Acts(pictures, clock.now, tracker_of)
-    service = Service(Tickets(tracker, *verifying, outputs, places, clock.now), pictures, acts, live, sessions)
+    live, acts = Live(pictures), ActionHandlers(pictures, clock.now, tracker_of)
+    service = ApiServices(Tickets(tracker, *verifying, outputs, places, clock.now), pictures, acts, live, sessions)
     server, listener = server_of(application(service, say, built())), listen("127.0.0.1", 0)
     with closing(listener), anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:

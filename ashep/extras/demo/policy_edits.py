@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from ashep.config.presets import preset
 from ashep.extras.demo.progress import STILL
-from ashep.extras.demo.project import PERSON, Stage
+from ashep.extras.demo.project import PERSON, DemoProject
 from ashep.extras.demo.state_dir import journal
 
 UNSOUND = ("pass: human_review", "pass: implement")
@@ -31,7 +31,7 @@ class Edits:
     """Whether nothing was said any more after the sound one."""
 
 
-async def edit(stage: Stage, edits: Edits, line: Callable[[str], None]) -> None:
+async def edit(stage: DemoProject, edits: Edits, line: Callable[[str], None]) -> None:
     """Edit the policy twice, and look at what `ashep status` says of it; not before a daemon has read the files."""
     if not (await _daemon(stage))["running"]:
         return
@@ -49,7 +49,7 @@ async def edit(stage: Stage, edits: Edits, line: Callable[[str], None]) -> None:
     edits.mended = await _shown(stage, lambda told: told is None) is None
 
 
-async def restore(stage: Stage) -> None:
+async def restore(stage: DemoProject) -> None:
     """Take an unsound edit back in which a demonstration was killed: `ashep work` would not begin with it."""
     file = stage.project / ".agent-shepherd" / "policies.yaml"
     if UNSOUND[1] in await to_thread.run_sync(file.read_text):
@@ -62,7 +62,7 @@ async def _written(file: Path, text: str) -> None:
     await to_thread.run_sync(draft.replace, file)
 
 
-async def _shown(stage: Stage, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
+async def _shown(stage: DemoProject, ended: Callable[[dict[str, Any] | None], bool]) -> dict[str, Any] | None:
     """Ask `ashep status` until it says so, or nothing new comes for too long; give what it said last."""
     told: dict[str, Any] | None = None
     with anyio.move_on_after(STILL):
@@ -74,11 +74,11 @@ async def _shown(stage: Stage, ended: Callable[[dict[str, Any] | None], bool]) -
     return told
 
 
-async def _daemon(stage: Stage) -> dict[str, Any]:
+async def _daemon(stage: DemoProject) -> dict[str, Any]:
     return json.loads(await stage.ashep("status", "--json"))["daemon"]
 
 
-def in_force(stage: Stage) -> bool:
+def in_force(stage: DemoProject) -> bool:
     """Whether the journal says that the sound policy, and never the unsound one, came into force."""
     adopted = (one for one in journal(stage.project) if one["type"] == "Adopted" and one["kind"] == "policies")
     found = [str(record["content"]) for record in adopted]

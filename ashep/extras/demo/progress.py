@@ -14,7 +14,7 @@ STILL = 300.0
 _OF_ISSUE = b'"issue":"'
 
 
-class Progress:
+class DemoProgress:
     """Looks for what is new in a project: records about its issues, and requests to the model."""
 
     def __init__(self, project: Path, environ: Mapping[str, str], count_requests: Callable[[], int]) -> None:

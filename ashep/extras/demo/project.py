@@ -13,8 +13,16 @@ from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, try_out
 from ashep.adapters.system import programs
 from ashep.errors import AshepError, ProgramMissing
 from ashep.extras.demo.progress import STILL
-from ashep.extras.demo.scenario import BASE, CALC, TEST_PROGRAM, Piece, merge_asked
-from ashep.extras.demo.scripted_model import MODELS_FILE, Ask, Call, Reply, claude_environment, opencode_config, settle
+from ashep.extras.demo.scenario import BASE, CALC, TEST_PROGRAM, Scenario, merge_asked
+from ashep.extras.demo.scripted_model import (
+    MODELS_FILE,
+    Call,
+    ModelRequest,
+    Reply,
+    claude_environment,
+    opencode_config,
+    settle,
+)
 
 PERSON = "pat"
 """Who writes the issues and answers questions."""
@@ -25,16 +33,16 @@ _INIT = ("init", "--prefix=calc", "--quiet", "--non-interactive", "--stealth", "
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoProject:
     """A project, a home of its own, and the programs that are used in it."""
 
     folder: Path
     bd: Path
     environ: Mapping[str, str]
-    piece: Piece = CALC
+    piece: Scenario = CALC
 
     @staticmethod
-    def at(folder: Path, piece: Piece = CALC, *, claude: bool = False) -> "Stage":
+    def at(folder: Path, piece: Scenario = CALC, *, claude: bool = False) -> "DemoProject":
         """Find the programs, Claude Code among them where it is to work; raises `ProgramMissing`."""
         found = {name: programs.find(name) for name in ("git", "bd", "opencode")}
         bd = found["bd"]
@@ -46,9 +54,9 @@ class Stage:
             )
         if claude and programs.find("claude") is None:
             raise ProgramMissing("Claude Code cannot be found: `make claude` gets it. `ashep demo` goes without")
-        return Stage(folder, bd, _environment(folder / "home"), piece)
+        return DemoProject(folder, bd, _environment(folder / "home"), piece)
 
-    def asking(self, model: str) -> "Stage":
+    def asking(self, model: str) -> "DemoProject":
         """The same, in which Claude Code asks the scripted model at this address."""
         return replace(self, environ={**self.environ, **claude_environment(model, self.folder / "home")})
 
@@ -152,7 +160,7 @@ def run_of(prompt: str) -> str | None:
     return found[1] if found else None
 
 
-def script(ask: Ask, piece: Piece = CALC) -> Reply:
+def script(ask: ModelRequest, piece: Scenario = CALC) -> Reply:
     """Play a run's part through OpenCode's tools: read, edit, test, commit; then report."""
     run = run_of(ask.prompt)
     if run is None:

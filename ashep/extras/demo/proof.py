@@ -13,9 +13,9 @@ from ashep.errors import AshepError
 from ashep.extras.demo import mixed_agents
 from ashep.extras.demo.policy_edits import Edits, in_force
 from ashep.extras.demo.progress import STILL
-from ashep.extras.demo.project import Stage, ashep
+from ashep.extras.demo.project import DemoProject, ashep
 from ashep.extras.demo.scenario import BASE, ISSUES, SHOWN, merge_asked
-from ashep.extras.demo.state_dir import Asked, Kept, asked, journal
+from ashep.extras.demo.state_dir import DemoState, ModelUse, asked, journal
 
 Proof = tuple[str, bool]
 """What is to be true, in words, and whether it is."""
@@ -34,7 +34,7 @@ WRITES = 6
 """Runs that change something."""
 
 
-async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof]:
+async def proofs(stage: DemoProject, kept: DemoState, edits: Edits, why: str) -> list[Proof]:
     """Look at the world. `why`: what `ashep why` said of `SHOWN`."""
     issues = await stage.issues()
     closed = sum(issue["status"] == "closed" for issue in issues)
@@ -63,13 +63,13 @@ async def proofs(stage: Stage, kept: Kept, edits: Edits, why: str) -> list[Proof
     return [*found, await said(stage, "replay"), await said(stage, "audit")]
 
 
-def once(seen: Mapping[str, Asked]) -> Proof:
+def once(seen: Mapping[str, ModelUse]) -> Proof:
     """No turn began twice."""
     turns = sum(one.turns for one in seen.values())
     return f"prompts that the model saw: {turns}, for {len(seen)} runs", turns == len(seen)
 
 
-async def at_once(stage: Stage, count: int) -> Proof:
+async def at_once(stage: DemoProject, count: int) -> Proof:
     """Runs of so many issues were under way at once: an agent that starts late is waited for, and no other with it."""
     under_way, most = set[str](), 0
     for record in await to_thread.run_sync(lambda: [*journal(stage.project)]):
@@ -83,14 +83,14 @@ async def at_once(stage: Stage, count: int) -> Proof:
     return words, len(trees) == most == count
 
 
-def _falls_short(seen: Mapping[str, Asked]) -> Proof:
+def _falls_short(seen: Mapping[str, ModelUse]) -> Proof:
     check = ISSUES[-1].checks[0]
     said = f"{check['id']} ({check['description']}): failed"
     told = [run for run, one in seen.items() if "It does not hold:" in one.prompt and said in one.prompt]
     return f"the check {check['id']} had failed, as {_and(told)} was told, which mended it", len(told) == 1
 
 
-def conflict(seen: Mapping[str, Asked]) -> Proof:
+def conflict(seen: Mapping[str, ModelUse]) -> Proof:
     """Somebody was told of a conflict, once."""
     told = [run for run, one in seen.items() if merge_asked(one.prompt) and "<<<<<<<" in one.prompt]
     return f"two issues were in conflict, as {_and(told)} was told, which resolved it", len(told) == 1
@@ -100,7 +100,7 @@ def _and(runs: list[str]) -> str:
     return " and ".join(runs) or "nobody"
 
 
-async def _merged(stage: Stage) -> Proof:
+async def _merged(stage: DemoProject) -> Proof:
     branches = {branch_of(issue.id) for issue in ISSUES}
     merged = set((await stage.run("git", "branch", "--merged", BASE, "--format=%(refname:short)")).split())
     dirty = await stage.run("git", "status", "--porcelain", "--untracked-files=no")
@@ -108,7 +108,7 @@ async def _merged(stage: Stage) -> Proof:
     return words, branches <= merged and not dirty
 
 
-async def _evidence(stage: Stage, why: str) -> Proof:
+async def _evidence(stage: DemoProject, why: str) -> Proof:
     """What was verified last is what landed, by git's own hashes, and `ashep why` names it."""
     last: dict[str, dict[str, Any]] = {}
     for record in journal(stage.project):
@@ -125,7 +125,7 @@ async def _evidence(stage: Stage, why: str) -> Proof:
     return words, holds and tree[:12] in why
 
 
-async def said(stage: Stage, *words: str) -> Proof:
+async def said(stage: DemoProject, *words: str) -> Proof:
     """The last line of one of ashep's own checks, and whether it ended well."""
     done = await programs.run(ashep(*words), cwd=stage.project, env=stage.environ, timeout=STILL)
     lines = (done.stdout or done.stderr).decode(errors="replace").strip().split("\n")

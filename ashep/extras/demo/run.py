@@ -28,16 +28,16 @@ from ashep.core.text import clean
 from ashep.errors import AshepError, ours
 from ashep.extras.demo.mixed_agents import configure, kill
 from ashep.extras.demo.policy_edits import Edits, edit, restore
-from ashep.extras.demo.progress import STILL, Progress
-from ashep.extras.demo.project import PERSON, Stage, ashep
+from ashep.extras.demo.progress import STILL, DemoProgress
+from ashep.extras.demo.project import PERSON, DemoProject, ashep
 from ashep.extras.demo.proof import proofs, told
-from ashep.extras.demo.scenario import CALC, ISSUES, Piece
+from ashep.extras.demo.scenario import CALC, ISSUES, Scenario
 from ashep.extras.demo.simulated import simulate
 from ashep.extras.demo.state_dir import (
     LOG,
     PREFIX,
     Agents,
-    Kept,
+    DemoState,
     end_abandoned,
     end_processes,
     start_model,
@@ -61,7 +61,7 @@ def demo(
     *,
     simulated: bool = False,
     agents: Agents = "opencode",
-    piece: Piece = CALC,
+    piece: Scenario = CALC,
     keep: bool = False,
     place: Path | None = None,
     say: Say = print,
@@ -91,12 +91,12 @@ def demo(
             anyio.run(to_thread.run_sync, delete, folder)
 
 
-async def _real(folder: Path, agents: Agents, piece: Piece, say: Say) -> int:
-    stage, codes = Stage.at(folder, piece, claude=agents == "mixed"), list[int]()
-    kept = await to_thread.run_sync(Kept.of, folder, agents, piece.name)
+async def _real(folder: Path, agents: Agents, piece: Scenario, say: Say) -> int:
+    stage, codes = DemoProject.at(folder, piece, claude=agents == "mixed"), list[int]()
+    kept = await to_thread.run_sync(DemoState.of, folder, agents, piece.name)
     stage = replace(stage, piece=STORIES if kept.piece == STORIES.name else CALC)
     if kept.agents == "mixed":
-        stage = Stage.at(folder, claude=True).asking(kept.url)
+        stage = DemoProject.at(folder, claude=True).asking(kept.url)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as group:
             scope = anyio.CancelScope()
@@ -119,7 +119,7 @@ async def _cancel_by_signal(signals: AsyncIterator[signal.Signals], scope: anyio
         scope.cancel()
 
 
-async def _show(stage: Stage, kept: Kept, say: Say) -> int:
+async def _show(stage: DemoProject, kept: DemoState, say: Say) -> int:
     await start_model(stage, kept.url)
     if kept.built:
         say(f"a demonstration was begun in {stage.folder}; it goes on")
@@ -145,17 +145,17 @@ async def _show(stage: Stage, kept: Kept, say: Say) -> int:
     return told(await proofs(stage, kept, edits, shown), say)
 
 
-async def _end_where_still(stage: Stage) -> None:
+async def _end_where_still(stage: DemoProject) -> None:
     """Raise `AshepError` once nothing new happens any more."""
     log = stage.folder / LOG
-    progress = Progress(stage.project, stage.environ, lambda: log.stat().st_size if log.exists() else 0)
+    progress = DemoProgress(stage.project, stage.environ, lambda: log.stat().st_size if log.exists() else 0)
     while not await to_thread.run_sync(progress.is_over):
         await anyio.sleep(LOOK)
     status = await stage.ashep("status", "--all", check=False)
     raise AshepError(f"nothing new for {STILL:.0f} s, so it was ended. `ashep status --all`:\n{status.rstrip()}")
 
 
-async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
+async def _build(stage: DemoProject, kept: DemoState, say: Say) -> DemoState:
     say(f"{stage.piece.begins}, a scripted model (about 10 seconds) …")
     for begun in ("home", "calc"):  # of one that was killed while it was built
         await to_thread.run_sync(delete, stage.folder / begun)
@@ -172,7 +172,7 @@ async def _build(stage: Stage, kept: Kept, say: Say) -> Kept:
 
 
 @asynccontextmanager
-async def _working(stage: Stage) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
+async def _working(stage: DemoProject) -> AsyncGenerator[Callable[[], Awaitable[Process]]]:
     """Give what begins a daemon, as a user does; in the end it is stopped, and so are the servers."""
     argv, begun = ashep(*stage.piece.works), list[Process]()
 
@@ -224,7 +224,7 @@ def _phase(issue: dict[str, Any]) -> str:
     return f"{phase} (asks {PERSON})" if asks else phase
 
 
-async def _watch(stage: Stage, process: Process, console: Console, edits: Edits) -> None:
+async def _watch(stage: DemoProject, process: Process, console: Console, edits: Edits) -> None:
     """Show what happens, and be the person, until every issue is closed; one edits the policy meanwhile.
 
     A piece that ends by itself has nobody beside it.
@@ -255,7 +255,7 @@ async def _watch(stage: Stage, process: Process, console: Console, edits: Edits)
         group.cancel_scope.cancel()
 
 
-async def _answer(stage: Stage, issue: dict[str, Any], picture: _Picture, console: Console | None) -> None:
+async def _answer(stage: DemoProject, issue: dict[str, Any], picture: _Picture, console: Console | None) -> None:
     labels: list[str] = issue.get("labels") or []
     if "needs:human_approval" in labels and "human:approved" not in labels:
         await stage.person("label", "add", str(issue["id"]), "human:approved", "--json")

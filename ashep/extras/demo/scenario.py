@@ -54,7 +54,7 @@ Check = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IssueScript:
     """An issue as the person writes it."""
 
     id: str
@@ -80,11 +80,11 @@ _MEDIAN = "import calc; assert calc.median([9, 1, 2, 3]) == 2.5"
 _TESTS = f"python3 {TEST_PROGRAM}"
 
 ISSUES = (
-    Told(
+    IssueScript(
         "calc-1", "bug", "mean() is wrong", "mean([1, 2, 3]) gives 3. And mean([]) must be a ValueError.",
         (_check("tests", "test_pass", "the program's tests pass", command=_TESTS.split()),),
     ),
-    Told(
+    IssueScript(
         "calc-2", "feature", "Add median()", "calc.median(numbers), with a test.",
         (
             _check("there", "file_exists", "median() is in calc.py", path="calc.py", contains=["def median("]),
@@ -92,7 +92,7 @@ ISSUES = (
         ),
         after="calc-1",
     ),
-    Told(
+    IssueScript(
         "calc-3", "chore", "Say how to run the tests", "README.md should say how the tests are run.",
         (_check("command", "file_exists", f"README.md has `{_TESTS}`", path="README.md", contains=[f"`{_TESTS}`"]),),
     ),
@@ -100,7 +100,7 @@ ISSUES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class FileEdit:
     """A change of a file: the first `old` becomes `new`."""
 
     path: str
@@ -111,12 +111,12 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunScript:
     """What an agent does in a run: edits, a commit, a verdict."""
 
     summary: str
     verdict: str | None = None
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[FileEdit, ...] = ()
     commits: bool = True
     """Whether it commits its edits itself."""
 
@@ -131,16 +131,16 @@ _THREE = "        self.assertEqual(calc.mean([1, 2, 3]), 2)\n"
 
 _MEAN = "def mean(numbers: list[float]) -> float:\n"
 
-_PARTS: dict[str, Part] = {
-    "calc-1/implement.1.1": Part(
+_PARTS: dict[str, RunScript] = {
+    "calc-1/implement.1.1": RunScript(
         "mean() divides by the number of numbers, and mean([]) is a ValueError, with a test",
         edits=(
-            Edit(
+            FileEdit(
                 "calc.py",
                 "    return sum(numbers) / (len(numbers) - 1)\n",
                 '    if not numbers:\n        raise ValueError("no numbers")\n    return sum(numbers) / len(numbers)\n',
             ),
-            Edit(
+            FileEdit(
                 "test_calc.py",
                 _THREE,
                 f"{_THREE}\n"
@@ -149,10 +149,10 @@ _PARTS: dict[str, Part] = {
             ),
         ),
     ),
-    "calc-2/implement.1.1": Part(
+    "calc-2/implement.1.1": RunScript(
         "median(), with a test; the test of mean() fails, which is another issue",
         edits=(
-            Edit(
+            FileEdit(
                 "calc.py",
                 _MEAN,
                 "def median(numbers: list[float]) -> float:\n"
@@ -160,7 +160,7 @@ _PARTS: dict[str, Part] = {
                 "    ordered, middle = sorted(numbers), len(numbers) // 2\n"
                 f"    return (ordered[middle] + ordered[-middle - 1]) / 2\n\n\n{_MEAN}",
             ),
-            Edit(
+            FileEdit(
                 "test_calc.py",
                 _THREE,
                 f"{_THREE}\n"
@@ -169,30 +169,32 @@ _PARTS: dict[str, Part] = {
             ),
         ),
     ),
-    "calc-3/implement.1.1": Part(
+    "calc-3/implement.1.1": RunScript(
         "README.md says how the tests are run",
         edits=(
-            Edit("README.md", "Numbers about numbers.\n", "Numbers about numbers.\n\nTests: `python test_calc.py`\n"),
+            FileEdit(
+                "README.md", "Numbers about numbers.\n", "Numbers about numbers.\n\nTests: `python test_calc.py`\n"
+            ),
         ),
         commits=False,
     ),
-    "calc-3/implement.1.2": Part(
+    "calc-3/implement.1.2": RunScript(
         "README.md has the command that the check asks for",
-        edits=(Edit("README.md", "`python test_calc.py`", f"`{_TESTS}`"),),
+        edits=(FileEdit("README.md", "`python test_calc.py`", f"`{_TESTS}`"),),
         commits=False,
     ),
-    "calc-3/review.1.1": Part("README.md:5: it does not say which Python it needs", "needs_changes"),
-    "calc-3/arbitrate.1.1": Part("The review is right: name the version", "needs_work"),
-    "calc-3/implement.2.1": Part(
+    "calc-3/review.1.1": RunScript("README.md:5: it does not say which Python it needs", "needs_changes"),
+    "calc-3/arbitrate.1.1": RunScript("The review is right: name the version", "needs_work"),
+    "calc-3/implement.2.1": RunScript(
         "README.md names the version of Python",
-        edits=(Edit("README.md", f"`{_TESTS}`", f"`{_TESTS}`, with Python 3.11"),),
+        edits=(FileEdit("README.md", f"`{_TESTS}`", f"`{_TESTS}`, with Python 3.11"),),
     ),
 }
 
 _OTHERS = {
-    "implement": Part("nothing was left to do"),
-    "review": Part("I read the change and found nothing wrong", "approve"),
-    "arbitrate": Part("The work does what the issue asks", "pass"),
+    "implement": RunScript("nothing was left to do"),
+    "review": RunScript("I read the change and found nothing wrong", "approve"),
+    "arbitrate": RunScript("The work does what the issue asks", "pass"),
 }
 
 RUNS = 16
@@ -207,7 +209,7 @@ def merge_asked(prompt: str) -> str | None:
     return found[1] if found else None
 
 
-def part(run: str, prompt: str = "") -> Part:
+def part(run: str, prompt: str = "") -> RunScript:
     """What the agent of a run does, by the run's id `<issue>/<phase>.<visit>.<attempt>` and by what it is told.
 
     Where its issue's work contradicts the base, it does the same once more, on the base's files.
@@ -216,12 +218,12 @@ def part(run: str, prompt: str = "") -> Part:
     phase = rest.partition(".")[0]
     if phase == "implement" and (onto := merge_asked(prompt)) is not None:
         edits = _PARTS[f"{issue}/implement.1.1"].edits
-        return Part(f"{onto} is merged, and what both wanted holds", edits=edits)
-    return _PARTS.get(run) or _OTHERS.get(phase) or Part(f"nothing is written for {run}")
+        return RunScript(f"{onto} is merged, and what both wanted holds", edits=edits)
+    return _PARTS.get(run) or _OTHERS.get(phase) or RunScript(f"nothing is written for {run}")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Scenario:
     """What is played: a project, what a person wants there, and what agents do about it."""
 
     name: str
@@ -229,8 +231,8 @@ class Piece:
     begins: str
     """What there is in the beginning, in words."""
     files: Mapping[str, str]
-    issues: tuple[Told, ...]
-    part: Callable[[str, str], Part]
+    issues: tuple[IssueScript, ...]
+    part: Callable[[str, str], RunScript]
     """What the agent of a run does, by its id and its prompt."""
     shows: tuple[tuple[str, ...], ...]
     """What is asked of ashep in the end; the last answer is looked at in the proof."""
@@ -243,6 +245,6 @@ class Piece:
 SHOWN = ISSUES[1].id
 """The issue whose story is shown."""
 
-CALC = Piece(
+CALC = Scenario(
     "demo", "a project with a bug, three issues in bd", FILES, ISSUES, part, (("status", "--all"), ("why", SHOWN))
 )

@@ -41,7 +41,7 @@ from ashep.extras.demo.protocols import SESSION_HEADERS, Chat, Json, Messages, W
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """One request to the model."""
 
     kind: Literal["turn", "step", "helper"]
@@ -99,7 +99,7 @@ class Reply:
     """What it claims to have used, in and out; by default a guess from the lengths."""
 
 
-Script = Callable[[Ask], Reply]
+Script = Callable[[ModelRequest], Reply]
 
 
 def outcome_text(verdict: str | None = None, result: str = "success", summary: str = "done") -> str:
@@ -125,7 +125,7 @@ def verdict_asked(prompt: str) -> str | None:
     return next((word for word in words if word in _GOOD), words[0] if words else None)
 
 
-def outcome_script(ask: Ask) -> Reply:
+def outcome_script(ask: ModelRequest) -> Reply:
     """Answer every turn at once with a valid outcome."""
     return Reply(outcome_text(verdict_asked(ask.prompt)))
 
@@ -197,7 +197,7 @@ def claude_environment(base_url: str, home: Path) -> dict[str, str]:
     }
 
 
-def read_ask(body: Json, session: str) -> Ask:
+def read_ask(body: Json, session: str) -> ModelRequest:
     """Understand a request in the form of `POST /v1/chat/completions`."""
     messages = cast("list[Json]", body.get("messages", []))
     tools = tuple(str(tool["function"]["name"]) for tool in cast("list[Json]", body.get("tools") or []))
@@ -206,7 +206,7 @@ def read_ask(body: Json, session: str) -> Ask:
         text_of(message.get("content")) for message in messages[last_user + 1 :] if message["role"] == "tool"
     )
     role = messages[-1]["role"] if messages else "user"
-    return Ask(
+    return ModelRequest(
         kind="helper" if not tools else "turn" if role == "user" else "step",
         session=session,
         model=str(body.get("model", "")),
@@ -224,7 +224,7 @@ class ModelServer:
     def __init__(self, script: Script = outcome_script, *, port: int = 0, log: Path | None = None) -> None:
         self.script = script
         """May be replaced at any time."""
-        self.asks: list[Ask] = []
+        self.asks: list[ModelRequest] = []
         """Every request, in order."""
         self._port = port
         self._log_path = log
@@ -298,7 +298,7 @@ class ModelServer:
         counts = {"prompts": self.prompts_seen(text), "requests": self.requests_seen(text)}
         return JSONResponse(counts | {"pid": os.getpid()})
 
-    def _note(self, ask: Ask, reply: Reply) -> None:
+    def _note(self, ask: ModelRequest, reply: Reply) -> None:
         self.asks.append(ask)
         key = (ask.session, ask.prompt)
         if reply.status != 200 or reply.drop:
@@ -338,7 +338,7 @@ class ModelServer:
             with anyio.move_on_after(seconds):
                 await self._closing.wait()
 
-    async def _stream(self, wire: Wire, ask: Ask, reply: Reply) -> AsyncIterator[bytes]:
+    async def _stream(self, wire: Wire, ask: ModelRequest, reply: Reply) -> AsyncIterator[bytes]:
         tokens = reply.tokens or (sum(len(text_of(m.get("content"))) for m in ask.messages) // 4, len(reply.text) // 4)
         if begun := wire.begin(tokens[0]):
             yield begun

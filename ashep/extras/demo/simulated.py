@@ -18,8 +18,8 @@ from ashep.adapters.system.clock import RealClock
 from ashep.config import Configuration, load, write_starter
 from ashep.core.analysis.replay import Replay
 from ashep.core.state.branches import branch_of
-from ashep.daemon.daemon import Parts, Say, WorkOptions, daemon, narrator
-from ashep.daemon.effects.work import Means
+from ashep.daemon.daemon import Adapters, Say, WorkOptions, daemon, narrator
+from ashep.daemon.effects.work import DeliveryAdapters
 from ashep.extras.demo.project import ashep
 from ashep.extras.demo.proof import told
 from ashep.extras.demo.scenario import BASE, FILES, ISSUES, RUNS, SHOWN, TEST_PROGRAM, merge_asked, part
@@ -134,11 +134,11 @@ class Scene:
         self.closed = {one.issue.id for one in seen if one is not None and one.issue.status == "closed"}
         return len(self.closed) == len(ISSUES)
 
-    def parts(self, project: Path) -> Parts:
+    def parts(self, project: Path) -> Adapters:
         """What a daemon works with here."""
         looking = MemoryVerifier(self.trees), MemoryDiffs(self.trees)
-        means = Means(project, *looking, self.landing, MemoryAnnotations(self.tracker))
-        return Parts(
+        means = DeliveryAdapters(project, *looking, self.landing, MemoryAnnotations(self.tracker))
+        return Adapters(
             self.tracker, self.runner, self.tree, self.clock,
             workspaces=lambda _: self.trees, means=lambda _settings, _keep: means,
         )  # fmt: skip

@@ -21,7 +21,7 @@ from ashep.adapters.system import process_table
 from ashep.adapters.system.http_client import make_client
 from ashep.errors import AshepError
 from ashep.extras.demo.progress import STILL
-from ashep.extras.demo.project import Stage, run_of
+from ashep.extras.demo.project import DemoProject, run_of
 from ashep.extras.demo.scenario import CALC
 
 LOG = "model.jsonl"
@@ -40,7 +40,7 @@ _BEGUN = ("ashep", "serve", "--strict-mcp-config", "ashep.extras.demo")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DemoState:
     """The content of `demo.json`."""
 
     url: str
@@ -60,13 +60,13 @@ class Kept:
     """The start time of that process; 0: nobody can tell whether it lives."""
 
     @staticmethod
-    def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "Kept":
+    def of(folder: Path, agents: Agents = "opencode", piece: str = CALC.name) -> "DemoState":
         """Read what an earlier demonstration left there, or begin a new one of this piece with these agents.
 
         Raises `AshepError` where the folder holds something else, or a demonstration that is being shown.
         """
         try:
-            kept = Kept(**json.loads((folder / _NAME).read_text()))
+            kept = DemoState(**json.loads((folder / _NAME).read_text()))
             if kept.is_shown():
                 raise AshepError(f"process {kept.pid} shows the demonstration in {folder}: wait for it, or stop it")
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class Kept:
                 raise AshepError(f"{folder} is not empty, and holds no demonstration to go on with") from None
             folder.mkdir(parents=True, exist_ok=True)
             with socket.create_server(("127.0.0.1", 0)) as listener:
-                kept = Kept(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents, piece=piece)
+                kept = DemoState(f"http://127.0.0.1:{listener.getsockname()[1]}", agents=agents, piece=piece)
         kept = replace(kept, pid=os.getpid(), started=process_table.stat(os.getpid())[1])
         kept.write(folder)
         return kept
@@ -98,7 +98,7 @@ def write_environment(folder: Path, environ: Mapping[str, str], tools: Path) -> 
     (folder / "env").write_text("".join(lines))
 
 
-async def start_model(stage: Stage, url: str) -> None:
+async def start_model(stage: DemoProject, url: str) -> None:
     """Have the scripted model at this address: the one that listens there, or a new one."""
     if await _answers(url):
         return
@@ -130,7 +130,7 @@ async def _answers(url: str) -> bool:
 async def end_processes(folder: Path) -> None:
     """End what a demonstration began that was shown in this folder, and see it gone."""
     for argument in _BEGUN:
-        await process_table.end(process_table.Mark("HOME", str(folder / "home"), argument), AshepError)
+        await process_table.end(process_table.ProcessMark("HOME", str(folder / "home"), argument), AshepError)
 
 
 async def end_abandoned() -> None:
@@ -143,14 +143,14 @@ def _abandoned() -> list[Path]:
     found = list[Path]()
     for file in Path(tempfile.gettempdir()).glob(f"{PREFIX}{'?' * 8}/{_NAME}"):
         with suppress(OSError, ValueError, TypeError):  # another user's, or another program's
-            kept = Kept(**json.loads(file.read_text()))
+            kept = DemoState(**json.loads(file.read_text()))
             if kept.started and not kept.is_shown():
                 found.append(file.parent)
     return found
 
 
 @dataclass(slots=True)
-class Asked:
+class ModelUse:
     """What the model was asked for a run."""
 
     prompt: str
@@ -161,14 +161,14 @@ class Asked:
     """The session in which it first was."""
 
 
-def asked(folder: Path) -> dict[str, Asked]:
+def asked(folder: Path) -> dict[str, ModelUse]:
     """What the model was asked, by run."""
-    found: dict[str, Asked] = {}
+    found: dict[str, ModelUse] = {}
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").split("\n") if line]
     for line in lines:
         if (run := run_of(line["prompt"])) is None:
             continue
-        known = found.setdefault(run, Asked(line["prompt"], 0, line["session"]))
+        known = found.setdefault(run, ModelUse(line["prompt"], 0, line["session"]))
         known.turns += line["kind"] == "turn" and not line["repeated"]
     return found
 

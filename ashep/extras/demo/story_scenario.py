@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 from anyio import to_thread
 
-from ashep.extras.demo.project import Stage
+from ashep.extras.demo.project import DemoProject
 from ashep.extras.demo.proof import Proof, at_once, conflict, once, said
-from ashep.extras.demo.scenario import BASE, FILES, Edit, Part, Piece, merge_asked
+from ashep.extras.demo.scenario import BASE, FILES, FileEdit, RunScript, Scenario, merge_asked
 from ashep.extras.demo.scenario import part as part_of_issue
-from ashep.extras.demo.state_dir import Asked, Kept, asked
+from ashep.extras.demo.state_dir import DemoState, ModelUse, asked
 
 FOLDER = "docs/stories"
 SPRINT_FILE = f"{FOLDER}/sprint-status.yaml"
@@ -77,40 +77,41 @@ LACKS = "calc.py:6: mean([]) has to be a ValueError (criterion 2), with a test"
 LIED = "README.md:1: it does not say how to run the tests (criterion 1), whatever the boxes say"
 
 
-def _made(path: str, words: str, *edits: Edit) -> Part:
+def _made(path: str, words: str, *edits: FileEdit) -> RunScript:
     """A developer checks the boxes, and says in the story what was done."""
-    notes = (Edit(path, _BOX, _CHECKED, every=True), Edit(path, _LOG, f"{_LOG}\n- {words}\n"))
-    return Part(words, edits=(*edits, *notes))
+    notes = (FileEdit(path, _BOX, _CHECKED, every=True), FileEdit(path, _LOG, f"{_LOG}\n- {words}\n"))
+    return RunScript(words, edits=(*edits, *notes))
 
 
-def _review(path: str, visit: str, finding: str = "", *edits: Edit) -> Part:
+def _review(path: str, visit: str, finding: str = "", *edits: FileEdit) -> RunScript:
     outcome = f"Changes Requested\n\n{_BOX} [High] {finding}" if finding else "Approve"
     words = f"## Senior Developer Review (AI) - Round {visit}\n\n**Outcome:** {outcome}\n\n{_LOG}"
     verdict = "needs_changes" if finding else "approve"
-    return Part(f"Review of round {visit}: {verdict}", verdict, (*edits, Edit(path, _LOG, words)))
+    return RunScript(f"Review of round {visit}: {verdict}", verdict, (*edits, FileEdit(path, _LOG, words)))
 
 
-_PARTS: dict[tuple[str, str], Part] = {
+_PARTS: dict[tuple[str, str], RunScript] = {
     (MEAN, "developer.1"): _made(
-        MEAN, "mean() divides by the number of numbers", Edit("calc.py", _MEAN[0].old, _RIGHT)
+        MEAN, "mean() divides by the number of numbers", FileEdit("calc.py", _MEAN[0].old, _RIGHT)
     ),
-    (MEAN, "reviewer.1"): _review(MEAN, "1", LACKS, Edit("calc.py", _RIGHT, _REFUSES)),  # which it may not mend itself
-    (MEAN, "arbiter.1"): Part(LACKS, "needs_work"),
+    (MEAN, "reviewer.1"): _review(MEAN, "1", LACKS, FileEdit("calc.py", _RIGHT, _REFUSES)),
+      # which it may not mend itself
+    (MEAN, "arbiter.1"): RunScript(LACKS, "needs_work"),
     (MEAN, "developer.2"): _made(
-        MEAN, "mean([]) is a ValueError, with a test", Edit("calc.py", _RIGHT, _REFUSES), _MEAN[1]
+        MEAN, "mean([]) is a ValueError, with a test", FileEdit("calc.py", _RIGHT, _REFUSES), _MEAN[1]
     ),
     (MEDIAN, "developer.1"): _made(MEDIAN, "median(), with a test", *_MEDIAN),
     (README, "developer.1"): _made(
         README, "Everything is done",
-        Edit(README, "Status: ready-for-dev", "Status: done"),
-        Edit(SPRINT_FILE, "1-3-readme: ready-for-dev", "1-3-readme: done"),
-        Edit(SPRINT_FILE, "epic-1: backlog", "epic-1: done"),
+        FileEdit(README, "Status: ready-for-dev", "Status: done"),
+        FileEdit(SPRINT_FILE, "1-3-readme: ready-for-dev", "1-3-readme: done"),
+        FileEdit(SPRINT_FILE, "epic-1: backlog", "epic-1: done"),
     ),
     (README, "reviewer.1"): _review(README, "1", LIED),
-    (README, "arbiter.1"): Part(LIED, "needs_work"),
+    (README, "arbiter.1"): RunScript(LIED, "needs_work"),
     (README, "developer.2"): _made(
         README, "README.md says how to run the tests",
-        Edit("README.md", "Numbers about numbers.\n", "Numbers about numbers.\n\nTests: `python3 test_calc.py`\n"),
+        FileEdit("README.md", "Numbers about numbers.\n", "Numbers about numbers.\n\nTests: `python3 test_calc.py`\n"),
     ),
 }  # fmt: skip
 
@@ -120,20 +121,22 @@ RUNS = 18
 _STORY = re.compile(r"the file `([^`]+)`")
 
 
-def part(run: str, prompt: str) -> Part:
+def part(run: str, prompt: str) -> RunScript:
     """What the role of a run does for the story that its prompt names."""
     found = _STORY.search(prompt)
     path, (role, visit, *_) = found[1] if found else "", run.rpartition("/")[2].split(".")
     if role == "developer" and (onto := merge_asked(prompt)) is not None:
-        return Part(f"{onto} is merged, and what both wanted holds", edits=_MEAN if path == MEAN else _MEDIAN)
+        return RunScript(f"{onto} is merged, and what both wanted holds", edits=_MEAN if path == MEAN else _MEDIAN)
     if (known := _PARTS.get((path, f"{role}.{visit}"))) is not None:
         return known
     if role == "reviewer":
         return _review(path, visit)
-    return Part("The story does what it asks", "pass") if role == "arbiter" else Part("nothing was left to do")
+    return (
+        RunScript("The story does what it asks", "pass") if role == "arbiter" else RunScript("nothing was left to do")
+    )
 
 
-STORIES = Piece(
+STORIES = Scenario(
     "stories", "a project with an epic of three stories", FILES | STORY_FILES, (), part,
     shows=(("story", "status"), ("story", "list")),
     init=("init", "--preset", "bmad-story"), works=("story", "run", "--all"), ends=True,
@@ -146,7 +149,7 @@ DONE = re.sub(r"(?m)^(  1-\S+): \S+", r"\1: done", SPRINT).replace("epic-1: back
 """The sprint status as it is to be in the end: three are done, the epic is in progress, and all else is as it was."""
 
 
-async def proofs_of_stories(stage: Stage, kept: Kept) -> list[Proof]:
+async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
     """Look at the world: at git, bd, and what the model was asked."""
     seen = await to_thread.run_sync(asked, stage.folder)
     of = {path: one for one in await stage.issues() for path in _paths(one.get("labels") or [])}
@@ -176,11 +179,11 @@ def _paths(labels: list[str]) -> Iterator[str]:
     return (label.removeprefix("story:") for label in labels if label.startswith("story:"))
 
 
-async def _there(stage: Stage, commit: str, path: str) -> str:
+async def _there(stage: DemoProject, commit: str, path: str) -> str:
     return await stage.run("git", "show", f"{commit}:{path}")
 
 
-def _rejected(seen: Mapping[str, Asked], issue: str, story: str) -> Proof:
+def _rejected(seen: Mapping[str, ModelUse], issue: str, story: str) -> Proof:
     """What the arbiter wants reached the next developer by the story."""
     asked_for = f"## Review Follow-ups (AI) - {issue}/arbiter.1.1\n\n{_CHECKED} {LACKS}\n"
     words = (
@@ -189,13 +192,13 @@ def _rejected(seen: Mapping[str, Asked], issue: str, story: str) -> Proof:
     return words, asked_for in story and f"{issue}/developer.2.1" in seen
 
 
-async def _commits(stage: Stage, run: str) -> list[str]:
+async def _commits(stage: DemoProject, run: str) -> list[str]:
     """Commits of a run, oldest first; the last is as ashep left it."""
     listed = await stage.run("git", "log", "--reverse", "--format=%H", f"--grep=^Ashep-Run: {re.escape(run)}$", BASE)
     return listed.split()
 
 
-async def _lied(stage: Stage, issue: str) -> Proof:
+async def _lied(stage: DemoProject, issue: str) -> Proof:
     """The developer's own commit says what it wants; the one above it, and the sprint status, say what is so."""
     wrote, *_, left = [await _there(stage, one, README) for one in await _commits(stage, f"{issue}/developer.1.1")]
     sprint = await _there(stage, (await _commits(stage, f"{issue}/developer.1.1"))[-1], SPRINT_FILE)
@@ -205,7 +208,7 @@ async def _lied(stage: Stage, issue: str) -> Proof:
     return words, holds and "ashep alone writes" in told
 
 
-async def _reviewed(stage: Stage, seen: Mapping[str, Asked], issue: str) -> Proof:
+async def _reviewed(stage: DemoProject, seen: Mapping[str, ModelUse], issue: str) -> Proof:
     """What commits of reviewers change is one file; what else one changed was put back, and told."""
     runs, files = [run for run in seen if "/reviewer." in run], set[str]()
     for run in runs:

@@ -147,4 +147,4 @@ def _die_with(parent: int) -> None:
 async def end_left(folder: Path) -> None:
     """End what an earlier child of this worker left; not where we are of it ourselves: in a shell that Claude began."""
     if os.environ.get(VARIABLE) != str(folder):
-        await process_table.end(process_table.Mark(VARIABLE, str(folder)), AshepError)
+        await process_table.end(process_table.ProcessMark(VARIABLE, str(folder)), AshepError)

@@ -15,10 +15,10 @@ from anyio import to_thread
 from markdown_it import MarkdownIt
 
 from ashep.adapters.system.clock import RealClock
-from ashep.bmad.text import LARGEST, Text, Unreadable
+from ashep.bmad.text import LARGEST, Text, UnreadableText
 from ashep.core.text import aligned, clean
 from ashep.errors import AshepError, TrackerRefused, UsageError
-from ashep.extras.foreman.history import Entry
+from ashep.extras.foreman.history import HistoryEntry
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import Redaction
 from ashep.store.sqlite_reader import open_read_only, stale
@@ -52,7 +52,7 @@ class Proposed(NamedTuple):
     after: tuple[int, ...]
 
 
-def plan_of(entries: Iterable[Entry]) -> str | None:
+def plan_of(entries: Iterable[HistoryEntry]) -> str | None:
     """Give the last plan that was accepted; None: there is none."""
     return next((one.text for one in reversed(tuple(entries)) if one.kind == "plan" and one.text.strip()), None)
 
@@ -62,7 +62,7 @@ def read_plan(file: Path, redaction: Redaction) -> str:
     try:
         with (Path("/dev/stdin") if file == Path("-") else file).open("rb") as opened:
             return redaction.text(Text.of(opened.read(LARGEST + 1)).plain)
-    except (OSError, Unreadable) as error:
+    except (OSError, UnreadableText) as error:
         raise UsageError(f"{file}: cannot be read as a plan: {error}") from error
 
 
@@ -147,7 +147,7 @@ async def hand_over(project: Path, steps: Sequence[Proposed], environ: Mapping[s
     from ashep.core.facts.tracker import Issue
     from ashep.core.reconcile.eligibility import policy_for
     from ashep.factories import annotations_of
-    from ashep.ports.tracker import Dependency, Fresh
+    from ashep.ports.tracker import Dependency, IssueDraft
 
     settings = settings_in(state := project / ".agent-shepherd")
     annotations = annotations_of(project, settings, await person(project, settings, environ))
@@ -155,7 +155,7 @@ async def hand_over(project: Path, steps: Sequence[Proposed], environ: Mapping[s
     steps = [one._replace(id=f"{prefix}-{one.id}") for one in steps]
     for one in steps:
         edges = tuple(Dependency(steps[other].id, "blocks") for other in one.after)
-        fresh = Fresh(one.id, one.title, one.description, "task", 2, one.acceptance, {"plan": one.id}, (), edges)
+        fresh = IssueDraft(one.id, one.title, one.description, "task", 2, one.acceptance, {"plan": one.id}, (), edges)
         if await annotations.create(fresh):
             new += 1
         elif (there := await annotations.read(one.id)) is None or there.metadata.get("plan") != one.id:

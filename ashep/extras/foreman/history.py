@@ -25,7 +25,7 @@ Kind = Literal["prompt", "answer", "plan", "asked", "result", "restart", "topic"
 restart, topic: the session was begun anew, because it was long, or because of a new topic · cleared: by the person."""
 
 
-class Entry(BaseModel, frozen=True):
+class HistoryEntry(BaseModel, frozen=True):
     """A thing said, as a line of `history.jsonl`."""
 
     id: str  # derived from what was said where (session, prompt or tool call, kind): told twice it stands once
@@ -37,10 +37,10 @@ class Entry(BaseModel, frozen=True):
     call: str = ""  # of a tool; it ties a subagent's result to what it was asked
 
 
-class Kept(NamedTuple):
+class HistoryContent(NamedTuple):
     """All that was read of a folder."""
 
-    entries: tuple[Entry, ...]  # old first, each once, also those that were cleared
+    entries: tuple[HistoryEntry, ...]  # old first, each once, also those that were cleared
     damaged: tuple[str, ...]  # what is to be said of lines that are no entries, each with its file and number
 
 
@@ -74,7 +74,7 @@ class History(ExitStack):
                 raise WorkerBusy(f"{busy} (--worker NAME), or say /foreman:clear-worker-history in its session")
             return cls(folder, redaction, keep, Lock.acquire(folder, datetime.fromtimestamp(0, UTC)))
 
-    def append(self, entry: Entry) -> bool:
+    def append(self, entry: HistoryEntry) -> bool:
         """Keep what was said; it is on the disk when this returns. False: it was there. Raises `DiskFailed`."""
         entry = self._safe(entry)
         with self._turn, _told(self._folder):
@@ -84,20 +84,20 @@ class History(ExitStack):
                 self._put_recent()
         return new
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[HistoryEntry]:
         """Give what was said since the last `cleared`, old first: what a new session may be told of."""
         return since(tuple(self._entries.values()), "cleared")
 
-    def recent(self) -> Sequence[Entry]:
+    def recent(self) -> Sequence[HistoryEntry]:
         """Give what was said since the last `topic` or `cleared`, old first."""
         return since(tuple(self._entries.values()), "cleared", "topic")
 
     def clear(self, at: datetime, session: str) -> None:
         """Let no session be told any more of what was said; it is still kept, and shown by `--history`."""
         name = derived("cleared", session, at.isoformat())
-        self.append(Entry(id=name, at=at, session=session, kind="cleared", text=""))
+        self.append(HistoryEntry(id=name, at=at, session=session, kind="cleared", text=""))
 
-    def prepend(self, entries: Iterable[Entry]) -> int:
+    def prepend(self, entries: Iterable[HistoryEntry]) -> int:
         """Put older entries before all others, all at once or none; give how many were not there yet."""
         with self._turn, _told(self._folder):
             new = {one.id: one for one in map(self._safe, entries) if one.id not in self._entries}
@@ -112,7 +112,7 @@ class History(ExitStack):
         durable_io.replace(self._folder / PROMPT, text.encode())
         return self._folder / PROMPT
 
-    def _safe(self, entry: Entry) -> Entry:
+    def _safe(self, entry: HistoryEntry) -> HistoryEntry:
         text = self._redaction.text(clean(self._redaction.text(entry.text)))  # cleaning may join what was apart
         if len(text) > LONGEST:
             text = f"{text[:LONGEST]}\n[… {len(text) - LONGEST} characters more]"
@@ -158,7 +158,7 @@ class History(ExitStack):
             draft.replace(self._folder / RECENT)
 
 
-def since(entries: Sequence[Entry], *kinds: Kind) -> Sequence[Entry]:
+def since(entries: Sequence[HistoryEntry], *kinds: Kind) -> Sequence[HistoryEntry]:
     """Give what was said behind the last entry of such kinds."""
     begin = next((at for at in range(len(entries), 0, -1) if entries[at - 1].kind in kinds), 0)
     return entries[begin:]
@@ -169,9 +169,9 @@ def derived(*words: str) -> str:
     return sha256("\n".join(words).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def read(folder: Path) -> Kept:
+def read(folder: Path) -> HistoryContent:
     """Read a worker's history, also beside a wrapper that writes; raises `DiskFailed` where it cannot be read."""
-    found, entries, damaged = {name: [b""] for name in FILES}, dict[str, Entry](), list[str]()
+    found, entries, damaged = {name: [b""] for name in FILES}, dict[str, HistoryEntry](), list[str]()
     with _told(folder):
         for name in reversed(FILES):  # a file that becomes an older one meanwhile is read twice so, and not left out
             with suppress(FileNotFoundError), durable_io.opened(folder / name) as file:
@@ -179,12 +179,12 @@ def read(folder: Path) -> Kept:
     for name, lines in found.items():
         for number, line in enumerate(lines, 1):
             try:
-                entry = Entry.model_validate_json(line)
+                entry = HistoryEntry.model_validate_json(line)
                 entries.setdefault(entry.id, entry)
             except ValidationError:
                 if number < len(lines):  # the last one is empty, or torn: it is being written, or nobody was answered
                     damaged.append(f"{folder / name}:{number}: this line is no entry; it is left out, and stays there")
-    return Kept(tuple(entries.values()), tuple(damaged))
+    return HistoryContent(tuple(entries.values()), tuple(damaged))
 
 
 @contextmanager

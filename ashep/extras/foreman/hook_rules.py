@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, cast
 
 from ashep.core.text import clean
-from ashep.extras.foreman.history import Entry, Kind, derived
+from ashep.extras.foreman.history import HistoryEntry, Kind, derived
 from ashep.extras.foreman.settings import Restart
 
 Payload = Mapping[str, object]
@@ -49,15 +49,15 @@ class Relaunch(NamedTuple):
     line: str
 
 
-class Decision(NamedTuple):
+class HookDecision(NamedTuple):
     """What is done about a hook: entries are appended, the session is begun anew, the hook is answered."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[HistoryEntry, ...] = ()
     answer: Mapping[str, object] = {}
     relaunch: Relaunch | None = None
 
 
-def said(event: str, payload: Payload, beside: Payload, session: str, now: datetime) -> Entry | None:
+def said(event: str, payload: Payload, beside: Payload, session: str, now: datetime) -> HistoryEntry | None:
     """Give what is kept of a hook. `beside`: what a file says of it, of a plan (`plan`) or of a subagent [72].
 
     Told twice, it has the same id: of what it belongs to, and of its words, since a prompt may have several answers, a
@@ -68,11 +68,11 @@ def said(event: str, payload: Payload, beside: Payload, session: str, now: datet
     asked, answer, depth = part(payload, "tool_input"), part(payload, "tool_response"), beside.get("spawnDepth")
     agent = text(asked, "subagent_type")
 
-    def kept(kind: Kind, words: str, of: str, agent: str = "", call: str = "") -> Entry | None:
+    def kept(kind: Kind, words: str, of: str, agent: str = "", call: str = "") -> HistoryEntry | None:
         words = clean(words)
         name = derived(session, kind, of, words if not of or kind in ("prompt", "answer", "result") else "")
         names = {"session": clean(session), "agent": clean(agent), "call": clean(call)}
-        return Entry(id=name, at=now, kind=kind, text=words, **names) if words.strip() else None
+        return HistoryEntry(id=name, at=now, kind=kind, text=words, **names) if words.strip() else None
 
     match event, text(payload, "tool_name"):
         case "SubagentStop", _ if not (isinstance(depth, int) and depth > 1):  # not one that a subagent asked
@@ -93,26 +93,26 @@ def said(event: str, payload: Payload, beside: Payload, session: str, now: datet
             return None
 
 
-def decide(entry: Entry, *, topic: bool = False, ending: bool = False, long: str = "") -> Decision:
+def decide(entry: HistoryEntry, *, topic: bool = False, ending: bool = False, long: str = "") -> HookDecision:
     """Say what is done about what was said: with a new topic, while a relaunch is under way, and why it is too long."""
 
-    def mark(kind: Kind, words: str) -> Entry:
-        return Entry(id=derived(entry.id, kind), at=entry.at, session=entry.session, kind=kind, text=words)
+    def mark(kind: Kind, words: str) -> HistoryEntry:
+        return HistoryEntry(id=derived(entry.id, kind), at=entry.at, session=entry.session, kind=kind, text=words)
 
     if entry.kind == "prompt" and topic:
         line = "a new topic: the session is begun anew, with your prompt"
         entries = mark("topic", "a new topic"), entry
-        return Decision(entries, {"decision": "block", "reason": line}, Relaunch("topic", entry.text, line))
+        return HookDecision(entries, {"decision": "block", "reason": line}, Relaunch("topic", entry.text, line))
     if entry.kind != "asked" or not (ending or long):
-        return Decision((entry,))
+        return HookDecision((entry,))
     denied = entry.model_copy(update={"text": UNBEGUN + entry.text})
     why = "The session is being begun anew, so this was not begun. Do nothing more: the new session goes on with it."
     ruled = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": why}
     answer = {"hookSpecificOutput": ruled}
     if ending:
-        return Decision((denied,), answer)
+        return HookDecision((denied,), answer)
     line = f"the session has grown too long ({long}): it is begun anew, and goes on"
-    return Decision((denied, mark("restart", long)), answer, Relaunch("long", CONTINUE, line))
+    return HookDecision((denied, mark("restart", long)), answer, Relaunch("long", CONTINUE, line))
 
 
 def why_long(size: Size, limits: Restart) -> str:

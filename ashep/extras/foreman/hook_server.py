@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from ashep.core.text import clean
-from ashep.extras.foreman.history import Entry, History
+from ashep.extras.foreman.history import History, HistoryEntry
 from ashep.extras.foreman.hook_rules import (
-    Decision,
+    HookDecision,
     Payload,
     Relaunch,
     Size,
@@ -60,7 +60,7 @@ class Desk:
     now: Callable[[], datetime]
     say: Callable[[str], None]
     """The wrapper's log."""
-    is_new_topic: Callable[[Sequence[Entry], str, float], Awaitable[bool]] | None = None
+    is_new_topic: Callable[[Sequence[HistoryEntry], str, float], Awaitable[bool]] | None = None
     """Whether a prompt begins a new topic, by the recent entries, within so many seconds."""
     hand_over: Callable[[str], Awaitable[str]] | None = None
     web: WebTools | None = None
@@ -117,7 +117,7 @@ class Desk:
             self.wrong("asking for a new topic", error)
             return False
 
-    def _keep(self, event: str, payload: Payload, topic: bool) -> Decision:
+    def _keep(self, event: str, payload: Payload, topic: bool) -> HookDecision:
         """Keep what was said, on the disk, and give what is done about it."""
         beside: Payload = {"plan": _read(text(part(payload, "tool_response"), "filePath")).decode(errors="replace")}
         if event == "SubagentStop":
@@ -127,7 +127,7 @@ class Desk:
             beside = event_of(notes) or {}
         entry = said(event, payload, beside, text(payload, "session_id") or self.session, self.now())
         if entry is None:
-            return Decision()
+            return HookDecision()
         long = ""
         if entry.kind == "asked" and not self._fresh:
             long = why_long(size_of(Path(text(payload, "transcript_path"))), self.settings.restart)

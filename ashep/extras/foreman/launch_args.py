@@ -51,7 +51,7 @@ _MANY = _words(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ClaudeArguments:
     """What a person gave Claude, understood as far as it matters."""
 
     elsewhere: bool
@@ -87,11 +87,11 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return own, claudes
 
 
-def read(words: Sequence[str]) -> Given:
+def read(words: Sequence[str]) -> ClaudeArguments:
     """Understand Claude's words."""
     pieces, dropped = list(_pieces(words)), {"", _FILE, "--session-id", "--fork-session", *_CHOOSES}
     given = {option: some[1] if some[1:] else some[0].partition("=")[2] for option, some in pieces}
-    return Given(
+    return ClaudeArguments(
         elsewhere=bool(_COMMANDS.intersection(words[:1]) or given.keys() & _ELSEWHERE),
         prints=bool(given.keys() & {"--print", "-p"}),
         resumes=bool(given.keys() & _CHOOSES),

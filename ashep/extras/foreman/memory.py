@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jinja2 import FunctionLoader
 
-from ashep.extras.foreman.history import Entry, derived, since
+from ashep.extras.foreman.history import HistoryEntry, derived, since
 from ashep.extras.foreman.settings import Memory
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.prompt.template_sandbox import Language, explained
@@ -14,7 +14,7 @@ _SHORT = 240  # characters of a text on one line
 
 
 def system_prompt(
-    entries: Sequence[Entry], memory: Memory, template: str, resume: str = "", collapsed: bool = False
+    entries: Sequence[HistoryEntry], memory: Memory, template: str, resume: str = "", collapsed: bool = False
 ) -> str:
     """Write what is appended to a session's system prompt: these entries, old first, or their number (`collapsed`),
     where to go on (`resume`), and the rules. Raises `ConfigError` for the template.
@@ -43,7 +43,7 @@ def counted(number: int) -> str:
     return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
-def _told(entries: Sequence[Entry], memory: Memory, collapsed: bool) -> str:
+def _told(entries: Sequence[HistoryEntry], memory: Memory, collapsed: bool) -> str:
     """Give the three tiers, from the newest back; whole beyond `full` as long as older ones have room on a line."""
     room = left = memory.tokens * 4 - _FRAME  # a token counts as four characters
     recent, told = () if collapsed else since(entries, "topic"), list[str]()

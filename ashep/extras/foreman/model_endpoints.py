@@ -17,7 +17,7 @@ import httpx
 from ashep.adapters.system import programs
 from ashep.core.text import clean
 from ashep.errors import AshepError, UsageError
-from ashep.extras.foreman.history import Entry
+from ashep.extras.foreman.history import HistoryEntry
 from ashep.extras.foreman.settings import Search, SmallModel
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import MARK
@@ -92,7 +92,7 @@ class Small:
         raise AshepError(f"claude did not answer: {why or done.returncode}")
 
 
-async def is_new_topic(small: Small | None, recent: Sequence[Entry], prompt: str, timeout: float) -> bool:
+async def is_new_topic(small: Small | None, recent: Sequence[HistoryEntry], prompt: str, timeout: float) -> bool:
     """Whether a prompt begins a new topic: unsure, slow and failing are no, and so is nothing to compare with."""
     said = [one for one in recent if one.kind in ("prompt", "answer", "plan")][-8:]
     if small is None or not said:

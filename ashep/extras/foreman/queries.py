@@ -15,17 +15,17 @@ from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field,
 
 from ashep.errors import AshepError, UsageError
 from ashep.extras.foreman import memory
-from ashep.extras.foreman.history import Entry, History, Kind, derived, read, since
+from ashep.extras.foreman.history import History, HistoryEntry, Kind, derived, read, since
 from ashep.extras.foreman.settings import ForemanSettings, load_settings, read_text
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction, guessed
 
 if TYPE_CHECKING:  # it imports half of the house
-    from ashep.actions.doctor_security import Line
+    from ashep.actions.doctor_security import CheckLine
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerPaths:
     """A worker: where its history is, and what was set."""
 
     worker: str
@@ -38,23 +38,23 @@ class Place:
     """The rules, tried out."""
 
 
-def place_of(worker: str, environ: Mapping[str, str], home: Path) -> Place:
+def place_of(worker: str, environ: Mapping[str, str], home: Path) -> WorkerPaths:
     """Find a worker's place; its name is valid (`worker_name`). Raises `ConfigError` for settings and template."""
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "ashep")
     folder = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state", "ashep", "foreman", worker)
     settings, shipped = load_settings(config / "foreman.yaml"), Path(__file__).with_name("rules.md.j2")
     template = read_text(config / os.path.expanduser(settings.memory.rules) if settings.memory.rules else shipped)
     memory.check(template, settings.memory)
-    return Place(worker, folder, settings, environ, home, template)
+    return WorkerPaths(worker, folder, settings, environ, home, template)
 
 
-def printed_prompt(place: Place) -> str:
+def printed_prompt(place: WorkerPaths) -> str:
     """Give what a session that begins now would be told (`--print-prompt`)."""
     told = since(read(place.folder).entries, "cleared")
     return memory.system_prompt(told, place.settings.memory, place.template)
 
 
-def clear(place: Place) -> str:
+def clear(place: WorkerPaths) -> str:
     """Let no session be told any more of what was said (`--clear`), and say so; raises `WorkerBusy`."""
     from ashep.adapters.system.clock import RealClock  # takes long to import
 
@@ -84,11 +84,11 @@ class _Older(BaseModel):
     at: datetime | None = Field(default=None, validation_alias=AliasChoices("timestamp", "at", "time", "ts"))
 
 
-def take_over(place: Place) -> list[str]:
+def take_over(place: WorkerPaths) -> list[str]:
     """Put the older foreman's history before ours, each entry once (`--take-over`); say what came of it."""
     folder = place.home / ".claude" / "mini-goal-workers" / place.worker
     files = [file for name in ("history.jsonl", "recent-history.json") if os.path.lexists(file := folder / name)]
-    found, said = dict[str, Entry](), list[str]()
+    found, said = dict[str, HistoryEntry](), list[str]()
     for file in files:
         try:
             raw, at = file.read_bytes(), datetime.fromtimestamp(file.stat().st_mtime, UTC)
@@ -107,7 +107,7 @@ def take_over(place: Place) -> list[str]:
             often[one.kind, one.text] += 1
             name = derived("older", one.kind, one.text, str(often[one.kind, one.text]))
             # the second file repeats some of the first
-            found.setdefault(name, Entry(id=name, at=at, session="older", kind=one.kind, text=one.text))
+            found.setdefault(name, HistoryEntry(id=name, at=at, session="older", kind=one.kind, text=one.text))
     if not files:
         raise UsageError(f"there is no history of an older foreman in {folder}")
     redaction = Redaction(tuple(guessed(place.environ)))
@@ -115,10 +115,10 @@ def take_over(place: Place) -> list[str]:
         return [*said, f"{kept.prepend(found.values())} of {memory.counted(len(found))} are new"]
 
 
-def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path) -> "list[Line]":
+def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path) -> "list[CheckLine]":
     """Say of everything that is needed whether it is there, and what to do (`--doctor`)."""
     from ashep.actions import doctor_runners
-    from ashep.actions.doctor_security import Line
+    from ashep.actions.doctor_security import CheckLine
     from ashep.core.policy.settings import Settings
     from ashep.extras.foreman import model_endpoints, web_tools
 
@@ -126,23 +126,23 @@ def doctor(worker: str, environ: Mapping[str, str], home: Path, directory: Path)
     lines = anyio.run(partial(doctor_runners.runner, home, runners, "claude", ask=False))
     lines = [line for line in lines if not line.what.startswith(doctor_runners.ONCE)]  # that is about the night
     if lacking := web_tools.missing():
-        lines.append(Line("warning", "web tools", lacking))
+        lines.append(CheckLine("warning", "web tools", lacking))
     try:
         place = place_of(worker, environ, home)
         kept, who = read(place.folder), holder(place.folder)
     except (AshepError, OSError) as error:  # of settings, of the template, of the history
-        return [*lines, Line("error", "settings", str(error))]
+        return [*lines, CheckLine("error", "settings", str(error))]
     try:
-        lines.append(Line("ok", "search", model_endpoints.where(place.settings.search, environ, directory)[0]))
+        lines.append(CheckLine("ok", "search", model_endpoints.where(place.settings.search, environ, directory)[0]))
     except UsageError as error:
-        lines.append(Line("warning", "search", str(error)))
+        lines.append(CheckLine("warning", "search", str(error)))
     model, busy = place.settings.model, f"; process {who.pid} has it" if who else ""
     if model is None:
         what = "none is set: no prompt is asked whether it begins a new topic, and `web-fetch` answers no question"
-        lines.append(Line("ok", "model", what, "`model` in foreman.yaml names a small one"))
+        lines.append(CheckLine("ok", "model", what, "`model` in foreman.yaml names a small one"))
     elif model.key and not environ.get(model.key):
-        lines.append(Line("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
+        lines.append(CheckLine("warning", "model", f"there is no {model.key} in the environment, which holds its key"))
     if place.folder.exists() and (place.folder.stat().st_mode & 0o077 or not os.access(place.folder, os.W_OK)):
-        lines.append(Line("error", "history", f"{place.folder} is not yours alone", f"chmod 700 {place.folder}"))
-    lines += (Line("warning", "history", one, "mend it, or delete it") for one in kept.damaged)
-    return [*lines, Line("ok", "history", f"{memory.counted(len(kept.entries))} in {place.folder}{busy}")]
+        lines.append(CheckLine("error", "history", f"{place.folder} is not yours alone", f"chmod 700 {place.folder}"))
+    lines += (CheckLine("warning", "history", one, "mend it, or delete it") for one in kept.damaged)
+    return [*lines, CheckLine("ok", "history", f"{memory.counted(len(kept.entries))} in {place.folder}{busy}")]

@@ -24,9 +24,9 @@ from ashep.errors import DiskFailed, ours
 from ashep.extras.foreman.claude_process import VARIABLE, Child, Terminal, end_left
 from ashep.extras.foreman.history import History
 from ashep.extras.foreman.hook_rules import Relaunch
-from ashep.extras.foreman.launch_args import Given, write_plugin
+from ashep.extras.foreman.launch_args import ClaudeArguments, write_plugin
 from ashep.extras.foreman.memory import system_prompt
-from ashep.extras.foreman.queries import Place
+from ashep.extras.foreman.queries import WorkerPaths
 from ashep.extras.foreman.settings import Restart, read_text
 from ashep.redaction import Redaction, guessed
 
@@ -60,7 +60,9 @@ async def sit(seat: "Seat") -> int:
 class Seat:
     """A person's seat at Claude Code, which works in `directory`; `say` tells them a line while it does not run."""
 
-    def __init__(self, place: Place, given: Given, claude: Path, directory: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, place: WorkerPaths, given: ClaudeArguments, claude: Path, directory: Path, say: Callable[[str], None]
+    ) -> None:
         self._terminal = Terminal()
         self._place, self._given, self._claude, self._directory, self._say = place, given, claude, directory, say
         self._own = "\n" + read_text(directory / given.file) if given.file else ""

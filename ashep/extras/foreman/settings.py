@@ -105,7 +105,7 @@ def worker_name(given: str | None, environ: Mapping[str, str], directory: Path) 
 def load_settings(file: Path) -> ForemanSettings:
     """Read the user's settings; the defaults where there is no such file. Raises `ConfigError` with file, line, key."""
     text = read_text(file) if os.path.lexists(file) else ""
-    with suppress(yaml_tree.Unreadable, ValidationError):
+    with suppress(yaml_tree.YamlUnreadable, ValidationError):
         root, problems = yaml_tree.read(text, str(file))
         if not problems:
             return ForemanSettings.model_validate({} if root.value is None else root.plain())
@@ -120,5 +120,5 @@ def read_text(file: Path) -> str:
         return yaml_tree.decode(file.read_bytes())
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except yaml_tree.Unreadable as error:
+    except yaml_tree.YamlUnreadable as error:
         raise ConfigError(str(error), file=file, line=error.problem.line) from error

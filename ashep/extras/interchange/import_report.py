@@ -9,7 +9,7 @@ from typing import Literal
 
 from ashep.config import yaml_tree
 from ashep.config.findings import ConfigErrors, Finding
-from ashep.config.yaml_tree import Node, Plain, Problem, Unreadable, decode
+from ashep.config.yaml_tree import Node, Plain, YamlProblem, YamlUnreadable, decode
 
 Kind = Literal["lost", "changed"]
 """lost: there is nothing here that would mean it · changed: it is carried over, and means a little else, or more."""
@@ -54,7 +54,7 @@ class Imported:
 
 
 @dataclass(slots=True)
-class Reading:
+class ImportReading:
     """A file that is being read: what was taken from it, what was noted, and what nobody asked for in the end."""
 
     file: Path
@@ -84,7 +84,7 @@ class Reading:
 
     def refuse(self, node: Node, message: str) -> ConfigErrors:
         """Give the error that the file cannot be read as what it seems to be."""
-        return refused(self.file, Problem("unreadable", message, node.line, node.key or None))
+        return refused(self.file, YamlProblem("unreadable", message, node.line, node.key or None))
 
     def rest(self) -> None:
         """Note every key that was neither carried nor noted: nothing is dropped silently."""
@@ -93,33 +93,33 @@ class Reading:
                 self.remark("lost", node, "not known here")
 
 
-def refused(file: Path, *problems: Problem) -> ConfigErrors:
+def refused(file: Path, *problems: YamlProblem) -> ConfigErrors:
     """Give problems of a file as an exception."""
     return ConfigErrors([Finding(one.code, str(file), one.line, one.key, one.message) for one in problems])
 
 
-def read_yaml(file: Path, name: str = "", text: str | None = None) -> Reading:
+def read_yaml(file: Path, name: str = "", text: str | None = None) -> ImportReading:
     """Read YAML as the user's own files are read; raises `ConfigErrors` where it is none, or says a thing twice."""
     try:
         root, problems = yaml_tree.read(read_text(file) if text is None else text)
-    except Unreadable as error:
+    except YamlUnreadable as error:
         raise refused(file, error.problem) from error
     if problems:
         raise refused(file, *problems)
-    return Reading(file, root, name)
+    return ImportReading(file, root, name)
 
 
-def read_json(file: Path) -> Reading:
+def read_json(file: Path) -> ImportReading:
     """Read JSON; raises `ConfigErrors` with the line of what is wrong."""
     text = read_text(file)
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg}, column {error.colno}"
-        raise refused(file, Problem("syntax", message, error.lineno, None)) from error
+        raise refused(file, YamlProblem("syntax", message, error.lineno, None)) from error
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else "a number is too long"
-        raise refused(file, Problem("syntax", f"not valid JSON: {reason}", 1, None)) from error
+        raise refused(file, YamlProblem("syntax", f"not valid JSON: {reason}", 1, None)) from error
     # JSON is YAML, but for tabs, which stand only between its parts; the reader of YAML knows the lines.
     return read_yaml(file, text=text.replace("\t", " "))
 
@@ -128,10 +128,10 @@ def read_text(file: Path) -> str:
     """Read a file of bounded size; raises `ConfigErrors`."""
     try:
         return decode(file.read_bytes())
-    except Unreadable as error:
+    except YamlUnreadable as error:
         raise refused(file, error.problem) from error
     except OSError as error:
-        raise refused(file, Problem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
+        raise refused(file, YamlProblem("unreadable", f"cannot be read: {error.strerror}", None, None)) from error
 
 
 def _everything(node: Node) -> list[Node]:

@@ -17,8 +17,8 @@ from ashep.core.policy.base_types import format_duration, is_name
 from ashep.core.policy.policies import CLOSE, Human, Phase, Policies, Policy
 from ashep.extras.interchange import state_names
 from ashep.extras.interchange.import_report import Imported, Note
-from ashep.extras.interchange.state_names import Place, States, event_of, is_anew, route_of
-from ashep.extras.interchange.transition_table import Document, Placed, Row, Table
+from ashep.extras.interchange.state_names import NamedPhase, States, event_of, is_anew, route_of
+from ashep.extras.interchange.transition_table import Row, Table, TableRow, TransitionTable
 from ashep.extras.interchange.yaml_writer import as_yaml
 
 _ROLES = {
@@ -44,11 +44,12 @@ _STEM = 4
 # --- a policy -> a table ----------------------------------------------------------------------------------------------
 
 
-def places_of(policy: Policy) -> list[Place]:
+def places_of(policy: Policy) -> list[NamedPhase]:
     """Give the phases, as far as names need them."""
     first = policy.phases[0].name
     return [
-        Place(phase.name, phase.needs, phase.human is not None, _is_anew(phase.human, first)) for phase in policy.phases
+        NamedPhase(phase.name, phase.needs, phase.human is not None, _is_anew(phase.human, first))
+        for phase in policy.phases
     ]
 
 
@@ -85,7 +86,7 @@ def _edges(policy: Policy, phase: Phase) -> list[tuple[str, str]]:
     return edges + [(result, phase.next[result]) for result in _RESULTS if result in phase.next]
 
 
-def _target(states: States, source: Place, edge: str, target: str, policy: Policy) -> tuple[str, str]:
+def _target(states: States, source: NamedPhase, edge: str, target: str, policy: Policy) -> tuple[str, str]:
     if target == CLOSE:
         return (state_names.DONE if edge == "success" else state_names.APPROVED), state_names.COMPLETE
     phase = policy.phase(target)
@@ -112,7 +113,7 @@ def _unsaid(policy: Policy) -> list[str]:
 
 @dataclass(slots=True)
 class _Reader:
-    document: Document
+    document: TransitionTable
     phase_at: dict[str, str] = field(default_factory=dict[str, str])
     """The phase of each state in which somebody works or is asked."""
     role_at: dict[str, str] = field(default_factory=dict[str, str])
@@ -120,19 +121,19 @@ class _Reader:
     notes: list[Note] = field(default_factory=list[Note])
 
     @property
-    def rows(self) -> tuple[Placed, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         return self.document.placed
 
-    def refuse(self, placed: Placed, message: str) -> ConfigErrors:
+    def refuse(self, placed: TableRow, message: str) -> ConfigErrors:
         return self.document.reading.refuse(placed.node, message)
 
-    def of(self, state: str) -> list[Placed]:
+    def of(self, state: str) -> list[TableRow]:
         return [placed for placed in self.rows if placed.row.source == state]
 
     def waits(self, state: str) -> bool:
         return all(placed.row.event == state_names.ANY for placed in self.of(state))
 
-    def begins(self, placed: Placed) -> str:
+    def begins(self, placed: TableRow) -> str:
         """Name the state in which the one that a row routes to is at work."""
         state, table = placed.row.target, self.document.table
         if state == table.initial and placed.row.source != state:
@@ -162,7 +163,7 @@ def _shared(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def policy_of(document: Document) -> tuple[dict[str, Any], list[Note]]:
+def policy_of(document: TransitionTable) -> tuple[dict[str, Any], list[Note]]:
     """Give a policy, as policies.yaml holds it, that means the same; raises `ConfigErrors` where there is none."""
     reader = _Reader(document)
     _roles(reader)
@@ -182,7 +183,7 @@ def policy_of(document: Document) -> tuple[dict[str, Any], list[Note]]:
 
 def _roles(reader: _Reader) -> None:
     """Find every state in which somebody is at work, in the order in which issues come to them."""
-    seen: dict[str, Placed] = {}
+    seen: dict[str, TableRow] = {}
     for placed in reader.rows:
         row = placed.row
         if row.route_to == state_names.COMPLETE:
@@ -256,7 +257,7 @@ def _verdicts(reader: _Reader, state: str) -> dict[str, str]:
     return edges
 
 
-def _leads(reader: _Reader, placed: Placed) -> str:
+def _leads(reader: _Reader, placed: TableRow) -> str:
     row = placed.row
     if row.route_to == state_names.COMPLETE:
         return CLOSE
@@ -297,7 +298,7 @@ def _word(text: str) -> str:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def imported(document: Document, name: str) -> Imported:
+def imported(document: TransitionTable, name: str) -> Imported:
     """Give policies.yaml for a table; raises `ConfigErrors`."""
     policy, notes = policy_of(document)
     document.reading.rest()
@@ -314,7 +315,7 @@ def imported(document: Document, name: str) -> Imported:
     return Imported({"policies.yaml": as_yaml(whole, head, ordered)}, tuple(ordered))
 
 
-def _renamed(document: Document, name: str, whole: dict[str, Any]) -> Iterable[Note]:
+def _renamed(document: TransitionTable, name: str, whole: dict[str, Any]) -> Iterable[Note]:
     """Note the words that an export of the policy would write otherwise."""
     table, _ = table_of(name, Policies.model_validate(_strict(whole)).policies[name])
     before = {word for row in document.table.rows for word in row[:3]}

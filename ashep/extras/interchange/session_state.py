@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from ashep.extras.interchange import state_names
-from ashep.extras.interchange.state_names import Place, States, event_of, is_anew
+from ashep.extras.interchange.state_names import NamedPhase, States, event_of, is_anew
 from ashep.views import Data, Database
 
 OTHERS = {
@@ -78,12 +78,12 @@ def _policies(database: Database) -> Callable[[int, str | None], Data]:
     return find
 
 
-def _places(policy: Mapping[str, Any]) -> Iterator[Place]:
+def _places(policy: Mapping[str, Any]) -> Iterator[NamedPhase]:
     phases = policy["phases"]
     for phase in phases:
         name, human = phase["name"], phase.get("human")
         needs = tuple(phase.get("capabilities") or (name,))
-        yield Place(name, needs, human is not None, is_anew(human, phases[0]["name"]))
+        yield NamedPhase(name, needs, human is not None, is_anew(human, phases[0]["name"]))
 
 
 Step = tuple[str, str, str | None, str | None]

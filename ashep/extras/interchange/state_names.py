@@ -37,7 +37,7 @@ _REPORTS = {
 """By the first capability: the report in which an event stands; every other phase writes an `impl_summary`."""
 
 
-class Place(NamedTuple):
+class NamedPhase(NamedTuple):
     """A phase, as far as names need it."""
 
     name: str
@@ -55,7 +55,7 @@ def is_anew(human: Mapping[str, Any] | None, first: str) -> bool:
 class States:
     """The names of all states of a policy; no two are the same."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, places: Iterable[NamedPhase]) -> None:
         self.places = tuple(places)
         self._anew = {place.name for place in self.places if place.anew}
         self._order = {place.name: index for index, place in enumerate(self.places)}
@@ -99,14 +99,14 @@ class States:
         return dict(self._back)
 
 
-def event_of(place: Place, edge: str) -> str:
+def event_of(place: NamedPhase, edge: str) -> str:
     """Name the event of an edge: of a verdict, or of the result `success`, `failed` or `partial`."""
     if place.human or edge == "blocked":
         return edge
     return f"{_REPORTS.get(place.needs[0], 'impl_summary')}.{'done' if edge == 'success' else edge}"
 
 
-def route_of(place: Place) -> str:
+def route_of(place: NamedPhase) -> str:
     """Name who works in a phase."""
     return HUMAN if place.human else place.name
 

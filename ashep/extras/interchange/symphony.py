@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ashep.config.yaml_tree import Problem
+from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
 from ashep.extras.interchange.import_report import Imported, Kind, Note, read_text, read_yaml, refused
 from ashep.extras.interchange.liquid import converted
@@ -83,7 +83,7 @@ def _parts(file: Path, text: str) -> tuple[str, str, int]:
         return "", text, 1
     ends = [number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"]
     if not ends:
-        raise refused(file, Problem("syntax", "the front matter has no end: a line with --- alone", 1, None))
+        raise refused(file, YamlProblem("syntax", "the front matter has no end: a line with --- alone", 1, None))
     end = ends[0]
     return "\n".join(["", *lines[1:end]]) + "\n", "\n".join(lines[end + 1 :]), end + 2
 

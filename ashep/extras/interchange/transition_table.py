@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ashep.config.yaml_tree import Node
-from ashep.extras.interchange.import_report import Reading, read_json
+from ashep.extras.interchange.import_report import ImportReading, read_json
 from ashep.extras.interchange.session_state import OTHERS
 from ashep.extras.interchange.state_names import BLOCKED, COMPLETE, DONE, HUMAN, IDLE, TAKEN
 
@@ -92,7 +92,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Placed(NamedTuple):
+class TableRow(NamedTuple):
     """A row, and where it stands."""
 
     row: Row
@@ -100,19 +100,19 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TransitionTable:
     """A table as it was read."""
 
     table: Table
-    placed: tuple[Placed, ...]
-    reading: Reading
+    placed: tuple[TableRow, ...]
+    reading: ImportReading
 
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def read_table(file: Path) -> Document:
+def read_table(file: Path) -> TransitionTable:
     """Read a table: a list of rows, or a mapping with `transitions`. Raises `ConfigErrors`, with file and line."""
     reading = read_json(file)
     root = reading.root
@@ -120,7 +120,7 @@ def read_table(file: Path) -> Document:
     if listed is None or not isinstance(listed.value, list) or not listed.value:
         expected = "expected a list of rows with from, event, to and route_to, or a mapping with `transitions`"
         raise reading.refuse(listed or root, f"no transition table: {expected}")
-    placed = tuple(Placed(_row(reading, node), node) for node in listed.value)
+    placed = tuple(TableRow(_row(reading, node), node) for node in listed.value)
     first: dict[tuple[str, str], Node] = {}
     for row, node in placed:
         other = first.setdefault((row.source, row.event), node)
@@ -139,10 +139,10 @@ def read_table(file: Path) -> Document:
     words = [str(reading.take(root.child(key)) or "") for key in ("policy", "description")]
     if version is not None and (type(version.value) is not int or reading.take(version) != 1):
         raise reading.refuse(version, "expected version 1, the only one that this ashep reads")
-    return Document(Table(rows, _initial(reading, rows), waiting, *words), placed, reading)
+    return TransitionTable(Table(rows, _initial(reading, rows), waiting, *words), placed, reading)
 
 
-def _row(reading: Reading, node: Node) -> Row:
+def _row(reading: ImportReading, node: Node) -> Row:
     values: list[str] = []
     for column in COLUMNS:
         cell = node.child(column)
@@ -153,7 +153,7 @@ def _row(reading: Reading, node: Node) -> Row:
     return Row(*values)
 
 
-def _initial(reading: Reading, rows: tuple[Row, ...]) -> str:
+def _initial(reading: ImportReading, rows: tuple[Row, ...]) -> str:
     initial = reading.root.child("initial")
     sources = dict.fromkeys(row.source for row in rows)
     if initial is not None:

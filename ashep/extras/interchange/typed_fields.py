@@ -9,7 +9,7 @@ from ashep.config.error_messages import describe
 from ashep.config.findings import ConfigErrors
 from ashep.config.yaml_tree import Node
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Reading
+from ashep.extras.interchange.import_report import ImportReading
 
 _LONGEST = timedelta(days=1000)
 """No time of ours is longer."""
@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"\d{1,18}")
 class Fields:
     """A mapping; an absent one has no entries. What is read counts as carried over."""
 
-    def __init__(self, reading: Reading, node: Node | None) -> None:
+    def __init__(self, reading: ImportReading, node: Node | None) -> None:
         self.reading, self.node = reading, node
         self.entries: dict[str, Node] = {}
         if node is not None and isinstance(node.value, dict):

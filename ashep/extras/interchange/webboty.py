@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from ashep.config.yaml_tree import Problem
+from ashep.config.yaml_tree import YamlProblem
 from ashep.core.policy.base_types import format_duration
-from ashep.extras.interchange.import_report import Imported, Note, Reading, read_yaml, refused
+from ashep.extras.interchange.import_report import Imported, ImportReading, Note, read_yaml, refused
 from ashep.extras.interchange.prompts import prompt_files
 from ashep.extras.interchange.typed_fields import Fields
 from ashep.extras.interchange.webboty_policies import ASSISTANT, FALLBACK, Defaults, name_of, policies_of
@@ -61,14 +61,14 @@ def read_webboty(place: Path) -> Imported:
     return Imported(files, tuple(notes))
 
 
-def _readings(place: Path) -> tuple[dict[str, Reading], list[Note]]:
+def _readings(place: Path) -> tuple[dict[str, ImportReading], list[Note]]:
     if not place.is_dir():
         reading = read_yaml(place)
         return {_kind(Fields(reading, reading.root)): reading}, []
     folder = place / "config" if (place / "config").is_dir() else place
     present = {name: folder / name for name in FILES if (folder / name).is_file()}
     if not present:
-        raise refused(place, Problem("missing-file", f"there is none of {', '.join(FILES)} in it", None, None))
+        raise refused(place, YamlProblem("missing-file", f"there is none of {', '.join(FILES)} in it", None, None))
     others = sorted(file for file in folder.glob("*.y*ml") if file.name not in FILES)
     notes = [Note("lost", "(the file)", 1, "nothing here reads such a file", file.name) for file in others]
     return {name.removesuffix(".yaml"): read_yaml(file, name) for name, file in present.items()}, notes

@@ -48,7 +48,7 @@ class Defaults:
 
 
 @dataclass(slots=True)
-class Made:
+class ConvertedPolicies:
     """What became of the policies."""
 
     document: dict[str, Any]
@@ -58,10 +58,10 @@ class Made:
     """Agents with a model of their own for one phase, by id."""
 
 
-def policies_of(root: Fields, defaults: Defaults) -> Made:
+def policies_of(root: Fields, defaults: Defaults) -> ConvertedPolicies:
     """Give policies.yaml; raises `ConfigErrors` where a value has a wrong type, or a phase leads nowhere."""
     root.version()
-    default, result = root.text("default_policy"), Made({})
+    default, result = root.text("default_policy"), ConvertedPolicies({})
     policies: list[_Policy] = []
     for name, node in _entries(root):
         if isinstance(node.value, dict):
@@ -98,7 +98,7 @@ def _entries(root: Fields) -> list[tuple[str, Node]]:
 
 
 class _Policy:
-    def __init__(self, fields: Fields, defaults: Defaults, made: Made, raw: str, node: Node) -> None:
+    def __init__(self, fields: Fields, defaults: Defaults, made: ConvertedPolicies, raw: str, node: Node) -> None:
         self.reading, self.defaults, self.made, self.raw = fields.reading, defaults, made, raw
         self.name, self.phases = name_of(raw), list[dict[str, Any]]()
         if self.name != raw:

@@ -75,7 +75,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ActorStep:
     """What is done, and how long it takes; with `None` as long as such a thing takes by default, in time."""
 
     move: str
@@ -85,7 +85,7 @@ class Step:
         return self.move if self.after is None else f"{self.move} in {format_duration(self.after)}"
 
 
-Act = Callable[[Point], Step | None]
+Act = Callable[[Point], ActorStep | None]
 """Says what is done at a point; None ends the life there."""
 
 

@@ -32,9 +32,9 @@ from ashep.extras.simulation.actor_moves import (
     SILENCE,
     STALLED,
     TIMED_OUT,
+    ActorStep,
     Kind,
     Point,
-    Step,
     moves,
     proofs,
     successes,
@@ -129,7 +129,7 @@ class Dice:
             for kind in _kinds(phase):
                 self._weights(phase.name, kind, moves(phase, kind), successes(phase), proofs(phase))
 
-    def __call__(self, point: Point) -> Step | None:
+    def __call__(self, point: Point) -> ActorStep | None:
         """Let chance decide; None where this has gone on for too long."""
         issue = point.issue
         chance = self._random.get(issue)
@@ -141,7 +141,7 @@ class Dice:
         names = point.moves
         weights = self._weights(point.phase.name, point.kind, names, successes(point.phase), proofs(point.phase))
         move = chance.choices(names, cum_weights=weights)[0]
-        return Step(move, self._takes(point, chance.random()))
+        return ActorStep(move, self._takes(point, chance.random()))
 
     def forget(self) -> None:
         """The lives so far are over."""

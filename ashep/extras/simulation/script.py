@@ -30,8 +30,8 @@ from ashep.extras.simulation.actor_moves import (
     LANDING,
     LANDINGS,
     LANDS,
+    ActorStep,
     Point,
-    Step,
     moves,
 )
 
@@ -39,11 +39,11 @@ _MOVE = re.compile(r"(?P<move>\S+?)(?:\s+in\s+(?P<after>\S+?))?\s*(?P<always>\*?
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptLine:
     """A move of a script."""
 
     point: str
-    step: Step
+    step: ActorStep
     always: bool
     """It is made whenever the point is reached from then on."""
     number: int
@@ -55,14 +55,14 @@ class Script:
     """The moves of a script that are left, by point: as an `Act`, it makes them."""
 
     file: Path
-    left: defaultdict[str, list[Line]] = field(default_factory=lambda: defaultdict[str, list[Line]](list))
+    left: defaultdict[str, list[ScriptLine]] = field(default_factory=lambda: defaultdict[str, list[ScriptLine]](list))
     error: ConfigError | None = None
     """The script says what is not possible where it says it; the life ended there."""
 
-    def __call__(self, point: Point) -> Step | None:
+    def __call__(self, point: Point) -> ActorStep | None:
         """Make the next move of this point; None where the script has no more for it, or an impossible one."""
         if not (lines := self.left[point.name]):
-            return Step(LANDS) if point.kind == "landing" else None
+            return ActorStep(LANDS) if point.kind == "landing" else None
         line = lines[0] if lines[0].always else lines.pop(0)
         if line.step.move in point.moves:
             return line.step
@@ -71,7 +71,7 @@ class Script:
         self.error = ConfigError(message, file=self.file, line=line.number, key=point.name)
         return None
 
-    def rest(self) -> list[Line]:
+    def rest(self) -> list[ScriptLine]:
         """The moves that were not made, in the order of the file."""
         left = (line for lines in self.left.values() for line in lines if not line.always)
         return sorted(left, key=lambda line: line.number)
@@ -88,7 +88,7 @@ def read_script(text: str, policy: Policy, file: Path) -> Script:
     return script
 
 
-def _add(script: Script, line: Line) -> None:
+def _add(script: Script, line: ScriptLine) -> None:
     lines = script.left[line.point]
     if lines and lines[-1].always:
         message = f"comes after {lines[-1].step.move}*, which is for ever (line {lines[-1].number}); leave one out"
@@ -96,7 +96,7 @@ def _add(script: Script, line: Line) -> None:
     lines.append(line)
 
 
-def _item(item: str, policy: Policy, file: Path, number: int) -> Iterator[Line]:
+def _item(item: str, policy: Policy, file: Path, number: int) -> Iterator[ScriptLine]:
     point, colon, said = (part.strip() for part in item.partition(":"))
     if not colon:
         message = f"expected `phase: move`, found {item.strip()[:80]!r}"
@@ -113,7 +113,7 @@ def _item(item: str, policy: Policy, file: Path, number: int) -> Iterator[Line]:
             message = f"there is no move {found['move'][:80]}{nearest(found['move'], possible)}"
             raise ConfigError(message, file=file, line=number, key=point)
         after = found["after"] and _duration(found["after"], file, number, point)
-        yield Line(point, Step(found["move"], after or None), bool(found["always"]), number)
+        yield ScriptLine(point, ActorStep(found["move"], after or None), bool(found["always"]), number)
 
 
 def _duration(word: str, file: Path, number: int, point: str) -> timedelta:
@@ -145,6 +145,6 @@ def possible_in(phase: Phase) -> tuple[str, ...]:
     return ANSWERS if phase.human is not None else (*moves(phase, "run"), *ANSWERS)
 
 
-def written(moves: list[tuple[str, Step]]) -> str:
+def written(moves: list[tuple[str, ActorStep]]) -> str:
     """The script that says this again."""
     return "; ".join(f"{point}: {step}" for point, step in moves)

@@ -52,9 +52,9 @@ from ashep.extras.simulation.actor_moves import (
     SILENCE,
     TIMED_OUT,
     Act,
+    ActorStep,
     Kind,
     Point,
-    Step,
     play,
 )
 from ashep.extras.simulation.fake_delivery import MadeUpWork
@@ -93,7 +93,7 @@ class Cycle:
 
 
 @dataclass
-class Life:
+class SimulatedIssue:
     """What became of an issue."""
 
     issue: str
@@ -106,7 +106,7 @@ class Life:
     visits: Counter[str] = field(default_factory=Counter[str])
     questions: int = 0
     """Those of agents, too."""
-    moves: list[tuple[str, Step]] = field(default_factory=list[tuple[str, Step]])
+    moves: list[tuple[str, ActorStep]] = field(default_factory=list[tuple[str, ActorStep]])
     """What was done, as a script says it: the point's name, and the move."""
     began: datetime | None = None
     ended: datetime | None = None
@@ -146,11 +146,11 @@ class Cast:
         return self.policies.policies[self.policy]
 
 
-def live(cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None = None) -> list[Life]:
+def live(cast: Cast, issues: Sequence[str], act: Act, watch: shepherd.Picture | None = None) -> list[SimulatedIssue]:
     """Live through some issues, `AT_ONCE` at most; `watch` is shown every batch of the journal."""
     assert len(issues) <= AT_ONCE
 
-    async def run() -> list[Life]:
+    async def run() -> list[SimulatedIssue]:
         return await _Scene(cast, issues, act, watch).play()
 
     return anyio.run(run, backend_options=dict(VIRTUAL))
@@ -180,7 +180,7 @@ class _Scene:
         )
         effects.work = self.work = MadeUpWork(self.tracker, self.journal.blobs, workspaces, self._fits)
         self.shepherd = shepherd.Shepherd(self.journal, effects, self.clock, [*([watch] if watch else []), self._see])
-        self.lives = {issue: Life(issue) for issue in issues}
+        self.lives = {issue: SimulatedIssue(issue) for issue in issues}
         self.left = set(issues)
         self._ends: dict[str, datetime | None] = {}
         """When the turn of an issue's present prompt ends."""
@@ -189,7 +189,7 @@ class _Scene:
         self._reading: set[str] = set()
         self._group: TaskGroup
 
-    async def play(self) -> list[Life]:
+    async def play(self) -> list[SimulatedIssue]:
         label = self.cast.settings.labels.policy_prefix + self.cast.policy
         for issue in self.lives:
             self.tracker.add(f"A made-up issue, {issue}", id=issue, labels=(label,), actor=PERSON)
@@ -248,7 +248,7 @@ class _Scene:
                 self._reading.add(issue)
                 self._group.start_soon(self._read, issue)
 
-    def _note(self, life: Life, entry: records.Entry) -> None:
+    def _note(self, life: SimulatedIssue, entry: records.Entry) -> None:
         match entry.body:
             case issue_facts.IssueTaken():
                 life.began = entry.at
@@ -276,7 +276,7 @@ class _Scene:
             case _:
                 pass
 
-    def _moment(self, life: Life, at: datetime) -> None:
+    def _moment(self, life: SimulatedIssue, at: datetime) -> None:
         """See a life that goes round in a circle in which no time passes: it would hold all others up for ever."""
         before, entries = self._moments.get(life.issue, (at, 0))
         self._moments[life.issue] = (at, entries + 1 if at == before else 1)
@@ -285,7 +285,7 @@ class _Scene:
             for issue in sorted(self.left):
                 self._over(self.lives[issue], "waiting", "left_off", f"no time passes, because of {life.issue}", at)
 
-    def _over(self, life: Life, end: End, code: str, why: str, at: datetime) -> None:
+    def _over(self, life: SimulatedIssue, end: End, code: str, why: str, at: datetime) -> None:
         life.end, life.code, life.why, life.ended = end, code, why, at
         self.left.discard(life.issue)
 
@@ -313,7 +313,7 @@ class _Scene:
         self._ends[issue] = None if hangs else self.clock.now() + timedelta(seconds=done.delay)
         return done
 
-    def _step(self, point: Point) -> Step | None:
+    def _step(self, point: Point) -> ActorStep | None:
         life = self.lives[point.issue]
         step = self.act(point) if point.issue in self.left else None
         if step is not None:
@@ -423,7 +423,7 @@ class Distribution:
     """What brings lives to where nothing can happen to them any more, as scripts: there must be none."""
 
     @staticmethod
-    def of(lives: Sequence[Life], phases: Sequence[str]) -> "Distribution":
+    def of(lives: Sequence[SimulatedIssue], phases: Sequence[str]) -> "Distribution":
         """Sum lives up, one at least."""
         ends = Counter((life.end or "stuck", life.code) for life in lives)
         stuck = [written(life.moves) for life in lives if life.end == "stuck"]

@@ -21,17 +21,17 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, SHA, TRAILER, Git
-from ashep.adapters.git.export import Files, Source, drafting, end_of_history
-from ashep.adapters.git.repository import SEALED, Place, aside, ref_in
+from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting, end_of_history
+from ashep.adapters.git.repository import SEALED, WorkspacePaths, aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
 from ashep.adapters.git.workspaces.hooks import KEY, Hooks, copy_hooks, find_hooks, switch_hooks
 from ashep.adapters.git.workspaces.hooks import Policy as HookPolicy
-from ashep.adapters.git.workspaces.isolated_git import Inside, PlaceRepository, bring
+from ashep.adapters.git.workspaces.isolated_git import IsolatedGit, PlaceRepository, bring
 from ashep.adapters.git.workspaces.linked import Worktrees, path_of
 from ashep.adapters.git.workspaces.review_checkout import CLOSED, lay
-from ashep.adapters.git.workspaces.shared_objects import LENDER, Lender, Lent, held, pack, packed
+from ashep.adapters.git.workspaces.shared_objects import LENDER, BorrowedObjects, ObjectStore, held, pack, packed
 from ashep.adapters.git.workspaces.submodules import changed_submodules, fill_place
 from ashep.adapters.system.folders import delete
 from ashep.core.facts.delivery import Ground
@@ -59,7 +59,7 @@ _PASSWORD = re.compile(r"\A(https?://)[^/@]*@", re.IGNORECASE)
 _SAVED = re.compile(r"(?P<number>\d+)/(?P<name>[a-z]+(?:-\d+)?)")
 
 
-class Places(Worktrees):
+class Clones(Worktrees):
     """Places below the folder `place`, of the repository that holds the folder `project`.
 
     `sandbox`: our git looks into a place in one, where the machine has it.
@@ -86,8 +86,8 @@ class Places(Worktrees):
         self._hooks: HookPolicy = hooks
         self._instructions = Instructions(instructions)
         self._sandboxed = sandbox
-        self._calls: Inside | None = None
-        self._lender = Lender(self._repository, place / LENDER)
+        self._calls: IsolatedGit | None = None
+        self._lender = ObjectStore(self._repository, place / LENDER)
 
     async def stands(self, branch: str) -> bool:
         """Say whether a place was made for the branch, whatever became of it."""
@@ -123,14 +123,14 @@ class Places(Worktrees):
         if self._forgetting is not None:
             await self._forgetting(path)
 
-    async def _move(self, place: Place, path: Path) -> None:
+    async def _move(self, place: WorkspacePaths, path: Path) -> None:
         if self._forgetting is not None:  # its server, which is known by its path, ends
             await self._forgetting(place.path)
         await anyio.Path(place.path).rename(path)
 
     # --- making ---
 
-    async def _make(self, branch: str, base: str | None) -> tuple[Place, str, str]:
+    async def _make(self, branch: str, base: str | None) -> tuple[WorkspacePaths, str, str]:
         """Make the place, and the branch where there is none; give it with the base and the branch's commit."""
         await self._refuse_elsewhere(branch, None)
         if self._forgetting is not None:  # of one that somebody deleted, too: what worked in it would go on there
@@ -166,7 +166,7 @@ class Places(Worktrees):
         shared = await repository.shared("merge-base", head, onto, absent=NOTHING) or begun
         folders = await repository.folders()
         shallow = await anyio.to_thread.run_sync(end_of_history, folders.common)
-        source = Source(folders.common / "objects", head, shallow)
+        source = CommitSource(folders.common / "objects", head, shallow)
         async with self._drafting(branch) as draft:
             submodules = await find_submodules(folders.common, head, begun)
             contents = await lfs.store_of(self._repository)
@@ -183,13 +183,13 @@ class Places(Worktrees):
             await anyio.to_thread.run_sync(put)
         return Prepared(str(folder / folders.prefix), begun, head)
 
-    async def _lent(self, branch: str, begun: str) -> Lent:
+    async def _lent(self, branch: str, begun: str) -> BorrowedObjects:
         base = self._base_branch
         if base is None and (ref := await self._repository.main_ref()):
             base = ref.removeprefix("refs/heads/")
         return await self._lender.lend(branch, begun, base)
 
-    async def _build(self, branch: str, head: str, lent: Lent) -> Place:
+    async def _build(self, branch: str, head: str, lent: BorrowedObjects) -> WorkspacePaths:
         """Make a place: beside, then put where it belongs, so that a kill leaves nothing half made there."""
         place = await self._at(branch)
         async with self._draft(branch, head, lent) as draft:
@@ -205,7 +205,7 @@ class Places(Worktrees):
         return place
 
     @asynccontextmanager
-    async def _draft(self, branch: str, head: str, lent: Lent) -> AsyncGenerator[Place]:
+    async def _draft(self, branch: str, head: str, lent: BorrowedObjects) -> AsyncGenerator[WorkspacePaths]:
         """Have a place next to the places, with all that a new one has but its notes."""
         place = await self._at(branch)
         async with self._drafting(branch) as folder:
@@ -216,7 +216,7 @@ class Places(Worktrees):
             yield draft
 
     @asynccontextmanager
-    async def trial(self) -> AsyncGenerator[Place]:
+    async def trial(self) -> AsyncGenerator[WorkspacePaths]:
         """Have a place of the base to try things in, which goes with all that is in it; nobody knows of it."""
         async with self._repository.hold(TRIAL):
             if (head := await self._base_commit(None)) is None:
@@ -239,7 +239,7 @@ class Places(Worktrees):
                 await ignore.write_text("*\n")
             yield folder
 
-    async def _make_git(self, place: Place, branch: str, head: str, lent: Lent) -> None:
+    async def _make_git(self, place: WorkspacePaths, branch: str, head: str, lent: BorrowedObjects) -> None:
         """Make git's folder of a place, which nobody has been in: files, and the branch's own objects."""
         repository = self._repository
         common = (await repository.folders()).common
@@ -281,7 +281,7 @@ class Places(Worktrees):
         await git_config.write_down(said, await anyio.to_thread.run_sync(self._place.resolve))
         return said
 
-    async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
+    async def _refresh(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Give a place that stands what the base, the tags and `origin` have now, and the branch what it has."""
         await self._refuse_elsewhere(branch, None)
         lent, inner, ours = await self._lent(branch, begun), await self._inside(place), f"refs/heads/{branch}"
@@ -297,11 +297,11 @@ class Places(Worktrees):
         if on == ours and (await inner.refs(ours)).get(ours) != head:  # a person, or a landing, gave the branch more
             await inner.ask(place, "merge", "--quiet", "--ff-only", head)
 
-    async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
+    async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         submodules = await find_submodules((await self._repository.folders()).common, head, begun)
         await fill_place(place, submodules, partial(self._drafting, branch), self._floor)
 
-    async def _have(self, inner: PlaceRepository, place: Place, branch: str, head: str) -> None:
+    async def _have(self, inner: PlaceRepository, place: WorkspacePaths, branch: str, head: str) -> None:
         """See to it that a place has the branch's commit, and a branch: an agent may have deleted either."""
         if head not in await held(inner, [head]):
             known = await held(inner, [*(await self._repository.refs(f"{BASES}{branch}")).values()])
@@ -315,7 +315,7 @@ class Places(Worktrees):
     # --- what comes out ---
 
     async def _commit(
-        self, place: Place, branch: str, tip: str, moved: bool, words: tuple[str, str], told: seal.Told
+        self, place: WorkspacePaths, branch: str, tip: str, moved: bool, words: tuple[str, str], told: seal.SealReport
     ) -> None:
         """Commit what is in a place, and bring the branch to have it."""
         await self._refuse_elsewhere(branch, None)  # it would change under whoever is there
@@ -328,7 +328,9 @@ class Places(Worktrees):
             await self._join(inner, place, branch, tip, words[0])
         told.saved[:] = await self._take(inner, place, branch, tip, told)
 
-    async def _set_back(self, place: Place, branch: str, commit: str, mine: tuple[str, str]) -> tuple[str, ...]:
+    async def _set_back(
+        self, place: WorkspacePaths, branch: str, commit: str, mine: tuple[str, str]
+    ) -> tuple[str, ...]:
         """Set a place to a commit; everything else is saved, and comes out."""
         await self._refuse_elsewhere(branch, None)
         inner, tip = await self._inside(place), await self._tip(branch)
@@ -340,7 +342,7 @@ class Places(Worktrees):
 
     async def _save(
         self,
-        place: Place,
+        place: WorkspacePaths,
         branch: str,
         dropped: Collection[str],
         reached: Collection[str],
@@ -357,7 +359,7 @@ class Places(Worktrees):
         saved = await self._take(inner, place, branch, tip)
         return (*saved, *await salvage.save_commits(self._repository, branch, dropped, reached)) if dropped else saved
 
-    async def _join(self, inner: PlaceRepository, place: Place, branch: str, tip: str, run: str) -> None:
+    async def _join(self, inner: PlaceRepository, place: WorkspacePaths, branch: str, tip: str, run: str) -> None:
         """Merge what others brought to the branch meanwhile. Raises `TreeRefused` where that cannot be."""
         head = (await inner.refs(f"refs/heads/{branch}")).get(f"refs/heads/{branch}", "")
         if not head or await inner.contains(head, tip):
@@ -379,7 +381,7 @@ class Places(Worktrees):
         return await held(inner, known) & known
 
     async def _take(
-        self, inner: PlaceRepository, place: Place, branch: str, tip: str, told: seal.Told | None = None
+        self, inner: PlaceRepository, place: WorkspacePaths, branch: str, tip: str, told: seal.SealReport | None = None
     ) -> tuple[str, ...]:
         """Bring out what was saved in a place, and what its branch has, to move the user's, if that is `told`; give
         the refs of what was saved.
@@ -424,7 +426,7 @@ class Places(Worktrees):
         if (head := await inner.commit_of("HEAD")) is None:
             raise TreeRefused(f"{place.path}: nothing is committed there")
         brought = await packed(inner.git, place.env, [head], known)
-        made = Files(Source(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
+        made = ExportedFiles(CommitSource(lent.objects, head, lent.shallow), folder / ".git", folder, self._floor)
         await made.on_disk(lambda: made.make_git(made.folder))
         await inner.sandbox.add(made, brought, self._repository.redaction)
         await made.git("rev-list", "--objects", "--quiet", head)  # it is whole
@@ -438,24 +440,24 @@ class Places(Worktrees):
         """Say where what a branch holds is laid out."""
         return (await anyio.to_thread.run_sync(self._place.resolve)) / GROUND / folder_of(branch, flat=True)
 
-    async def _at(self, branch: str) -> Place:
+    async def _at(self, branch: str) -> WorkspacePaths:
         """Say where the place of a branch is, whether it stands or not."""
         root = await anyio.to_thread.run_sync(self._place.resolve)
         path = await anyio.to_thread.run_sync(path_of, root, branch)
-        return Place(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
+        return WorkspacePaths(path, path / ".git", f"refs/heads/{branch}", beside=root / NOTES / file_of(branch))
 
-    async def _found(self, branch: str, told: seal.Told | None = None) -> Place | None:
+    async def _found(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
         """Give the place of a branch, whether its folder is there or not; a git that is gone is made anew."""
         if not await self.stands(branch):
             return None
         place = await self._looked_at(await self._at(branch), branch)
         folder = anyio.Path(place.path)
         if place.broken and await folder.is_dir() and not await folder.is_symlink():
-            await self._mend(place, branch, told or seal.Told())
+            await self._mend(place, branch, told or seal.SealReport())
             return await self._looked_at(place, branch)
         return place
 
-    async def _looked_at(self, place: Place, branch: str) -> Place:
+    async def _looked_at(self, place: WorkspacePaths, branch: str) -> WorkspacePaths:
         """Say which branch HEAD is on in a place, and whether it is broken; it borrows from the lender alone then."""
         ref = await anyio.to_thread.run_sync(_head_of, place, f"refs/heads/{branch}")
         if ref is not None:
@@ -463,7 +465,7 @@ class Places(Worktrees):
             await anyio.to_thread.run_sync(_borrow, place, lender)
         return replace(place, ref=ref or None, broken=ref is None)
 
-    async def _standing(self, branch: str, told: seal.Told | None = None) -> Place | None:
+    async def _standing(self, branch: str, told: seal.SealReport | None = None) -> WorkspacePaths | None:
         """Give the place that stands; what stands there instead is moved beside it, and a git that is gone made anew.
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
@@ -479,7 +481,7 @@ class Places(Worktrees):
             told.lacking.append(f"its place is gone: {where}. The next run gets it anew, from {branch}")
         return None
 
-    async def _mend(self, place: Place, branch: str, told: seal.Told) -> None:
+    async def _mend(self, place: WorkspacePaths, branch: str, told: seal.SealReport) -> None:
         """Make the git of a place anew, which somebody took away or put something else in place of; its files stay."""
         head, kept = await self._tip(branch), None
         lent = await self._lent(branch, await self._base_of(branch, head))
@@ -495,13 +497,13 @@ class Places(Worktrees):
             f"the git of the place was gone or another{where}; it was made anew from {branch}, its files stay"
         )
 
-    async def _inside(self, place: Place) -> PlaceRepository:
+    async def _inside(self, place: WorkspacePaths) -> PlaceRepository:
         """Give the repository of a place, in which git is called where its settings do no harm."""
         if self._calls is None:
-            self._calls = Inside(await anyio.to_thread.run_sync(self._place.resolve), sandbox=self._sandboxed)
+            self._calls = IsolatedGit(await anyio.to_thread.run_sync(self._place.resolve), sandbox=self._sandboxed)
         return self._calls.of(place, (await self._repository.folders()).prefix, self._repository.redaction)
 
-    async def _all(self, root: Path) -> Sequence[Place]:
+    async def _all(self, root: Path) -> Sequence[WorkspacePaths]:
         def names() -> list[str]:
             notes = root / NOTES
             return sorted(unquote(one.name) for one in notes.iterdir()) if notes.is_dir() else []
@@ -541,7 +543,7 @@ async def _update(inner: PlaceRepository, lines: list[str]) -> None:
                 waiting += [group[len(group) // 2 :], group[: len(group) // 2]]
 
 
-def _head_of(place: Place, own: str) -> str | None:
+def _head_of(place: WorkspacePaths, own: str) -> str | None:
     """Give the branch that HEAD is on; empty: it is on none; None: no folder with a git of its own stands there.
 
     A link in it may lead to another git: to the user's, say. `own`: the ref that our git writes to.
@@ -562,7 +564,7 @@ def _head_of(place: Place, own: str) -> str | None:
         return None
 
 
-def _borrow(place: Place, lender: Path) -> None:
+def _borrow(place: WorkspacePaths, lender: Path) -> None:
     """See to it that a place borrows from the lender and from nobody else. Its folders are no links."""
     (place.admin / _ELSEWHERE).unlink(missing_ok=True)
     file, wanted = place.admin / "objects" / "info" / "alternates", os.fsencode(lender) + b"\n"
@@ -577,14 +579,14 @@ def _borrow(place: Place, lender: Path) -> None:
     draft.replace(file)
 
 
-def _read_given(place: Place) -> dict[str, str]:
+def _read_given(place: WorkspacePaths) -> dict[str, str]:
     with suppress(OSError):
         lines = (place.notes / "given").read_text(errors="surrogateescape").splitlines()
         return {ref: sha for ref, _, sha in (line.partition(" ") for line in lines)}
     return {}
 
 
-def _write_given(place: Place, refs: Mapping[str, str]) -> None:
+def _write_given(place: WorkspacePaths, refs: Mapping[str, str]) -> None:
     place.notes.mkdir(mode=0o700, parents=True, exist_ok=True)
     durable_io.replace(
         place.notes / "given", os.fsencode("".join(f"{ref} {sha}\n" for ref, sha in sorted(refs.items())))

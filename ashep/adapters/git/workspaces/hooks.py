@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from ashep.adapters.git.command import NOTHING
-from ashep.adapters.git.repository import Folders, Place, Repository
+from ashep.adapters.git.repository import Repository, RepositoryFolders, WorkspacePaths
 
 Policy = Literal["run", "skip"]
 """What becomes of hooks: `git.hooks` in config.yaml."""
@@ -38,7 +38,7 @@ class Hooks:
     """The user's folder that is copied into that folder; None: the branch holds the hooks, or nothing does."""
 
 
-def find_hooks(user_settings: Sequence[tuple[str, str]], folders: Folders, policy: Policy) -> Hooks:
+def find_hooks(user_settings: Sequence[tuple[str, str]], folders: RepositoryFolders, policy: Policy) -> Hooks:
     """Find the hooks by the user's settings of git. Blocks."""
     value = next((value for key, value in reversed(user_settings) if key.lower() == KEY.lower()), None)
     top, common = (Path(os.path.realpath(path)) for path in (folders.top, folders.common))
@@ -48,7 +48,7 @@ def find_hooks(user_settings: Sequence[tuple[str, str]], folders: Folders, polic
     return Hooks(NO_HOOKS if policy == "skip" else path, None if inner else folder)
 
 
-def copy_hooks(hooks: Hooks, place: Place) -> None:
+def copy_hooks(hooks: Hooks, place: WorkspacePaths) -> None:
     """Copy the user's hooks, and what lies with them, into a place that is being made. Blocks."""
     target = place.admin / "hooks"
     for file in hook_files(hooks.source):
@@ -72,7 +72,7 @@ def _is_small_file(file: Path) -> bool:
     return False
 
 
-async def switch_hooks(inner: Repository, place: Place, hooks: Hooks) -> None:
+async def switch_hooks(inner: Repository, place: WorkspacePaths, hooks: Hooks) -> None:
     """Switch hooks on or off in an existing place; another folder that an agent set stays."""
     printed = await inner.inside(place, "config", "--local", KEY, absent=NOTHING)
     present = os.fsdecode(printed).strip() or None

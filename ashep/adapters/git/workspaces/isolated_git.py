@@ -15,8 +15,8 @@ import anyio.to_thread
 
 from ashep.adapters.git import fsync
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, Git, Started
-from ashep.adapters.git.export import Files, Source, drafting
-from ashep.adapters.git.repository import Folders, Place, Repository
+from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting
+from ashep.adapters.git.repository import Repository, RepositoryFolders, WorkspacePaths
 from ashep.adapters.git.workspaces import lfs, packs
 from ashep.adapters.git.workspaces.git_config import CONFIG
 from ashep.adapters.git.workspaces.shared_objects import LENDER, packed
@@ -41,11 +41,13 @@ MEMORY, PROCESSOR = 1024**3, 600
 class PlaceRepository(Repository):
     """The repository of a place, as sealing and saving see it."""
 
-    def __init__(self, place: Place, prefix: str, redaction: Redaction, git: Git, sandbox: "Inside") -> None:
+    def __init__(
+        self, place: WorkspacePaths, prefix: str, redaction: Redaction, git: Git, sandbox: "IsolatedGit"
+    ) -> None:
         super().__init__(place.path / prefix, redaction=redaction, git=git)
         self.sandbox = sandbox
         """In which its git is called, as is one that looks at what it packed."""
-        self._folders = Folders(place.path, prefix, place.admin)
+        self._folders = RepositoryFolders(place.path, prefix, place.admin)
 
     async def update_refs(self, lines: Iterable[str]) -> None:
         """Change refs, all or none; they last no longer than the place."""
@@ -67,7 +69,7 @@ class PlaceRepository(Repository):
         return (f"{branch} had become a symbolic ref to {clean(target)}; it is a branch again",)
 
 
-class Inside:
+class IsolatedGit:
     """Calls git in places below the folder `root`, in a sandbox if that is wished for and the machine has one."""
 
     def __init__(self, root: Path, *, sandbox: bool) -> None:
@@ -76,7 +78,7 @@ class Inside:
         """What a trial gave: bubblewrap, or why there is none; None: it was not tried yet."""
         self._trying = anyio.Lock()
 
-    def of(self, place: Place, prefix: str, redaction: Redaction) -> PlaceRepository:
+    def of(self, place: WorkspacePaths, prefix: str, redaction: Redaction) -> PlaceRepository:
         """Give the repository of a place. `prefix`: the project's folder in it, with a slash at its end."""
         view = View(place.path, (place.path,), (self._root / LENDER / "objects",))
         git = Git(place.path, PLACE, LONG, redaction, call=partial(self._run, view, ()), common=place.admin)
@@ -95,7 +97,7 @@ class Inside:
         bounds = before or _bounds(f"ulimit -d {_MEMORY // 1024}")
         return await bubblewrap.run(sandbox, view, [*bounds, *argv], longest=longest, **given)
 
-    async def add(self, made: Files, brought: bytes, redaction: Redaction) -> set[bytes]:
+    async def add(self, made: ExportedFiles, brought: bytes, redaction: Redaction) -> set[bytes]:
         """Put a pack that a place's git wrote into a git folder of ours, and give the ids of its objects.
 
         Git looks at it where it can write nothing, and says no more than whether it takes it. Raises `TreeRefused`.
@@ -136,7 +138,7 @@ class Inside:
 
 
 async def bring(
-    repository: Repository, inner: PlaceRepository, place: Place, new: Collection[str], known: Collection[str]
+    repository: Repository, inner: PlaceRepository, place: WorkspacePaths, new: Collection[str], known: Collection[str]
 ) -> list[str]:
     """Take objects out of a place that the repository lacks, and say what they name and is nowhere.
 
@@ -145,7 +147,7 @@ async def bring(
     common = (await repository.folders()).common
     folder = common / "ashep" / "taking" / place.notes.name  # whoever calls this holds the branch
     async with drafting(folder):
-        made = Files(Source(common / "objects", min(new), b""), folder, folder, 0)
+        made = ExportedFiles(CommitSource(common / "objects", min(new), b""), folder, folder, 0)
         await made.on_disk(lambda: made.make_git(folder))
         try:
             # not thin, so that no object of ours is made a part of theirs

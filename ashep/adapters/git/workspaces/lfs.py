@@ -20,7 +20,7 @@ import anyio.to_thread
 from ashep.adapters.git import fsync
 from ashep.adapters.git.command import LONG, NOTHING
 from ashep.adapters.git.export import drafting
-from ashep.adapters.git.repository import Place, Repository
+from ashep.adapters.git.repository import Repository, WorkspacePaths
 from ashep.errors import TreeRefused
 
 MOST = 4 * 1024**3
@@ -62,7 +62,7 @@ def write_contents(store: Path, tree: Path, paths: Iterable[bytes]) -> None:
                 room -= size
 
 
-async def give(repository: Repository, place: Place, commits: Iterable[str]) -> None:
+async def give(repository: Repository, place: WorkspacePaths, commits: Iterable[str]) -> None:
     """Copy the contents that the trees of commits name into a place: git could not write their files there else."""
     store = await store_of(repository)
     if not await anyio.Path(store).is_dir():
@@ -74,7 +74,7 @@ async def give(repository: Repository, place: Place, commits: Iterable[str]) -> 
     await anyio.to_thread.run_sync(_put, place, store, pointers)
 
 
-def _put(place: Place, store: Path, pointers: Pointers) -> None:
+def _put(place: WorkspacePaths, store: Path, pointers: Pointers) -> None:
     for oid, (size, _) in pointers.items():
         # what the user does not have is fetched there or not; whoever put something in the way of ours goes without
         there = suppress(FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
@@ -90,7 +90,7 @@ def _put(place: Place, store: Path, pointers: Pointers) -> None:
 
 
 async def take(
-    repository: Repository, place: Place, reached: bytes, beside: Mapping[str, str], known: Collection[str]
+    repository: Repository, place: WorkspacePaths, reached: bytes, beside: Mapping[str, str], known: Collection[str]
 ) -> list[str]:
     """Bring out the contents that new objects name, and tell of those that are not there. `beside`: where git has them.
 
@@ -124,7 +124,7 @@ async def take(
     return [f"{words}alone is on the branch. `git lfs fetch` gets what a server has; else commit the file anew"]
 
 
-def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
+def _copied(place: WorkspacePaths, drafts: Path, pointers: Pointers) -> set[str]:
     """Copy what a place has of contents; give what is as its pointer says."""
     found, room = set[str](), MOST
     for oid, (size, _) in pointers.items():
@@ -149,7 +149,7 @@ def _copied(place: Place, drafts: Path, pointers: Pointers) -> set[str]:
     return found
 
 
-def _opened(place: Place, oid: str) -> BinaryIO | None:
+def _opened(place: WorkspacePaths, oid: str) -> BinaryIO | None:
     with suppress(OSError), _folder(place, oid) as folder:
         opened = os.open(oid, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         if stat.S_ISREG(os.fstat(opened).st_mode):
@@ -170,7 +170,7 @@ def _at(store: Path, oid: str) -> Path:
 
 
 @contextmanager
-def _folder(place: Place, oid: str, *, make: bool = False) -> Generator[int]:
+def _folder(place: WorkspacePaths, oid: str, *, make: bool = False) -> Generator[int]:
     """Open the folder in which a place has contents. Raises `OSError` where a link is on the way to it."""
     at = os.open(place.path, _FOLDER)
     try:

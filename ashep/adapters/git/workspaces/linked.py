@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command
-from ashep.adapters.git.repository import PATIENCE, SEALED, Place, Repository, aside, left_of, size_of
+from ashep.adapters.git.repository import PATIENCE, SEALED, Repository, WorkspacePaths, aside, left_of, size_of
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import amend as amending
 from ashep.adapters.git.workspaces import missing_objects
@@ -26,7 +26,7 @@ from ashep.core.policy.settings import SetupStep
 from ashep.core.state.branches import BASES, branch_in, folder_of
 from ashep.core.text import clean
 from ashep.errors import AshepError
-from ashep.ports.workspaces import Amended, Changes, Landed, Prepared, Removed, Sealed, Standing
+from ashep.ports.workspaces import Amended, Changes, Landed, Prepared, Removed, SealedBranch, WorkspaceInfo
 from ashep.redaction import Redaction
 
 _ELSEWHERE = re.compile(r"'(?P<branch>[^']+)' is already (?:checked out|used by worktree) at '(?P<path>[^']+)'")
@@ -92,12 +92,12 @@ class Worktrees:
         if writes or await missing_objects.find_promisor(git) is None:
             await missing_objects.check_tree(git, commit, reads=reads)
 
-    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+    async def seal(self, branch: str, run: str, message: str) -> SealedBranch:
         """Commit what is uncommitted, and bring the branch to contain HEAD."""
         async with self._repository.hold(branch, self._patience):
             before = (await self._repository.refs(f"{SEALED}{branch}")).get(f"{SEALED}{branch}")
             own = await self._repository.unname(branch)
-            tip, told = await self._tip(branch), sealing.Told()
+            tip, told = await self._tip(branch), sealing.SealReport()
             await self._leave(branch)
             place = await self._standing(branch, told)
             if place is not None:
@@ -117,7 +117,7 @@ class Worktrees:
             commits = (await self.changes(branch, base)).commits if head != base else ()
             lacking = tuple(told.lacking)
             names = await self._repository.unwritable(base, head) if head != base else ()
-            return Sealed(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
+            return SealedBranch(head, tree, commits, (*told.words, *lacking), tuple(told.saved), lacking, names)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
         amended = await amending.amended(self._repository, run, head, wanted)
@@ -199,7 +199,7 @@ class Worktrees:
             await self._forget(landed.branch)
             return removed
 
-    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[WorkspaceInfo, ...]:
         repository = self._repository
         refs = await repository.refs("refs/heads/", BASES)
         root = await anyio.to_thread.run_sync(self._place.resolve)
@@ -208,10 +208,10 @@ class Worktrees:
         if (onto := await self._base_commit(None)) is not None:
             listed = await repository.shared("for-each-ref", "--format=%(refname)", f"--merged={onto}", "refs/heads/")
             merged = set(listed.split("\n"))
-        found = list[Standing]()
+        found = list[WorkspaceInfo]()
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
-        async def one(place: Place) -> None:
+        async def one(place: WorkspacePaths) -> None:
             async with limit:
                 if not (place.broken or await anyio.Path(place.admin).is_dir()):
                     return  # somebody took it away meanwhile
@@ -223,7 +223,7 @@ class Worktrees:
                 dirty = place.broken or place.ref != ref or await self._is_dirty(place)
                 holds, seen = ref in merged, (landed or {}).get(head)
                 has = bool(onto and head) and not holds and await repository.has(onto or "", head, seen)
-                found.append(Standing(branch, str(place.path), base, head, dirty, size, used, holds, has))
+                found.append(WorkspaceInfo(branch, str(place.path), base, head, dirty, size, used, holds, has))
 
         async with anyio.create_task_group() as group:
             for place in places:
@@ -238,31 +238,39 @@ class Worktrees:
     async def _forget(self, branch: str) -> None:
         """Let what belongs to a tree that is gone go, too; also where a call that was killed took the tree away."""
 
-    async def _refresh(self, place: Place, branch: str, begun: str, head: str) -> None:
+    async def _refresh(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
-        await sealing.mend(place, sealing.Told())
+        await sealing.mend(place, sealing.SealReport())
 
-    async def _fill(self, place: Place, branch: str, begun: str, head: str) -> None:
+    async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
 
-    async def _move(self, place: Place, path: Path) -> None:
+    async def _move(self, place: WorkspacePaths, path: Path) -> None:
         """Move a tree; what git does not move, one with submodules say, stays where it is."""
         move = ("worktree", "move", str(place.path), str(path))
         await self._repository.git.run(*move, cwd=(await self._repository.folders()).top, timeout=command.LONG)
 
     async def _commit(
-        self, place: Place, branch: str, tip: str, moved: bool, words: tuple[str, str], told: sealing.Told
+        self,
+        place: WorkspacePaths,
+        branch: str,
+        tip: str,
+        moved: bool,
+        words: tuple[str, str],
+        told: sealing.SealReport,
     ) -> None:
         """Commit what is in a tree. `moved`: others gave the branch its commit `tip`; `words`: the run, its message."""
         await sealing.seal(self._repository, place, branch, tip, *words, told)
 
-    async def _set_back(self, place: Place, branch: str, commit: str, mine: tuple[str, str]) -> tuple[str, ...]:
+    async def _set_back(
+        self, place: WorkspacePaths, branch: str, commit: str, mine: tuple[str, str]
+    ) -> tuple[str, ...]:
         """Set a tree to a commit; everything else is saved. `mine`: the refs that will have it."""
         return await sealing.restore(self._repository, place, branch, commit, mine)
 
     async def _save(
         self,
-        place: Place,
+        place: WorkspacePaths,
         branch: str,
         dropped: Collection[str],
         reached: Collection[str],
@@ -276,22 +284,22 @@ class Worktrees:
 
     # --- where a tree is ---
 
-    async def _all(self, root: Path) -> Sequence[Place]:
+    async def _all(self, root: Path) -> Sequence[WorkspacePaths]:
         return [place for place in await self._repository.places() if place.path.is_relative_to(root)]
 
-    async def _is_dirty(self, place: Place) -> bool:
+    async def _is_dirty(self, place: WorkspacePaths) -> bool:
         return await removing.uncommitted(await self._inside(place), place) is not None
 
-    async def _inside(self, place: Place) -> Repository:
+    async def _inside(self, place: WorkspacePaths) -> Repository:
         return self._repository
 
-    async def _found(self, branch: str) -> Place | None:
+    async def _found(self, branch: str) -> WorkspacePaths | None:
         """Give the tree of a branch as git knows it, whether its folder is there or not."""
         root, places = await anyio.to_thread.run_sync(self._place.resolve), await self._repository.places()
         paths = (root / folder_of(branch), root / branch)
         return next((place for path in paths for place in places if place.path == path), None)
 
-    async def _moved(self, place: Place, branch: str) -> Place:
+    async def _moved(self, place: WorkspacePaths, branch: str) -> WorkspacePaths:
         """Give a tree, or a place, that stands in a folder of before `folder_of` the one that it would have now."""
         path = (await anyio.to_thread.run_sync(self._place.resolve)) / folder_of(branch)
         if place.path == path or await anyio.to_thread.run_sync(os.path.lexists, path):
@@ -303,7 +311,7 @@ class Worktrees:
             await left.rename(left_of(path))
         return moved
 
-    async def _refuse_elsewhere(self, branch: str, own: Place | None) -> None:
+    async def _refuse_elsewhere(self, branch: str, own: WorkspacePaths | None) -> None:
         """Raise where the branch is checked out in another work tree: without it that would be on no commit."""
         ref = f"refs/heads/{branch}"
         others = [place for place in await self._repository.places() if own is None or place.admin != own.admin]
@@ -314,13 +322,13 @@ class Worktrees:
         if where is not None:
             raise AshepError(f"{branch} is checked out at {where}; switch that to another branch first")
 
-    async def _stands(self, branch: str) -> Place:
+    async def _stands(self, branch: str) -> WorkspacePaths:
         place = await self._found(branch)
         if place is None or not await anyio.Path(place.path).is_dir():
             raise AshepError(f"the branch {branch} has no work tree; it must be prepared first")
         return place
 
-    async def _standing(self, branch: str, told: sealing.Told | None = None) -> Place | None:
+    async def _standing(self, branch: str, told: sealing.SealReport | None = None) -> WorkspacePaths | None:
         """Give the tree that stands; what is left of one that was begun, or whose folder is gone, is cleared away.
 
         `told`: there was one, and what is in its place now is somebody's work; else whoever made it may want it there.
@@ -350,7 +358,7 @@ class Worktrees:
 
     # --- making ---
 
-    async def _make(self, branch: str, base: str | None) -> tuple[Place, str, str]:
+    async def _make(self, branch: str, base: str | None) -> tuple[WorkspacePaths, str, str]:
         """Make the tree, and the branch where there is none; give them with the base and the branch's commit."""
         repository = self._repository
         await anyio.to_thread.run_sync(self._room)
@@ -447,7 +455,7 @@ def path_of(root: Path, branch: str) -> Path:
     return before if before.is_dir() and not os.path.lexists(path) else path
 
 
-def use(place: Place, project: Path | None = None) -> None:
+def use(place: WorkspacePaths, project: Path | None = None) -> None:
     """Note that a tree is used now, and whose it is: a command that is called in it is meant for that project."""
     place.notes.mkdir(mode=0o700, exist_ok=True)
     (place.notes / "used").touch()
@@ -455,14 +463,14 @@ def use(place: Place, project: Path | None = None) -> None:
         (place.notes / "project").write_text(f"{project.resolve()}\n")
 
 
-def _used(place: Place) -> datetime:
+def _used(place: WorkspacePaths) -> datetime:
     for file in (place.notes / "used", place.admin):
         if file.exists():
             return datetime.fromtimestamp(file.stat().st_mtime, UTC)
     return datetime.fromtimestamp(0, UTC)
 
 
-def _is_begun(place: Place) -> bool:
+def _is_begun(place: WorkspacePaths) -> bool:
     try:
         return (place.admin / "locked").read_text().strip() == "initializing"
     except OSError:

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import tree_scan
-from ashep.adapters.git.repository import SEALED, Place, Repository, left_of, size_of, under_way
+from ashep.adapters.git.repository import SEALED, Repository, WorkspacePaths, left_of, size_of, under_way
 from ashep.adapters.git.workspaces import salvage, seal, setup_steps
 from ashep.adapters.system import filesystems, process_table
 from ashep.adapters.system.folders import delete
@@ -27,7 +27,7 @@ TRASH = ".removing"
 _numbers = count()
 
 
-async def take_away(repository: Repository, root: Path, place: Place) -> None:
+async def take_away(repository: Repository, root: Path, place: WorkspacePaths) -> None:
     """Take a tree away: out of sight at once, so that a kill in the midst leaves no half of it in its place."""
     trash, common = root / TRASH, (await repository.folders()).common
 
@@ -75,14 +75,14 @@ class _Base:
 
 
 Known = Mapping[bytes, tree_scan.Stat]
-Save = Callable[[Place, str, Collection[str], Collection[str], Known], Awaitable[tuple[str, ...]]]
+Save = Callable[[WorkspacePaths, str, Collection[str], Collection[str], Known], Awaitable[tuple[str, ...]]]
 """Saves a tree of a branch, whose refs are dropped, but for what commits reach and for files that are known."""
 
 
 async def retire(
     repository: Repository,
     root: Path,
-    standing: tuple[Place, Repository, Save] | None,
+    standing: tuple[WorkspacePaths, Repository, Save] | None,
     landed: Landed,
     base: str | None,
     quiet: timedelta,
@@ -152,7 +152,7 @@ async def _holder(repository: Repository, commit: str, landed: Landed, base: str
     return None
 
 
-async def uncommitted(repository: Repository, place: Place) -> str | None:
+async def uncommitted(repository: Repository, place: WorkspacePaths) -> str | None:
     """Name something in a tree that is not committed, or give git's words where it cannot tell; None: all is."""
     words = ("status", "--porcelain", "-z", "--untracked-files=normal", "--", ".")
     status = await repository.ask(place, *words, *await seal.not_ours(repository))
@@ -161,7 +161,9 @@ async def uncommitted(repository: Repository, place: Place) -> str | None:
     return clean(status.stdout.split(b"\0")[0][3:].decode(errors="replace"))[:100] or repository.git.said(status)[:200]
 
 
-async def _unused(repository: Repository, place: Place, ref: str, quiet: timedelta) -> dict[bytes, tree_scan.Stat]:
+async def _unused(
+    repository: Repository, place: WorkspacePaths, ref: str, quiet: timedelta
+) -> dict[bytes, tree_scan.Stat]:
     """Raise where a tree is in use, or holds what is not committed; give the ignored files that need not be saved.
 
     Those are what its runs left: what they built, say. What somebody put there later is saved.
@@ -201,7 +203,7 @@ def _quiet(folder: Path, files: dict[bytes, tree_scan.Stat], quiet: timedelta) -
 async def _save_beside(repository: Repository, beside: Path, branch: str) -> tuple[str, ...]:
     files: Collection[bytes] = await anyio.to_thread.run_sync(tree_scan.walk, beside)
     refs, kept = await salvage.save_beside(
-        repository, Place(beside, (await repository.folders()).common), branch, files
+        repository, WorkspacePaths(beside, (await repository.folders()).common), branch, files
     )
     if lost := set(files) - kept:
         some = clean(os.fsdecode(min(lost)))[:100]

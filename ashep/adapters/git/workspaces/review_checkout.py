@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from ashep.adapters.git.export import Files, Source
+from ashep.adapters.git.export import CommitSource, ExportedFiles
 from ashep.adapters.git.submodules import Submodule, fill
 from ashep.adapters.git.workspaces import lfs
 from ashep.adapters.system.folders import walk
@@ -29,7 +29,7 @@ _Entries = dict[bytes, tuple[bytes, bytes]]
 
 
 async def lay(
-    source: Source,
+    source: CommitSource,
     base: str,
     draft: Path,
     prefix: str,
@@ -44,7 +44,7 @@ async def lay(
 
     The folder itself may be written to still: one that may not cannot be moved. Raises `AshepError`.
     """
-    files, instructions = Files(source, draft / "git", draft / "tree", floor), instructions or Instructions()
+    files, instructions = ExportedFiles(source, draft / "git", draft / "tree", floor), instructions or Instructions()
 
     def begin() -> None:
         (draft / "tree").mkdir()
@@ -74,7 +74,9 @@ async def lay(
 # --- instructions ---
 
 
-async def _instructed(files: Files, base: str, before: _Entries, now: _Entries, instructions: Instructions) -> bytes:
+async def _instructed(
+    files: ExportedFiles, base: str, before: _Entries, now: _Entries, instructions: Instructions
+) -> bytes:
     """Say what the index must have beside what the head has, as `update-index --index-info` reads it."""
 
     def covers(path: bytes) -> bool:
@@ -96,13 +98,13 @@ async def _instructed(files: Files, base: str, before: _Entries, now: _Entries, 
     return b"".join([*lines, *(b"%s %s\t%s\0" % (*entry, path) for path, entry in told.items())])
 
 
-async def _listed(files: Files, commit: str) -> _Entries:
+async def _listed(files: ExportedFiles, commit: str) -> _Entries:
     printed = await files.git("ls-tree", "-r", "-z", "--full-tree", commit)
     parts = (line.partition(b"\t") for line in printed.split(b"\0")[:-1])
     return {path: (about.split()[0], about.split()[2]) for about, _, path in parts}
 
 
-async def _followed(files: Files, commit: str, entries: _Entries) -> _Entries:
+async def _followed(files: ExportedFiles, commit: str, entries: _Entries) -> _Entries:
     """Give entries with the files that their links lead to in the commit, without links that lead to none there."""
     links = [path for path, (mode, _) in entries.items() if mode == _LINK]
     found, at = {path: entry for path, entry in entries.items() if entry[0] != _LINK}, 0

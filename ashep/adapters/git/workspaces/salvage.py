@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.command import UNFLUSHED
 from ashep.adapters.git.objects import quoted, write_commit
-from ashep.adapters.git.repository import Place, Repository
+from ashep.adapters.git.repository import Repository, WorkspacePaths
 from ashep.adapters.git.tree_scan import GITLINK, LINK, Content, Stat, files_of, git_files, look, parents
 from ashep.adapters.system.folders import delete, walk
 from ashep.core.text import clean
@@ -62,12 +62,14 @@ async def save_commits(
 ) -> tuple[str, ...]:
     """Save what only these refs reach, and the branch's past, and these commits do not; give the refs that hold it."""
     kept, common = _Kept(), (await repository.folders()).common
-    await _save_commits(repository, Place(common / "none", common / "ashep" / "none"), branch, dropped, kept, reached)
+    await _save_commits(
+        repository, WorkspacePaths(common / "none", common / "ashep" / "none"), branch, dropped, kept, reached
+    )
     return await _name(repository, branch, kept)
 
 
 async def save_beside(
-    repository: Repository, place: Place, branch: str, paths: Collection[bytes]
+    repository: Repository, place: WorkspacePaths, branch: str, paths: Collection[bytes]
 ) -> tuple[tuple[str, ...], set[bytes]]:
     """Save these files as they stand, however much of them may be; give the ref, and what is in it.
 
@@ -100,7 +102,7 @@ def _readable(top: Path, paths: Iterable[bytes]) -> dict[bytes, Stat]:
 
 async def save(
     repository: Repository,
-    place: Place,
+    place: WorkspacePaths,
     branch: str,
     *,
     dropped: Collection[str] = (),
@@ -171,7 +173,7 @@ async def _in_the_way(repository: Repository, ignored: Collection[bytes], onto: 
 
 
 async def _save_files(
-    repository: Repository, place: Place, content: Content, spared: Collection[bytes], kept: _Kept
+    repository: Repository, place: WorkspacePaths, content: Content, spared: Collection[bytes], kept: _Kept
 ) -> None:
     """Save the folder as it is; where it is as the index says, there is nothing to save."""
     tracked = {entry.path: entry for entry in content.entries if not entry.stage}
@@ -207,7 +209,7 @@ def _storable(path: bytes, mode: str) -> bytes:
 
 
 async def _hashed(
-    repository: Repository, place: Place, files: Mapping[bytes, Stat], paths: list[bytes]
+    repository: Repository, place: WorkspacePaths, files: Mapping[bytes, Stat], paths: list[bytes]
 ) -> dict[bytes, str]:
     """Store the bytes of files, and of links the names that they lead to, as they are: no filter, no line end."""
 
@@ -234,7 +236,7 @@ async def _hashed(
 
 
 @asynccontextmanager
-async def _folder(place: Place) -> AsyncGenerator[Path]:
+async def _folder(place: WorkspacePaths) -> AsyncGenerator[Path]:
     folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="ashep-", dir=place.admin)))
     try:
         yield folder
@@ -245,7 +247,7 @@ async def _folder(place: Place) -> AsyncGenerator[Path]:
 # --- the index ---
 
 
-async def _save_index(repository: Repository, place: Place, content: Content, kept: _Kept) -> None:
+async def _save_index(repository: Repository, place: WorkspacePaths, content: Content, kept: _Kept) -> None:
     """Save what is staged where it differs from HEAD, and the sides of conflicts."""
     if not content.staged:
         return
@@ -258,7 +260,7 @@ async def _save_index(repository: Repository, place: Place, content: Content, ke
             kept.objects[name] = await _commit(repository, place, tree, content.head, what)
 
 
-async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str, str, bytes]]) -> str:
+async def _tree(repository: Repository, place: WorkspacePaths, lines: Iterable[tuple[str, str, bytes]]) -> str:
     async with _folder(place) as folder:
         env = {"GIT_INDEX_FILE": str(folder / "index")}
         listed = b"".join(f"{mode} {sha}\t".encode() + path + b"\0" for mode, sha, path in lines)
@@ -269,7 +271,7 @@ async def _tree(repository: Repository, place: Place, lines: Iterable[tuple[str,
         return (await repository.inside(place, "write-tree", env=env)).decode().strip()
 
 
-async def _commit(repository: Repository, place: Place, tree: str, parent: str | None, what: str) -> str:
+async def _commit(repository: Repository, place: WorkspacePaths, tree: str, parent: str | None, what: str) -> str:
     parents = ("-p", parent) if parent else ()
     words = ("commit-tree", tree, *parents, "-m", f"{what}, saved by Agent Shepherd")
     return (await repository.inside(place, *words, env=_AUTHOR)).decode().strip()
@@ -280,7 +282,7 @@ async def _commit(repository: Repository, place: Place, tree: str, parent: str |
 
 async def _save_commits(
     repository: Repository,
-    place: Place,
+    place: WorkspacePaths,
     branch: str,
     dropped: Collection[str],
     kept: _Kept,
@@ -308,7 +310,7 @@ async def _save_commits(
         kept.objects[f"{'stash' if tip in stashed else 'commit'}-{number}"] = tip
 
 
-def _named(place: Place, common: Path, branch: str) -> list[str]:
+def _named(place: WorkspacePaths, common: Path, branch: str) -> list[str]:
     """List the ids that stand in any file of the tree's git folder (HEAD and its past, a merge, a rebase, …)."""
     found = dict[bytes, None]()
     for path, folders, files in walk(str(place.admin)):
@@ -320,7 +322,7 @@ def _named(place: Place, common: Path, branch: str) -> list[str]:
     return [one.decode() for one in found]
 
 
-def _stash(place: Place, common: Path, branch: str) -> set[str]:
+def _stash(place: WorkspacePaths, common: Path, branch: str) -> set[str]:
     """List the stash entries, which all work trees share, that do not say that they are of a branch of others'."""
     head = _read(place.admin / "logs" / "HEAD")
     ours = {branch.encode(), b"(no branch)"} | {name for pair in _MOVED.findall(head) for name in pair}

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command, locks, tree_scan
-from ashep.adapters.git.repository import Place, Repository, aside, under_way
+from ashep.adapters.git.repository import Repository, WorkspacePaths, aside, under_way
 from ashep.adapters.git.workspaces import salvage
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 @dataclass(slots=True)
-class Told:
+class SealReport:
     """What was found out of order, and where it was saved."""
 
     words: list[str] = field(default_factory=list[str])
@@ -35,7 +35,7 @@ class Told:
     lacking: list[str] = field(default_factory=list[str])
 
 
-async def mend(place: Place, told: Told) -> None:
+async def mend(place: WorkspacePaths, told: SealReport) -> None:
     """See to it that the `.git` of a tree names its git folder: else git finds the user's checkout, which is above.
 
     A repository that an agent made there is moved beside the tree.
@@ -55,7 +55,7 @@ async def mend(place: Place, told: Told) -> None:
         told.words.append("the file .git of the tree was gone or changed; it is as it was")
 
 
-async def unlock(place: Place, told: Told) -> None:
+async def unlock(place: WorkspacePaths, told: SealReport) -> None:
     """Take away the locks of a git that was killed. Nobody may work in the tree: a git that lives looks the same."""
     for name in ("index.lock", "HEAD.lock"):
         lock = anyio.Path(place.admin, name)
@@ -69,7 +69,9 @@ async def unlock(place: Place, told: Told) -> None:
                 told.words.append(f"a git that was killed had left {name}; it was taken away")
 
 
-async def seal(repository: Repository, place: Place, branch: str, tip: str, run: str, message: str, told: Told) -> None:
+async def seal(
+    repository: Repository, place: WorkspacePaths, branch: str, tip: str, run: str, message: str, told: SealReport
+) -> None:
     """Commit everything, and bring the branch, which has the commit `tip`, to contain HEAD, and HEAD to the branch."""
     await mend(place, told)
     await unlock(place, told)
@@ -103,7 +105,7 @@ async def seal(repository: Repository, place: Place, branch: str, tip: str, run:
         await _gather(repository, place, branch, tip, run, where, told)
 
 
-async def _read_index(repository: Repository, place: Place, told: Told) -> None:
+async def _read_index(repository: Repository, place: WorkspacePaths, told: SealReport) -> None:
     """Make an index that git cannot read anew: what was staged only is lost with it, the files are there."""
     done = await repository.ask(place, "ls-files", "--stage", "-z")
     if done.returncode and _BROKEN_INDEX.search(repository.git.said(done)):
@@ -112,7 +114,7 @@ async def _read_index(repository: Repository, place: Place, told: Told) -> None:
         told.words.append(f"git could not read the tree's index; it is in {kept}, and was made anew")
 
 
-async def _staged_otherwise(repository: Repository, place: Place) -> bool:
+async def _staged_otherwise(repository: Repository, place: WorkspacePaths) -> bool:
     """Say whether something is staged that is neither what HEAD has nor what the tree has: it will be written over."""
     staged = await repository.inside(place, "diff", "--cached", "--name-only", "--no-renames", "-z")
     if not staged:
@@ -122,7 +124,7 @@ async def _staged_otherwise(repository: Repository, place: Place) -> bool:
     return bool(({*staged.split(b"\0")} - {b""}) & {*changed.split(b"\0"), *odd})
 
 
-async def end(repository: Repository, place: Place, state: str | None) -> None:
+async def end(repository: Repository, place: WorkspacePaths, state: str | None) -> None:
     """End what git is in the midst of; files that it did not touch keep their changes. All of it is saved before."""
     if state == "rebase":
         am = await anyio.Path(place.admin, "rebase-apply", "applying").exists()
@@ -138,22 +140,22 @@ async def end(repository: Repository, place: Place, state: str | None) -> None:
         await repository.ask(place, "merge", "--quit")
 
 
-async def _head(repository: Repository, place: Place) -> str | None:
+async def _head(repository: Repository, place: WorkspacePaths) -> str | None:
     done = await repository.ask(place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return done.stdout.decode().strip() or None
 
 
-async def _back(repository: Repository, place: Place, branch: str) -> None:
+async def _back(repository: Repository, place: WorkspacePaths, branch: str) -> None:
     """Put HEAD on the branch, and what it has into the tree. What was there is committed or saved."""
     await repository.inside(place, "symbolic-ref", "-m", "ashep: back to the branch", "HEAD", f"refs/heads/{branch}")
     await repository.inside(place, "reset", "--quiet", "--hard")
 
 
 async def restore(
-    repository: Repository, place: Place, branch: str, commit: str, mine: tuple[str, str]
+    repository: Repository, place: WorkspacePaths, branch: str, commit: str, mine: tuple[str, str]
 ) -> tuple[str, ...]:
     """Set branch and tree to a commit; what git ignores stays, all else is saved. `mine`: the branch's refs."""
-    told = Told()
+    told = SealReport()
     await mend(place, told)
     await unlock(place, told)
     saved = await salvage.save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
@@ -170,7 +172,14 @@ async def restore(
 
 
 async def _commit(
-    repository: Repository, place: Place, branch: str, run: str, message: str, *, concluding: str | None, told: Told
+    repository: Repository,
+    place: WorkspacePaths,
+    branch: str,
+    run: str,
+    message: str,
+    *,
+    concluding: str | None,
+    told: SealReport,
 ) -> None:
     """Commit what is uncommitted; a merge that was only to be concluded, too."""
     await _show_hidden(repository, place)
@@ -196,7 +205,12 @@ async def _commit(
 
 
 async def _add(
-    repository: Repository, place: Place, branch: str, everywhere: Iterable[str], left_out: Iterable[str], told: Told
+    repository: Repository,
+    place: WorkspacePaths,
+    branch: str,
+    everywhere: Iterable[str],
+    left_out: Iterable[str],
+    told: SealReport,
 ) -> None:
     """Stage all that git takes. What it refuses is kept beside the branch, and told."""
     add = ("add", "--all", "--ignore-errors", *everywhere)
@@ -230,7 +244,7 @@ async def _add(
     )
 
 
-async def _unstaged(repository: Repository, place: Place, left_out: Iterable[str]) -> list[bytes]:
+async def _unstaged(repository: Repository, place: WorkspacePaths, left_out: Iterable[str]) -> list[bytes]:
     asked = ("--modified", "--others", "--exclude-standard", "-z", "--", ".")
     listed = await repository.inside(place, "ls-files", *asked, *left_out)
     return sorted({path for path in listed.split(b"\0") if path})
@@ -266,7 +280,7 @@ async def not_ours(repository: Repository) -> list[str]:
     return [f":(exclude,top,literal){prefix}{own}" for own in _OWN]
 
 
-async def _show_hidden(repository: Repository, place: Place) -> None:
+async def _show_hidden(repository: Repository, place: WorkspacePaths) -> None:
     """Let git see changes of files that it was told to take for unchanged; files left out of the checkout stay so."""
     if unseen := tree_scan.hidden(await repository.inside(place, "ls-files", "-v", "-z")):
         there = await anyio.to_thread.run_sync(tree_scan.find_present, place.path, unseen)
@@ -275,7 +289,7 @@ async def _show_hidden(repository: Repository, place: Place) -> None:
             await repository.inside(place, "update-index", flag, "-z", "--stdin", stdin=listed)
 
 
-async def identity(repository: Repository, place: Place) -> dict[str, str]:
+async def identity(repository: Repository, place: WorkspacePaths) -> dict[str, str]:
     """Give what git needs to know beside the user's own name and address: ours, where it has none."""
     missing = dict[str, str]()
     for role in ("AUTHOR", "COMMITTER"):
@@ -289,7 +303,7 @@ async def identity(repository: Repository, place: Place) -> dict[str, str]:
 
 
 async def _gather(
-    repository: Repository, place: Place, branch: str, tip: str, run: str, where: str, told: Told
+    repository: Repository, place: WorkspacePaths, branch: str, tip: str, run: str, where: str, told: SealReport
 ) -> None:
     """Bring the branch to contain HEAD, which was on `where`, and put HEAD on the branch.
 

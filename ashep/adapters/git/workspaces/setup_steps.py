@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from ashep.adapters.git.command import NOTHING
-from ashep.adapters.git.repository import Place, Repository
+from ashep.adapters.git.repository import Repository, WorkspacePaths
 from ashep.adapters.git.tree_scan import Stat, files_of, read_stats, write_stats
 from ashep.adapters.system import programs
 from ashep.adapters.system.folders import walk
@@ -28,7 +28,7 @@ Inside = Callable[[Sequence[str], Path, Mapping[str, str], float], Awaitable[pro
 async def set_up(
     repository: Repository,
     inner: Repository,
-    place: Place,
+    place: WorkspacePaths,
     steps: Sequence[SetupStep],
     folder: Path,
     slot: int,
@@ -58,12 +58,12 @@ async def set_up(
     await anyio.to_thread.run_sync(write_stats, mark, made)
 
 
-def made_by_set_up(place: Place) -> dict[bytes, Stat]:
+def made_by_set_up(place: WorkspacePaths) -> dict[bytes, Stat]:
     """Give the ignored files that the set-up left, as they were then; they can be made again."""
     return read_stats(place.notes / _MARK)
 
 
-async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> str | None:
+async def _lead_to_beads(repository: Repository, place: WorkspacePaths, folder: Path) -> str | None:
     """Let bd find the project's database from the tree; give the path of what was written for that.
 
     By itself bd looks in the folders above, and at the top of the checkout that a linked tree belongs to: so it misses
@@ -79,7 +79,9 @@ async def _lead_to_beads(repository: Repository, place: Place, folder: Path) -> 
     return Path(link).relative_to(place.path).as_posix()
 
 
-async def _copy(repository: Repository, inner: Repository, place: Place, patterns: Iterable[str], folder: Path) -> None:
+async def _copy(
+    repository: Repository, inner: Repository, place: WorkspacePaths, patterns: Iterable[str], folder: Path
+) -> None:
     """Copy what the patterns find in the user's checkout and git does not hold; what is there already stays.
 
     Raises `AshepError` where git would not ignore it in the tree: it would be committed with what an agent did; and
@@ -114,7 +116,7 @@ async def _copy(repository: Repository, inner: Repository, place: Place, pattern
         raise AshepError(f"worker.setup: {', '.join(patterns)} cannot be copied to {folder}: {error}") from error
 
 
-async def _refuse_unignored(repository: Repository, place: Place, folder: Path, names: Sequence[str]) -> None:
+async def _refuse_unignored(repository: Repository, place: WorkspacePaths, folder: Path, names: Sequence[str]) -> None:
     if not names:
         return
     prefix = folder.relative_to(place.path).as_posix()

@@ -36,7 +36,7 @@ _LENT = ("refs/tags/", "refs/remotes/origin/")
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class BorrowedObjects:
     """What a place is given of the repository beside its own branch."""
 
     objects: Path
@@ -54,7 +54,7 @@ class Lent:
         return sorted({*self.refs.values()})
 
 
-class Lender:
+class ObjectStore:
     """Keeps a lender in a folder, for a repository. Errors as those of `Repository`."""
 
     def __init__(self, repository: Repository, folder: Path) -> None:
@@ -62,7 +62,7 @@ class Lender:
         self._kind: str | None = None
         self._git = Git(folder, WORK_TREE, LONG, common=folder)
 
-    async def lend(self, branch: str, begun: str, base: str | None) -> Lent:
+    async def lend(self, branch: str, begun: str, base: str | None) -> BorrowedObjects:
         """Bring the lender to hold what the repository has now, and where a branch began; give what is lent.
 
         `base`: the base branch; None: HEAD is on none.
@@ -90,7 +90,7 @@ class Lender:
                 await missing_objects.fill(repository.git, begun)
                 await self._bring(lent | pins, there, [] if shallow != ends else there.values(), begun)
                 await anyio.to_thread.run_sync(self._end_at, shallow)
-            return Lent(self.folder / "objects", lent, shallow, self._kind)
+            return BorrowedObjects(self.folder / "objects", lent, shallow, self._kind)
 
     async def _bring(self, wanted: dict[str, str], there: dict[str, str], known: Iterable[str], begun: str) -> None:
         """Pack what is not there yet, then name it: a kill in between costs a pack that nobody names.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from ashep.adapters.git.repository import Place
+from ashep.adapters.git.repository import WorkspacePaths
 from ashep.adapters.git.submodules import Submodule, fill
 from ashep.adapters.git.tree_scan import FILLED, Stat, read_stats, walk, write_stats
 from ashep.adapters.git.workspaces.setup_steps import refuse_links
@@ -28,7 +28,7 @@ def is_filled_by(steps: Sequence[SetupStep]) -> bool:
     return any("submodule" in word for step in steps for word in step.run)
 
 
-async def fill_place(place: Place, submodules: Sequence[Submodule], draft: Draft, floor: int) -> None:
+async def fill_place(place: WorkspacePaths, submodules: Sequence[Submodule], draft: Draft, floor: int) -> None:
     """Fill those submodules of a place that are empty, or as they were filled with another commit; all else stays."""
     note = await anyio.to_thread.run_sync(read_stats, place.notes / FILLED)
     for submodule in submodules:
@@ -54,7 +54,7 @@ async def fill_place(place: Place, submodules: Sequence[Submodule], draft: Draft
                     await anyio.to_thread.run_sync(put)
 
 
-def _is_free(place: Place, target: Path, filled: Mapping[bytes, Stat], path: bytes) -> bool:
+def _is_free(place: WorkspacePaths, target: Path, filled: Mapping[bytes, Stat], path: bytes) -> bool:
     """Say whether nobody loses anything where a submodule is filled, and nothing is written elsewhere."""
     try:
         refuse_links(place.path, target)
@@ -72,7 +72,7 @@ def _below(note: Mapping[bytes, Stat], path: bytes) -> dict[bytes, Stat]:
     return {file: about for file, about in note.items() if file.startswith(path + b"/")}
 
 
-def changed_submodules(place: Place) -> list[str]:
+def changed_submodules(place: WorkspacePaths) -> list[str]:
     """Tell of the files of submodules that were changed or deleted in a place. Blocks."""
     note, words = read_stats(place.notes / FILLED), list[str]()
     for path in [mark.rpartition(b"@")[0] for mark, about in note.items() if about == _MARK]:

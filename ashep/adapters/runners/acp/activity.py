@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.runners.acp import mailbox as places
-from ashep.adapters.runners.acp.mailbox import Folder
+from ashep.adapters.runners.acp.mailbox import Mailbox
 from ashep.adapters.system import process_table
 from ashep.core.facts.runs import Life
 from ashep.journal import durable_io
@@ -25,7 +25,7 @@ _INSIDE = 3  # processes of a sandbox that are no tool's: two put it up, the thi
 _Seen = tuple[object, object]
 
 
-class Watch:
+class ActivityMonitor:
     """What was seen of which session, and since when: on the clock that only grows."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Watch:
     def _look(self) -> dict[str, _Seen]:
         found = dict[str, _Seen]()
         for session in self.alive():
-            own = Folder(self._sessions / session)
+            own = Mailbox(self._sessions / session)
             if places.lives(own.keeper()):
                 found[session] = (_state(own.path / "record.jsonl"), (_state(own.turns), _state(own.questions)))
             elif not own.path.is_dir():
@@ -84,7 +84,7 @@ class Watch:
                         (self._alive / session).unlink(missing_ok=True)
         return found
 
-    def life(self, session: str, own: Folder, now: float) -> Life:
+    def life(self, session: str, own: Mailbox, now: float) -> Life:
         """How alive a session is. Blocks."""
         tools = dict[str, str]()
         for entry in own.tail(_TAIL):
@@ -104,9 +104,9 @@ class Watch:
         for_ = timedelta(seconds=now - self._tools[session][newest]) if newest is not None else timedelta()
         return Life(timedelta(seconds=quiet), tools[newest] if newest is not None else None, for_)
 
-    def _works(self, session: str, own: Folder, now: float) -> bool:
+    def _works(self, session: str, own: Mailbox, now: float) -> bool:
         """Whether what the agent has started used the processor since the last look; the agent itself always does."""
-        holders = process_table.holders_of(process_table.Mark(places.MARK, str(own.path)))
+        holders = process_table.holders_of(process_table.ProcessMark(places.MARK, str(own.path)))
         first = 1 if own.things() is None else _INSIDE
         used = 0
         for pid, _ in holders[first:]:

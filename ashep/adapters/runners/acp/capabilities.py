@@ -14,12 +14,12 @@ WRITE_MODES = ("default", "build", "code", "agent", "write")
 """Modes that write, and ask where the agent knows how to."""
 
 
-class Unfit(Exception):
+class CapabilityMissing(Exception):
     """The agent does not offer what a prompt is to have. As text: `Name: why`."""
 
 
 @dataclass(slots=True)
-class Choice:
+class ConfigOption:
     """One thing that can be chosen, and how."""
 
     option: str = ""
@@ -29,39 +29,39 @@ class Choice:
 
 
 @dataclass(slots=True)
-class Offer:
+class SessionCapabilities:
     """What `session/new`, `session/load` and `session/resume` answer."""
 
-    modes: Choice = field(default_factory=Choice)
-    models: Choice = field(default_factory=Choice)
+    modes: ConfigOption = field(default_factory=ConfigOption)
+    models: ConfigOption = field(default_factory=ConfigOption)
     first_model: str = ""
     """The model that it had before any prompt named one."""
 
 
-def read_offer(answer: Mapping[str, Any]) -> Offer:
+def read_offer(answer: Mapping[str, Any]) -> SessionCapabilities:
     """Read it: as options of the configuration, or in the older form as `modes` and `models`."""
-    found = {"mode": Choice(), "model": Choice()}
+    found = {"mode": ConfigOption(), "model": ConfigOption()}
     for option in _dicts(answer.get("configOptions")):
         category = str(option.get("category") or option.get("id") or "")
         if category in found and option.get("type") in ("select", None):
             groups = _dicts(option.get("options"))
             entries = [entry for group in groups for entry in (_dicts(group.get("options")) or [group])]
             values = tuple(str(one["value"]) for one in entries if "value" in one)
-            found[category] = Choice(str(option.get("id", "")), values, str(option.get("currentValue") or ""))
+            found[category] = ConfigOption(str(option.get("id", "")), values, str(option.get("currentValue") or ""))
     for category, field_name, name in (("mode", "availableModes", "id"), ("model", "availableModels", "modelId")):
         state = as_object(answer.get(f"{category}s"))
         if not found[category].values and state:
             values = tuple(str(one[name]) for one in _dicts(state.get(field_name)) if name in one)
             current = state.get("currentModeId" if category == "mode" else "currentModelId")
-            found[category] = Choice("", values, str(current or ""))
-    return Offer(found["mode"], found["model"], found["model"].current)
+            found[category] = ConfigOption("", values, str(current or ""))
+    return SessionCapabilities(found["mode"], found["model"], found["model"].current)
 
 
 def _dicts(given: object) -> list[Mapping[str, Any]]:
     return [as_object(one) for one in as_list(given)]
 
 
-def mode_for(offer: Offer, access: str, configured: Mapping[str, str], agent: str | None) -> str | None:
+def mode_for(offer: SessionCapabilities, access: str, configured: Mapping[str, str], agent: str | None) -> str | None:
     """The mode of a prompt; None: the agent knows none. A reader's is never one that is there to write."""
     values = offer.modes.values
     wanted = configured.get(access)
@@ -69,20 +69,22 @@ def mode_for(offer: Offer, access: str, configured: Mapping[str, str], agent: st
         wanted = agent
     if wanted is not None:
         if wanted not in values:
-            raise Unfit(f"ModeUnknown: the agent offers no mode {wanted}, but {', '.join(values) or 'none'}")
+            raise CapabilityMissing(
+                f"ModeUnknown: the agent offers no mode {wanted}, but {', '.join(values) or 'none'}"
+            )
         return wanted
     known = (*READ_MODES, *WRITE_MODES) if access == "read" else WRITE_MODES
     return next((one for one in known if one in values), offer.modes.current or None)
 
 
-def model_for(offer: Offer, model: Model | None) -> str | None:
+def model_for(offer: SessionCapabilities, model: Model | None) -> str | None:
     """The agent's name of a prompt's model; None: it has none to choose from."""
     if model is None:
         return offer.first_model or None
     for name in (f"{model.provider}/{model.model}", model.model):
         if name in offer.models.values:
             return name
-    raise Unfit(f"ModelUnknown: the agent offers no model {model.provider}/{model.model}")
+    raise CapabilityMissing(f"ModelUnknown: the agent offers no model {model.provider}/{model.model}")
 
 
 def model_named(name: str, maker: str) -> Model:

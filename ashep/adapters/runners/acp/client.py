@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from ashep.adapters.runners.acp.mailbox import MARK, as_object
 from ashep.adapters.runners.acp.sandbox import Wrap
-from ashep.adapters.runners.acp.stdio import Line
+from ashep.adapters.runners.acp.stdio import StdioTransport
 from ashep.adapters.sandboxes.bubblewrap import filter_file
 from ashep.adapters.system import process_table
 from ashep.errors import RunnerUnavailable
@@ -46,11 +46,11 @@ STARTS = ("AgentNotStarted", "AgentSilent", "AgentDied")
 """Names of the errors of an agent that did not come to a session: nothing that it answered."""
 
 
-class Unknown(Exception):
+class UnknownMethod(Exception):
     """A method that this client does not have."""
 
 
-class Agent:
+class AgentProcess:
     """One agent that runs."""
 
     def __init__(self, process: subprocess.Process, hear: Hear, handle: Handle) -> None:
@@ -62,14 +62,14 @@ class Agent:
                 return None
             try:
                 return await handle(method, as_object(params))
-            except Unknown:
+            except UnknownMethod:
                 raise RequestError.method_not_found(method) from None
             except (OSError, ValueError) as error:
                 raise RequestError(-32602, str(error)) from None
 
         self._error, self._version = RequestError, PROTOCOL_VERSION
         self.process, self._stderr = process, ""
-        self.connection = Connection(handler, Line(process, hear))
+        self.connection = Connection(handler, StdioTransport(process, hear))
         self._reading = asyncio.create_task(self._read_errors())
         self.about: Mapping[str, Any] = {}
         self.start_bound = ANSWER
@@ -84,7 +84,7 @@ class Agent:
         handle: Handle,
         wrap: Wrap | None = None,
         start_bound: float = ANSWER,
-    ) -> "Agent":
+    ) -> "AgentProcess":
         """Start it in a group of its own, and say hello. `wrap`: puts it into its sandbox.
 
         `start_bound`: seconds until it must show that it works (`start`). Raises AgentFailed.
@@ -207,4 +207,4 @@ class Agent:
 
 async def end_left(folder: Path) -> None:
     """End agents of this session that an earlier keeper left, and what they started."""
-    await process_table.end(process_table.Mark(MARK, str(folder)), RunnerUnavailable)
+    await process_table.end(process_table.ProcessMark(MARK, str(folder)), RunnerUnavailable)

@@ -60,7 +60,7 @@ def parse_object(text: bytes) -> Json | None:
     return None
 
 
-class Folder:
+class Mailbox:
     """One session's folder. All of it blocks."""
 
     def __init__(self, path: Path) -> None:

@@ -28,7 +28,7 @@ _READING = re.compile(r"bd (?:show|list|search|help|--help)\b[^;&|`$<>\n]*|ashep
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ToolUse:
     """One use of a tool that an agent asks leave for."""
 
     kind: str
@@ -40,7 +40,7 @@ class Wanted:
     """A path that is not in the session's folder, if there is one."""
 
 
-def wanted(call: Mapping[str, Any], directory: Path) -> Wanted:
+def wanted(call: Mapping[str, Any], directory: Path) -> ToolUse:
     """Read the `toolCall` of a request, with all that was told of that call before."""
     kind, inputs = str(call.get("kind") or "other"), as_object(call.get("rawInput"))
     found = [as_object(one).get("path") for one in as_list(call.get("locations"))[:MOST]]
@@ -56,11 +56,11 @@ def wanted(call: Mapping[str, Any], directory: Path) -> Wanted:
         patterns, strangers = (), []
     patterns = patterns or tuple(cut(one) for one in texts[:1])
     detail = cut(texts[0]) if texts else next(iter(patterns), cut(str(call.get("title") or "")))
-    return Wanted(kind, tool, patterns[:MOST], detail, cut(strangers[0]) if strangers else "")
+    return ToolUse(kind, tool, patterns[:MOST], detail, cut(strangers[0]) if strangers else "")
 
 
 def verdict(
-    asks: Wanted, access: Literal["read", "write"], permissions: Sequence[PermissionRule]
+    asks: ToolUse, access: Literal["read", "write"], permissions: Sequence[PermissionRule]
 ) -> tuple[Literal["allow", "deny", "ask"], str]:
     """What is said to it, and why: by the access first, then by the first of the user's rules that fits."""
     if asks.outside:

@@ -22,10 +22,10 @@ from ashep.adapters.runners.acp import activity as signs
 from ashep.adapters.runners.acp import capabilities, sandbox
 from ashep.adapters.runners.acp import mailbox as places
 from ashep.adapters.runners.acp.client import LONGEST_START
-from ashep.adapters.runners.acp.mailbox import LIMITS, Folder, Json
+from ashep.adapters.runners.acp.mailbox import LIMITS, Json, Mailbox
 from ashep.adapters.runners.quotas import read_quota
-from ashep.adapters.sandboxes.profiles import Profile
-from ashep.adapters.sandboxes.session_sandboxes import GONE, Quarters
+from ashep.adapters.sandboxes.profiles import SandboxProfile
+from ashep.adapters.sandboxes.session_sandboxes import GONE, SessionSandboxes
 from ashep.adapters.system import process_table, programs
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model, Refusal
@@ -87,7 +87,7 @@ class AcpRunner:
         models: Sequence[Model] = (),
         redaction: Redaction | None = None,
         idle: timedelta = timedelta(minutes=5),
-        quarters: Quarters | None = None,
+        quarters: SessionSandboxes | None = None,
         start_timeout: timedelta = timedelta(minutes=2),
     ) -> None:
         """`command` starts the agent, with the whole environment `environ`; `folder` is the runner's own; `mode`: what
@@ -103,7 +103,7 @@ class AcpRunner:
         self._about: Json | None = None
         self._started = False
         self._starting = anyio.Lock()
-        self._watch = signs.Watch(folder)
+        self._watch = signs.ActivityMonitor(folder)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class AcpRunner:
 
     async def _probe(self) -> Json:
         """Ask the agent; what another life of ours was told of the same program stands in a file."""
-        own = Folder(self._folder)
+        own = Mailbox(self._folder)
         of = await _blocking(self._program)
         known = await _blocking(lambda: own.read("about.json"))
         if known is not None and known.get("of") == of:
@@ -182,7 +182,7 @@ class AcpRunner:
                 found = await self._end_keeper(own) or found
         return found
 
-    async def _end_keeper(self, own: Folder) -> bool:
+    async def _end_keeper(self, own: Mailbox) -> bool:
         keeper = await _blocking(own.keeper)
         lived = await _blocking(lambda: places.lives(keeper))
         if lived:
@@ -193,7 +193,7 @@ class AcpRunner:
                 while await _blocking(lambda: places.lives(keeper)):
                     await anyio.sleep(_POLL)
             await process_table.kill(pid, started, RunnerUnavailable)
-        await process_table.end(process_table.Mark(places.MARK, str(own.path)), RunnerUnavailable)
+        await process_table.end(process_table.ProcessMark(places.MARK, str(own.path)), RunnerUnavailable)
         return lived
 
     # --- what there is --------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class AcpRunner:
         """Open a session for a run (see the port): one of the same key and folder is the same."""
         self._told()
         session, directory = await _blocking(lambda: self._ident(request.key, request.directory))
-        own = Folder(self._folder / "sessions" / session)
+        own = Mailbox(self._folder / "sessions" / session)
         things = await self._quarters.folder(request, own.path / places.APART) if self._quarters is not None else None
         asked = {
             "key": request.key, "title": request.title, "access": request.access, "directory": directory,
@@ -253,8 +253,8 @@ class AcpRunner:
         own = await _blocking(lambda: self._of(session))
         return own is not None and await _blocking(own.stands)
 
-    def _of(self, session: str) -> Folder | None:
-        own = Folder(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
+    def _of(self, session: str) -> Mailbox | None:
+        own = Mailbox(self._folder / "sessions" / session) if _SESSION.fullmatch(session) else None
         return own if own is not None and (own.path / "session.json").exists() else None
 
     # --- turns ----------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class AcpRunner:
             profile = await self._quarters.profile(Path(asked["things"]), asked["directory"], asked.get("sandbox"))
         return await _blocking(lambda: self._send(own, prompt, profile))
 
-    def _send(self, own: Folder, prompt: Prompt, profile: Profile | None) -> str:
+    def _send(self, own: Mailbox, prompt: Prompt, profile: SandboxProfile | None) -> str:
         message = prompt.message_id
         with own.door():
             turn, keeper = own.read(f"turns/{message}.json"), own.keeper()
@@ -306,7 +306,7 @@ class AcpRunner:
                 own.write(f"in/prompt.{message}.json", what)
             return keeper if places.lives(keeper) else self._start_keeper(prompt.session, own, profile)
 
-    def _start_keeper(self, session: str, own: Folder, profile: Profile | None) -> str:
+    def _start_keeper(self, session: str, own: Mailbox, profile: SandboxProfile | None) -> str:
         argv = [sys.executable, "-m", "ashep.adapters.runners.acp.session_host", str(own.path)]
         given = self._environ if profile is None else profile.given(self._environ)
         environ = {name: value for name, value in given.items() if name != places.MARK} | {places.KEPT: str(own.path)}
@@ -495,12 +495,12 @@ def _dead(keeper: str) -> str:
     return f"{keeper.removesuffix(' left')} ended" if keeper else ""
 
 
-def _is_busy(own: Folder) -> bool:
+def _is_busy(own: Mailbox) -> bool:
     at_work = (own.path / "now").exists() or any(one.startswith("prompt.") for one in own.names("in"))
     return at_work and places.lives(own.keeper())
 
 
-def _cancel(own: Folder) -> list[str]:
+def _cancel(own: Mailbox) -> list[str]:
     """Ask the keeper to stop what is open; gives what that is."""
     with own.door():
         waiting = [one.removeprefix("prompt.").removesuffix(".json") for one in own.names("in") if one[:7] == "prompt."]
@@ -514,7 +514,7 @@ def _cancel(own: Folder) -> list[str]:
     return [*waiting, *open_]
 
 
-def _close(own: Folder, message: str) -> None:
+def _close(own: Mailbox, message: str) -> None:
     turn = own.read(f"turns/{message}.json") or {}
     if turn.get("state") != "ended":
         own.write(f"turns/{message}.json", turn | {"state": "ended", "error": ABORTED, "keeper": own.keeper()})

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ashep.adapters.runners.acp.capabilities import Unfit
-from ashep.adapters.runners.acp.mailbox import KEPT, Folder
+from ashep.adapters.runners.acp.capabilities import CapabilityMissing
+from ashep.adapters.runners.acp.mailbox import KEPT, Mailbox
 from ashep.adapters.sandboxes import registered_processes
 from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, View
-from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system import process_table
 
 Wrap = Callable[[Sequence[str], Sequence[int]], list[str]]
@@ -21,21 +21,21 @@ _FILE = "sandbox.json"
 _VIEW = TypeAdapter(View)
 
 
-def note(own: Folder, things: Path, profile: Profile) -> None:
+def note(own: Mailbox, things: Path, profile: SandboxProfile) -> None:
     """Write down how the agent is started, and that it works where it does. Blocks."""
     assert profile.sandbox is not None
     # who judges is told of its ground, and starts elsewhere: `npx` would take a candidate's program for the agent
     at = Path("/tmp") if things.is_relative_to(own.path) else profile.view.at
     program, view = profile.sandbox, _VIEW.dump_python(replace(profile.view, at=at, lasting=False), mode="json")
     own.write(_FILE, {"program": str(program.program), "disables": program.disables, "view": view})
-    registered_processes.note(things, process_table.Mark(KEPT, str(own.path)), None)
+    registered_processes.note(things, process_table.ProcessMark(KEPT, str(own.path)), None)
 
 
-def wrapped(own: Folder) -> Wrap | None:
+def wrapped(own: Mailbox) -> Wrap | None:
     """Give what wraps the agent's command line; None: it runs as we do. Blocks. Raises Unfit."""
     if own.things() is None:
         return None
     if (known := own.read(_FILE)) is None:
-        raise Unfit(f"SandboxLost: there is no {_FILE}")
+        raise CapabilityMissing(f"SandboxLost: there is no {_FILE}")
     sandbox = Bubblewrap(Path(known["program"]), disables=known["disables"])
     return partial(sandbox.wrap, _VIEW.validate_python(known["view"]))

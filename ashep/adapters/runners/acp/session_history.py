@@ -48,7 +48,7 @@ class _Entry:
         return str(found[-1]) if found else ""
 
 
-class Replay:
+class SessionHistory:
     """The history that was told."""
 
     def __init__(self) -> None:

@@ -20,11 +20,25 @@ import anyio
 import anyio.abc
 
 from ashep.adapters.runners.acp import permissions
-from ashep.adapters.runners.acp.capabilities import Offer, Unfit, mode_for, model_for, read_offer
-from ashep.adapters.runners.acp.client import ANSWER, LONGEST_START, STARTS, Agent, AgentFailed, Unknown, end_left
-from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Folder, Json, as_list, as_object, named
+from ashep.adapters.runners.acp.capabilities import (
+    CapabilityMissing,
+    SessionCapabilities,
+    mode_for,
+    model_for,
+    read_offer,
+)
+from ashep.adapters.runners.acp.client import (
+    ANSWER,
+    LONGEST_START,
+    STARTS,
+    AgentFailed,
+    AgentProcess,
+    UnknownMethod,
+    end_left,
+)
+from ashep.adapters.runners.acp.mailbox import LIMITS, MARK, Json, Mailbox, as_list, as_object, named
 from ashep.adapters.runners.acp.sandbox import wrapped
-from ashep.adapters.runners.acp.session_history import Replay, keyed, words_of
+from ashep.adapters.runners.acp.session_history import SessionHistory, keyed, words_of
 from ashep.adapters.system import process_table
 from ashep.core.facts.runs import Model
 from ashep.core.policy.policies import PermissionRule
@@ -56,19 +70,19 @@ class _Turn:
     denied: list[str] = field(default_factory=list[str])
 
 
-class Keeper:
+class SessionHost:
     """Keeps one session."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Mailbox) -> None:
         self._folder, self._me = folder, named(os.getpid())
         self._session = folder.read("session.json") or {}
         self._directory = Path(str(self._session.get("directory")))
         self._access: Literal["read", "write"] = "write" if self._session.get("access") == "write" else "read"
         self._rules = [PermissionRule.model_validate(one) for one in self._session.get("permissions", ())]
-        self._agent: Agent | None = None
-        self._id, self._offer, self._cost = "", Offer(), 0.0
+        self._agent: AgentProcess | None = None
+        self._id, self._offer, self._cost = "", SessionCapabilities(), 0.0
         self._turn: _Turn | None = None
-        self._replay: Replay | None = None
+        self._replay: SessionHistory | None = None
         self._calls = dict[str, Json]()
         self._allowed = set[str]()
         self._waiting = dict[str, tuple[anyio.Event, Json]]()
@@ -189,7 +203,7 @@ class Keeper:
             self._folder.write(f"turns/{turn.message}.json", turn.state | {"state": "sent"})
             turn.sent = True
             await self._converse(agent, turn, text)
-        except (AgentFailed, Unfit) as error:
+        except (AgentFailed, CapabilityMissing) as error:
             if isinstance(error, AgentFailed) and error.gone:
                 self._agent = None
             if isinstance(error, AgentFailed) and error.name in STARTS and not turn.state.get("ready"):
@@ -220,7 +234,7 @@ class Keeper:
         self._note({"k": "unstarted", "x": str(error)})
         return self._folder.remove("now")
 
-    async def _converse(self, agent: Agent, turn: _Turn, text: str) -> None:
+    async def _converse(self, agent: AgentProcess, turn: _Turn, text: str) -> None:
         for _ in range(_AGAIN):
             content = [{"type": "text", "text": keyed(turn.message, text)}]
             answer = await agent.ask("session/prompt", {"sessionId": self._id, "prompt": content}, None)
@@ -251,7 +265,7 @@ class Keeper:
 
     # --- the agent ------------------------------------------------------------------------------------------------
 
-    async def _ready(self, turn: _Turn) -> Agent:
+    async def _ready(self, turn: _Turn) -> AgentProcess:
         """An agent that has the session: the one that runs, or another that loads it."""
         if self._agent is not None and self._agent.lives:
             turn.state["cost_before"] = self._cost
@@ -260,13 +274,15 @@ class Keeper:
         wrap = wrapped(self._folder)
         failed = sum(one.get("state") == "unstarted" for one in self._turns())
         bound = float(self._session.get("start", ANSWER)) * 2 ** min(failed, 10)
-        agent = self._agent = await Agent.begin(command, self._directory, mark, self._hear, self._asks, wrap, bound)
+        agent = self._agent = await AgentProcess.begin(
+            command, self._directory, mark, self._hear, self._asks, wrap, bound
+        )
         known = self._folder.read("agent.json") or {}
         place: dict[str, object] = {"cwd": str(self._directory), "mcpServers": []}
         answer: Mapping[str, Any] | None = None
         if known and (agent.can("loadSession") or agent.can("sessionCapabilities", "resume")):
             loads = agent.can("loadSession")
-            self._id, self._replay = str(known.get("session")), Replay() if loads else None
+            self._id, self._replay = str(known.get("session")), SessionHistory() if loads else None
             with suppress(AgentFailed):
                 answer = await agent.start(
                     "session/load" if loads else "session/resume", {"sessionId": self._id, **place}
@@ -277,7 +293,7 @@ class Keeper:
         if answer is None:
             lost = turn.state["doubtful"] and agent.can("loadSession")  # it may have ended: it is not asked again
             if known and (lost or any(one.get("state") == "ended" for one in self._turns() if not one.get("error"))):
-                raise Unfit(_LOST)
+                raise CapabilityMissing(_LOST)
             self._replay = None
             answer = await agent.start("session/new", place)
             self._id, self._cost = str(answer.get("sessionId")), 0.0
@@ -294,7 +310,7 @@ class Keeper:
             state["people"] = [*state.get("people", []), person]
             self._folder.write(f"turns/{message}.json", state)
 
-    async def _choose(self, agent: Agent, prompt: Json) -> None:
+    async def _choose(self, agent: AgentProcess, prompt: Json) -> None:
         named, configured = prompt.get("model"), cast("Mapping[str, str]", self._session.get("modes") or {})
         model = Model(*cast("list[str]", named)) if named else None
         wanted = (
@@ -383,9 +399,9 @@ class Keeper:
                 raise ValueError(f"{path} must not be written")
             _write(self._directory, path, content)
             return {}
-        raise Unknown(method)
+        raise UnknownMethod(method)
 
-    async def _leave_for(self, asks: permissions.Wanted) -> str:
+    async def _leave_for(self, asks: permissions.ToolUse) -> str:
         said, why = permissions.verdict(asks, self._access, self._rules)
         turn = self._turn
         if turn is None or turn.cancelled:
@@ -396,7 +412,7 @@ class Keeper:
             turn.denied.append(f"{asks.tool} {asks.detail[:200]}: {why}")
         return said
 
-    async def _wait_for(self, asks: permissions.Wanted) -> tuple[str, str]:
+    async def _wait_for(self, asks: permissions.ToolUse) -> tuple[str, str]:
         """Ask by a file, and wait for the answer to it."""
         if len(self._waiting) >= _OPEN:
             return "deny", "too much is asked at once"
@@ -442,10 +458,10 @@ async def probe(directory: Path, command: Sequence[str]) -> Json:
     """What an agent can do. Raises AgentFailed."""
 
     async def nothing(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        raise Unknown(method)
+        raise UnknownMethod(method)
 
     mark = {MARK: f"probe {os.getpid()}"}
-    agent = await Agent.begin(command, directory, mark, lambda _: None, nothing, start_bound=LONGEST_START)
+    agent = await AgentProcess.begin(command, directory, mark, lambda _: None, nothing, start_bound=LONGEST_START)
     try:
         offer = read_offer(await agent.start("session/new", {"cwd": str(directory), "mcpServers": []}))
     finally:
@@ -463,7 +479,7 @@ async def _keep(path: Path) -> None:
             if anyio.current_time() > until:
                 return
             await anyio.sleep(_FAST)
-        await Keeper(Folder(path)).keep()
+        await SessionHost(Mailbox(path)).keep()
 
 
 def main(arguments: Sequence[str]) -> int:

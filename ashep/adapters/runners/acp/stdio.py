@@ -17,7 +17,7 @@ LONGEST = 16 * 1024 * 1024
 _CHUNK = 256 * 1024
 
 
-class Line:
+class StdioTransport:
     """A transport for the protocol's library: updates are told to `hear`, in their order, and the rest goes there."""
 
     def __init__(self, process: Process, hear: Callable[[dict[str, Any]], None]) -> None:

@@ -26,7 +26,7 @@ _SPACING = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SessionActivity:
     """What a look at a session with a turn showed."""
 
     session: str
@@ -41,7 +41,7 @@ class Seen:
 
 @dataclass(slots=True)
 class _Last:
-    seen: Seen
+    seen: SessionActivity
     at: float
     """When it last showed a sign."""
     told: float = float("-inf")
@@ -49,7 +49,7 @@ class _Last:
 
 
 @dataclass(slots=True)
-class Watch:
+class ActivityMonitor:
     """When which session last showed a sign, and since when that is watched: on the clock that only grows."""
 
     since: float | None = None
@@ -57,7 +57,7 @@ class Watch:
     _last: dict[str, _Last] = field(default_factory=dict[str, _Last])
     _tools: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
 
-    def take(self, seen: Sequence[Seen]) -> list[Sign]:
+    def take(self, seen: Sequence[SessionActivity]) -> list[Sign]:
         """Take in what a look showed, and give the signs that follow."""
         now, signs = anyio.current_time(), list[Sign]()
         for one in seen:

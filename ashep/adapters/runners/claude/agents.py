@@ -23,7 +23,7 @@ _WRITERS = frozenset({"Bash", "Edit", "NotebookEdit", "Write"})
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class AgentDefinition:
     """An agent that can be named, as far as its definition says what it is."""
 
     name: str
@@ -38,16 +38,16 @@ def named(config: Path) -> tuple[str, ...]:
     return tuple(name for name, _ in _own(config))
 
 
-def listed(config: Path, base: Mapping[str, str]) -> tuple[Listed, ...]:
+def listed(config: Path, base: Mapping[str, str]) -> tuple[AgentDefinition, ...]:
     """The user's own and those of the base, each once: what the base says of a name counts. Blocks."""
     heads = dict(_own(config)) | {name: _split(text[:_BIGGEST])[0] for name, text in sorted(base.items())}
     return tuple(_listed(name, head) for name, head in heads.items())
 
 
-def _listed(name: str, head: Mapping[str, Any]) -> Listed:
+def _listed(name: str, head: Mapping[str, Any]) -> AgentDefinition:
     tools, without = _words(head.get("tools")), _words(head.get("disallowedTools"))
     model = str(head.get("model") or "inherit")
-    return Listed(
+    return AgentDefinition(
         name, bool((_WRITERS & tools if tools else _WRITERS) - without), None if model == "inherit" else model
     )
 

@@ -50,7 +50,7 @@ _OWN = {
 }
 
 
-class Start(Protocol):
+class ProcessStart(Protocol):
     """How a process is started: a sandbox puts itself around it."""
 
     def __call__(
@@ -84,7 +84,7 @@ def environment(given: Mapping[str, str], config: Path, attempt: Attempt, secret
 
 
 def begin(
-    start: Start, argv: Sequence[str], environ: Mapping[str, str], directory: str, attempt: Attempt
+    start: ProcessStart, argv: Sequence[str], environ: Mapping[str, str], directory: str, attempt: Attempt
 ) -> tuple[int, int]:
     """Start an attempt's process and give its pid and its start time. Raises `RunnerUnavailable`."""
     folder = attempt.folder
@@ -164,9 +164,9 @@ def _signal(process: Process, number: int, inside: bool) -> None:
             (os.kill if asks or inside else os.killpg)(pid, number)
 
 
-def mark(attempt: Attempt) -> process_table.Mark:
+def mark(attempt: Attempt) -> process_table.ProcessMark:
     """What tells its processes from all others."""
-    return process_table.Mark(TURN, attempt.name)
+    return process_table.ProcessMark(TURN, attempt.name)
 
 
 _ENTRY, _ENTRIES = 64 * 1024, 1000  # bytes of an entry in the register of sessions, and entries that are read

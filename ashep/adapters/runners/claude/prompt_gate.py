@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ashep.adapters.runners.claude.jsonl import Event, event_of, text
-from ashep.adapters.runners.claude.session_store import Attempt, Store
+from ashep.adapters.runners.claude.session_store import Attempt, SessionStore
 from ashep.adapters.system.http_server import Connection, Server
 from ashep.request_guard import HEAD, refusal
 
@@ -39,7 +39,7 @@ _CLOSE = {"connection": "close"}
 class Gate:
     """The server; it listens from its making until it is closed. To be made where the event loop runs."""
 
-    def __init__(self, store: Store, begin: Begin) -> None:
+    def __init__(self, store: SessionStore, begin: Begin) -> None:
         self._store, self._begin = store, begin
         self._once = threading.Lock()
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)

@@ -15,14 +15,21 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
-from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, Seen, Watch
+from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, ActivityMonitor, SessionActivity
 from ashep.adapters.runners.claude.jsonl import event_of, part, text
 from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
 from ashep.adapters.runners.claude.sandbox import Apart, starts
 from ashep.adapters.runners.claude.session_reader import Readings
-from ashep.adapters.runners.claude.session_store import MESSAGE, Attempt, Process, Session, Store, session_id
+from ashep.adapters.runners.claude.session_store import (
+    MESSAGE,
+    Attempt,
+    Process,
+    SessionOptions,
+    SessionStore,
+    session_id,
+)
 from ashep.adapters.runners.quotas import read_quota
-from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.sandboxes.session_sandboxes import GONE
 from ashep.adapters.system import programs
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
@@ -91,11 +98,11 @@ class ClaudeRunner:
         self._models = tuple(dict.fromkeys((*models, *(Model(turn_state.PROVIDER, one) for one in ALIASES))))
         self._default, self._instructions, self._base_agents = default, instructions, base_agents
         self._redaction, self._web, self._apart = redaction or Redaction(), web, apart
-        self._store = Store(folder, self._config)
+        self._store = SessionStore(folder, self._config)
         self._readings = Readings(self._store)
         self._gate: Gate | None = None
         self._starting = anyio.Lock()
-        self._watch = Watch()
+        self._watch = ActivityMonitor()
         self._stirs = anyio.Event()
         self._version = "", 0
 
@@ -171,7 +178,7 @@ class ClaudeRunner:
             raise RunnerUnavailable(f"{self._command[0]} is not there")
         return os.stat(program).st_mtime_ns
 
-    async def agents(self) -> tuple[agents.Listed, ...]:
+    async def agents(self) -> tuple[agents.AgentDefinition, ...]:
         """Say which agents can be named beside the built-in ones, and what they are; it need not have been started."""
         return await anyio.to_thread.run_sync(lambda: agents.listed(self._config, self._base_agents()))
 
@@ -199,7 +206,7 @@ class ClaudeRunner:
         directory = await self._do(self._real, request.directory)
         session = session_id(request.key, directory)
         own = self._store.folder_of(session)
-        kept = Session(
+        kept = SessionOptions(
             key=request.key, title=request.title, access=request.access, directory=directory,
             permissions=request.permissions, sandbox=request.sandbox,
             config=await self._apart.config(request, own) if self._apart is not None else "",
@@ -258,7 +265,7 @@ class ClaudeRunner:
             last = attempts[-1] if attempts else None
             return last if last is not None and not process.runs(last) else None
 
-    def _begin_turn(self, session: Session, prompt: Prompt, profile: Profile | None) -> str:
+    def _begin_turn(self, session: SessionOptions, prompt: Prompt, profile: SandboxProfile | None) -> str:
         with self._store.lock(prompt.session):
             attempts = self._store.attempts(prompt.session, prompt.message_id)
             if attempts:
@@ -291,7 +298,7 @@ class ClaudeRunner:
         if prompt.session in process.strangers(self._store.config(prompt.session), [prompt.session]):
             raise RunnerRefused("a person has this session open in Claude Code; nothing is begun beside them")
 
-    def _prepare(self, session: Session, prompt: Prompt, attempt: Attempt) -> tuple[list[str], str]:
+    def _prepare(self, session: SessionOptions, prompt: Prompt, attempt: Attempt) -> tuple[list[str], str]:
         """Write down what a process is given; its arguments and its secret."""
         folder, secret, gate = attempt.folder, secrets.token_urlsafe(32), self._ready()
         self._redaction.add(secret)
@@ -408,14 +415,14 @@ class ClaudeRunner:
         while True:
             while not self._is_open():
                 await self._pause(IDLE)
-            self._watch = Watch(anyio.current_time())
+            self._watch = ActivityMonitor(anyio.current_time())
             tools_at = anyio.current_time()
             try:
                 yield Sign(None)
                 while self._is_open():
                     tools = anyio.current_time() >= tools_at
                     tools_at = anyio.current_time() + TOOLS if tools else tools_at
-                    seen = list[Seen]()
+                    seen = list[SessionActivity]()
                     with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
                         seen = await self._do(self._look, tools)
                     for sign in self._watch.take(seen):
@@ -436,8 +443,8 @@ class ClaudeRunner:
         with anyio.move_on_after(seconds):
             await self._stirs.wait()
 
-    def _look(self, tools: bool) -> list[Seen]:
-        found = list[Seen]()
+    def _look(self, tools: bool) -> list[SessionActivity]:
+        found = list[SessionActivity]()
         for session in self._store.live():
             attempt = self._store.current(session)
             if attempt is None:
@@ -449,10 +456,12 @@ class ClaudeRunner:
                 size += (attempt.folder / "stdout").stat().st_size
             people = self._readings.people(session, attempt)
             worked = process.worked(known.pid) if tools and running and known is not None else None
-            found.append(Seen(session, running, size, tuple(permission_requests.names(attempt)), people, worked))
+            found.append(
+                SessionActivity(session, running, size, tuple(permission_requests.names(attempt)), people, worked)
+            )
         return found
 
-    async def _settle(self, seen: Seen) -> None:
+    async def _settle(self, seen: SessionActivity) -> None:
         """Where a turn has ended, end what it left behind, and look at it no more."""
         if seen.running:
             return

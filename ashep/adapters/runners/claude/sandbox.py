@@ -18,13 +18,13 @@ from typing import IO
 import anyio.to_thread
 
 from ashep.adapters.runners.claude import process
-from ashep.adapters.runners.claude.process import Start
-from ashep.adapters.runners.claude.session_store import Attempt, Session
+from ashep.adapters.runners.claude.process import ProcessStart
+from ashep.adapters.runners.claude.session_store import Attempt, SessionOptions
 from ashep.adapters.sandboxes import exec, registered_processes
-from ashep.adapters.sandboxes.bubblewrap import Placed
+from ashep.adapters.sandboxes.bubblewrap import BindMount
 from ashep.adapters.sandboxes.logins import Logins
-from ashep.adapters.sandboxes.profiles import Profile
-from ashep.adapters.sandboxes.session_sandboxes import Quarters
+from ashep.adapters.sandboxes.profiles import SandboxProfile
+from ashep.adapters.sandboxes.session_sandboxes import SessionSandboxes
 from ashep.adapters.system import process_table
 from ashep.adapters.system.folders import delete
 from ashep.core.policy.agents import Sandbox
@@ -47,7 +47,7 @@ _VOID = "void"
 class Apart:
     """Who is kept apart, of one project."""
 
-    def __init__(self, quarters: Quarters, logins: Logins) -> None:
+    def __init__(self, quarters: SessionSandboxes, logins: Logins) -> None:
         """`logins`: of the user's own folder of Claude Code."""
         self._quarters, self._user, self.logins = quarters, logins.file.parent, logins
 
@@ -58,33 +58,33 @@ class Apart:
         found = await self._quarters.folder(request, folder)
         return str(found / FOLDER) if found is not None else ""
 
-    async def profile(self, session: Session) -> Profile:
+    async def profile(self, session: SessionOptions) -> SandboxProfile:
         """Say how a process of a session is started that is kept apart. Raises `RunnerUnavailable`."""
         return await self._profile(Path(session.config), session.directory, session.sandbox)
 
-    async def of_place(self, place: Path, folder: Path) -> Profile:
+    async def of_place(self, place: Path, folder: Path) -> SandboxProfile:
         """Say how a person starts it in a place whose things are in `folder`. Raises `RunnerUnavailable`."""
         found = await self._profile(folder / FOLDER, str(place), None)
         return replace(found, environment={**found.environment, "CLAUDE_CONFIG_DIR": str(folder / FOLDER)})
 
-    async def _profile(self, config: Path, directory: str, wished: Sandbox | None) -> Profile:
+    async def _profile(self, config: Path, directory: str, wished: Sandbox | None) -> SandboxProfile:
         try:
             await self.logins.keep()
         except OSError as error:
             raise RunnerUnavailable(f"{error.filename or self.logins.folder}: {error.strerror or error}") from error
         placed, given = await anyio.to_thread.run_sync(self._placed, config), dict[str, str]()
         if await anyio.to_thread.run_sync(self.logins.copy.exists):
-            placed.append(Placed(self.logins.folder, self.logins.folder))
+            placed.append(BindMount(self.logins.folder, self.logins.folder))
             given[LOGIN_AT] = str(self.logins.folder)
         found = await self._quarters.profile(config.parent, directory, wished, writable=[config], placed=placed)
         return replace(found, environment={**found.environment, **given})
 
-    def _placed(self, config: Path) -> list[Placed]:
+    def _placed(self, config: Path) -> list[BindMount]:
         """Make Claude Code's own folder, and give what lies over it: the user's, or nothing."""
         void = config.parent / _VOID
         for one in (config, void):
             durable_io.make_folder(one)
-        found = list[Placed]()
+        found = list[BindMount]()
         for name in (*_FILES, *_FOLDERS):
             source = self._user / name
             if not (source.is_dir() if name in _FOLDERS else source.is_file()):
@@ -96,11 +96,11 @@ class Apart:
             target = config / name
             if target.is_dir() != source.is_dir():  # somebody has put another kind of thing there
                 delete(target)
-            found.append(Placed(source.resolve(), target))
+            found.append(BindMount(source.resolve(), target))
         return found
 
 
-def starts(profile: Profile, attempt: Attempt, own: Path) -> Start:
+def starts(profile: SandboxProfile, attempt: Attempt, own: Path) -> ProcessStart:
     """Give what starts an attempt's process as a profile says; `own`: the folder of what belongs to its place."""
 
     def start(

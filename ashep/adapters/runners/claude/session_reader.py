@@ -7,7 +7,7 @@ from functools import partial
 
 from ashep.adapters.runners.claude import process, transcript, turn_state
 from ashep.adapters.runners.claude.jsonl import Event
-from ashep.adapters.runners.claude.session_store import Attempt, Before, Store
+from ashep.adapters.runners.claude.session_store import Attempt, Before, SessionStore
 from ashep.adapters.runners.claude.stream_json import Output
 from ashep.adapters.runners.claude.transcript import Spent, Transcript
 from ashep.ports.runner import Turn
@@ -16,7 +16,7 @@ KEPT = 200
 """Sessions of which it is kept; of others all is read once more."""
 
 
-class Reading:
+class SessionReading:
     """What was read of one session."""
 
     def __init__(self) -> None:
@@ -32,15 +32,15 @@ class Reading:
 class Readings:
     """The same of all sessions."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._kept: OrderedDict[str, Reading] = OrderedDict()
+        self._kept: OrderedDict[str, SessionReading] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, session: str) -> Reading:
+    def of(self, session: str) -> SessionReading:
         """That of a session."""
         with self._lock:
-            found = self._kept.setdefault(session, Reading())
+            found = self._kept.setdefault(session, SessionReading())
             self._kept.move_to_end(session)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
@@ -100,15 +100,15 @@ class Readings:
             found = self._transcript(reading, session)
             return Before(offset=found.end, cost=found.spent.cost, tokens=found.spent.tokens) if found else Before()
 
-    def _left(self, reading: Reading, attempt: Attempt) -> Spent | None:
+    def _left(self, reading: SessionReading, attempt: Attempt) -> Spent | None:
         found = self._transcript(reading, attempt.session)
         return found.left(attempt.before().offset, attempt.uuid) if found is not None else None
 
-    def _people(self, reading: Reading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
+    def _people(self, reading: SessionReading, session: str, since: int, known: frozenset[str]) -> tuple[str, ...]:
         found = self._transcript(reading, session)
         return found.people(since, self._store.prompts(session), known) if found is not None else ()
 
-    def _transcript(self, reading: Reading, session: str) -> Transcript | None:
+    def _transcript(self, reading: SessionReading, session: str) -> Transcript | None:
         if reading.transcript is None:
             file = self._store.transcript(session)
             reading.transcript = Transcript(file) if file is not None else None

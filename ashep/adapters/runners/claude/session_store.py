@@ -53,7 +53,7 @@ _MOST = 1024 * 1024  # bytes of a record that are read
 _T = TypeVar("_T", bound=_Kept)
 
 
-class Session(_Kept):
+class SessionOptions(_Kept):
     """What a session was opened with."""
 
     key: str
@@ -143,7 +143,7 @@ def prompt_uuid(session: str, message: str, number: int) -> str:
     return str(uuid.uuid5(_OURS, f"{session}\0{message}\0{number}"))
 
 
-class Store:
+class SessionStore:
     """The folder."""
 
     def __init__(self, folder: Path, config: Path) -> None:
@@ -157,7 +157,7 @@ class Store:
             durable_io.make_folder(one)
             one.chmod(0o700)
 
-    def open(self, session: str, what: Session) -> None:
+    def open(self, session: str, what: SessionOptions) -> None:
         """Keep a session; one that is there already stays as it is."""
         folder = self._sessions / session
         if not (folder / "session.json").exists():
@@ -165,10 +165,10 @@ class Store:
             durable_io.make_folder(folder / "turns")
             durable_io.replace(folder / "session.json", what.model_dump_json().encode())
 
-    def session(self, session: str) -> Session | None:
+    def session(self, session: str) -> SessionOptions | None:
         """What is kept of a session."""
         named = SESSION.fullmatch(session)
-        return _read(Session, self._sessions / session / "session.json") if named else None
+        return _read(SessionOptions, self._sessions / session / "session.json") if named else None
 
     def folder_of(self, session: str) -> Path:
         """The folder of a session."""

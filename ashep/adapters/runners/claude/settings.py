@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ashep.adapters.runners.claude.hook import NAMES
-from ashep.adapters.runners.claude.session_store import Session
+from ashep.adapters.runners.claude.session_store import SessionOptions
 from ashep.core.policy.permissions import (
     PROTECTED,
     READS,
@@ -73,7 +73,7 @@ _ENV_FILES = (
 """What a writer is asked about where no rule says something else, as on OpenCode."""
 
 
-def rules_of(session: Session) -> list[Rule]:
+def rules_of(session: SessionOptions) -> list[Rule]:
     """The rules that the hook judges by, the first that fits decides; as regular expressions."""
     writes = session.access == "write"
     users = [*fitting(session.permissions, writes=writes)]
@@ -81,7 +81,7 @@ def rules_of(session: Session) -> list[Rule]:
     return [(expression(one.tool), expression(one.pattern), one.action) for one in ordered]
 
 
-def tools_of(session: Session, *, web: bool) -> list[str]:
+def tools_of(session: SessionOptions, *, web: bool) -> list[str]:
     """The tools that a session's agent is offered. `web`: a reader may fetch pages although no rule says so."""
     users = [*fitting(session.permissions, writes=session.access == "write")]
     if session.access == "write":
@@ -100,7 +100,7 @@ def _is_denied(users: Iterable[PermissionRule], tool: str) -> bool:
     return first is not None and (first.action, first.pattern) == ("deny", "*")
 
 
-def settings_of(session: Session, tools: Sequence[str], folder: Path, gate: str) -> dict[str, Any]:
+def settings_of(session: SessionOptions, tools: Sequence[str], folder: Path, gate: str) -> dict[str, Any]:
     """The settings of a process. `folder`: that of its attempt; `gate`: the address that lets its prompt through."""
     secrets = [f"Read(**/{one})" for one in SECRETS] if session.access == "read" else []
     lets_begin = {
@@ -117,7 +117,7 @@ def settings_of(session: Session, tools: Sequence[str], folder: Path, gate: str)
     }
 
 
-def _before_tools(session: Session, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+def _before_tools(session: SessionOptions, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
     line = "exec " + shlex.join([sys.executable, "-I", "-S", str(folder / "hook.py")])
     command = {"type": "command", "command": line, "timeout": WAITS + 60}
     users = [*fitting(session.permissions, writes=session.access == "write")]
@@ -141,7 +141,7 @@ def _own_conditions(tool: str) -> list[str]:
     return [f"Read(**/{one})" for one in SECRETS] if tool == "Read" else []
 
 
-def rules_file(session: Session, turn: str) -> str:
+def rules_file(session: SessionOptions, turn: str) -> str:
     """What the hook reads. `turn`: what tells this attempt from all others."""
     known: Mapping[str, object] = {
         "rules": rules_of(session), "folder": session.directory, "turn": turn, "seconds": WAITS, "denied": _DENIED,
@@ -149,6 +149,6 @@ def rules_file(session: Session, turn: str) -> str:
     return json.dumps(known)
 
 
-def mode_of(session: Session) -> str:
+def mode_of(session: SessionOptions) -> str:
     """The permission mode of a session."""
     return "acceptEdits" if session.access == "write" else "dontAsk"

@@ -27,7 +27,7 @@ _TAIL = 8 * 1024 * 1024
 _USED = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
-class Written(NamedTuple):
+class UserMessage(NamedTuple):
     """A user's message."""
 
     uuid: str
@@ -66,7 +66,7 @@ class Transcript:
     def __init__(self, file: Path) -> None:
         self._lines = Lines(file)
         self.file = file
-        self.written: list[Written] = []
+        self.written: list[UserMessage] = []
         """The prompts in it, in order: people's and ours."""
         self.states: list[tuple[int, Spent]] = []
         """What the session had used up where a process of it ended, and where that stands."""
@@ -87,7 +87,7 @@ class Transcript:
             if offset == 0:
                 self.written, self.states = [], []
             if b'"user"' in line and (event := event_of(line)) is not None and is_prompt(event):
-                self.written.append(Written(text(event, "uuid"), offset, time_of(event)))
+                self.written.append(UserMessage(text(event, "uuid"), offset, time_of(event)))
             elif (
                 b'"cost-state"' in line and (event := event_of(line)) is not None and event.get("type") == "cost-state"
             ):

@@ -31,7 +31,7 @@ _WORDS = 2000  # characters of what a process said before it died
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AttemptState:
     """How an attempt stands."""
 
     state: TurnState
@@ -40,23 +40,23 @@ class Standing:
     not_started: str = ""
 
 
-def standing(attempt: Attempt, output: Output, known: Process | None) -> Standing:
+def standing(attempt: Attempt, output: Output, known: Process | None) -> AttemptState:
     """Say how an attempt stands; `known`: its process. The output is read here, behind the look at the process."""
     alive = process.lives(known)
     output.read()
     name = known.instance if known is not None else ""
     ended = name and name + ENDED
     if alive:
-        return Standing("running", name)
+        return AttemptState("running", name)
     end, aborted = output.result, attempt.has("aborted")
     if end is not None and (end.failed or end.turns > 0):
-        return Standing("finished", name, _ABORTED if aborted and end.failed else output.failure())
+        return AttemptState("finished", name, _ABORTED if aborted and end.failed else output.failure())
     if aborted:
-        return Standing("finished", name, _ABORTED)
+        return AttemptState("finished", name, _ABORTED)
     if attempt.has("begun") or output.asked:
-        return Standing("incomplete", ended)
+        return AttemptState("incomplete", ended)
     why = _last_words(attempt)
-    return Standing("missing", ended, not_started=why or "its process ended before the model was asked")
+    return AttemptState("missing", ended, not_started=why or "its process ended before the model was asked")
 
 
 def _last_words(attempt: Attempt) -> str:

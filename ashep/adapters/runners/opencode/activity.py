@@ -39,7 +39,7 @@ SLACK = 5.0
 _SUBAGENT = "task"  # the tool that waits for a subagent, which shows signs of its own
 
 
-class Watch:
+class ActivityMonitor:
     """When which session last showed a sign, and since when that is watched: on the clock that only grows."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Shown(NamedTuple):
     """Calls at work: id and name of the tool."""
 
 
-async def read(get: Get, watch: Watch, session: str) -> Life:
+async def read(get: Get, watch: ActivityMonitor, session: str) -> Life:
     """Read a busy session and those below it, and say how alive they are."""
     statuses = await get("/session/status")
     busy, now = (
@@ -164,7 +164,7 @@ _ASKING = ("permission.", "question.")
 _IGNORED = frozenset({"session.diff", "sync"})  # sync: what was told just before, once more
 
 
-async def listen(client: Client, watch: Watch, told: requests.Told) -> AsyncIterator[Sign]:
+async def listen(client: Client, watch: ActivityMonitor, told: requests.ReportedRequests) -> AsyncIterator[Sign]:
     """Yield `Sign(None)` once the stream stands, then those of sessions; ends when the server closes it.
 
     The watch is told of every event, and `told` of what is asked. Raises httpx.HTTPError, RunnerUnauthorized or
@@ -177,7 +177,7 @@ async def listen(client: Client, watch: Watch, told: requests.Told) -> AsyncIter
         watch.cut()
 
 
-async def _listen(client: Client, watch: Watch, told: requests.Told) -> AsyncIterator[Sign]:
+async def _listen(client: Client, watch: ActivityMonitor, told: requests.ReportedRequests) -> AsyncIterator[Sign]:
     last: dict[str, float] = {}
     users: dict[str, None] = {}
     async with httpx_sse.aconnect_sse(client.stream(), "GET", "/global/event", timeout=SILENCE) as source:

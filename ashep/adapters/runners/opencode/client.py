@@ -124,7 +124,7 @@ class Client:
             raise ServerSlow(f"{method} {path}: {late}") from error
         except httpx.HTTPError as error:
             if isinstance(error, httpx.ConnectError) and was_refused(error):
-                raise Refused(f"nothing listens at {self.address.url}") from error
+                raise ConnectionRefused(f"nothing listens at {self.address.url}") from error
             raise RunnerUnavailable(f"{method} {path}: {type(error).__name__} {error}".rstrip()) from error
         self._times.pop(path, None)
         answer = self._redacted(answer)
@@ -148,7 +148,7 @@ class Client:
         await self._http.aclose()
 
 
-class Refused(RunnerUnavailable):
+class ConnectionRefused(RunnerUnavailable):
     """Nobody listens at the server's address: that life of it is over."""
 
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ashep.adapters.runners.opencode import schema
 from ashep.adapters.runners.opencode.provider_errors import Read
-from ashep.adapters.runners.opencode.session_directories import Places
+from ashep.adapters.runners.opencode.session_directories import SessionDirectories
 from ashep.core.facts.requests import LONGEST, MOST, Answers, Asked, Request, RequestKind, Verdict, cut
 from ashep.core.text import read_json
 from ashep.errors import RunnerRefused
@@ -65,7 +65,7 @@ KEPT = 1000
 """Requests that are kept of what the stream told, the newest."""
 
 
-class Told:
+class ReportedRequests:
     """What the event stream told of requests: those that were asked and not answered since, while it stood."""
 
     def __init__(self, redaction: Redaction) -> None:
@@ -107,7 +107,9 @@ def _request(kind: str, told: dict[str, Any]) -> Request:
         return Request(str(told["id"]), str(told["sessionID"]), which)
 
 
-async def asked(get: Get, whose: Whose, places: Places, told: Told, sessions: Collection[str]) -> tuple[Request, ...]:
+async def asked(
+    get: Get, whose: Whose, places: SessionDirectories, told: ReportedRequests, sessions: Collection[str]
+) -> tuple[Request, ...]:
     """What these sessions ask, by the lists of their folders; where one is refused, by what the stream told."""
     found: list[Request] = []
     for place in await places.of_all(sessions):

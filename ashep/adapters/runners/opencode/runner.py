@@ -25,7 +25,7 @@ from ashep.adapters.runners.opencode import (
     turns,
 )
 from ashep.adapters.runners.opencode import requests as questions
-from ashep.adapters.runners.opencode.client import CALL, Client, Refused, probe, was_refused
+from ashep.adapters.runners.opencode.client import CALL, Client, ConnectionRefused, probe, was_refused
 from ashep.adapters.system import programs
 from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model
@@ -70,9 +70,9 @@ class OpencodeRunner:
         self._starting = anyio.Lock()
         self._ours: dict[str, str | None] = {}
         self._narrow = rule_intersection.Narrow(self._call)
-        self._places = session_directories.Places(lambda path: self._call("GET", path, accept=_NOT_THERE))
-        self._watch = signs.Watch()
-        self._told = questions.Told(self._redaction)
+        self._places = session_directories.SessionDirectories(lambda path: self._call("GET", path, accept=_NOT_THERE))
+        self._watch = signs.ActivityMonitor()
+        self._told = questions.ReportedRequests(self._redaction)
         self._misread: tuple[str, int] | None = None
         """The file of its configuration that the server refused last, and when that was changed."""
 
@@ -447,7 +447,7 @@ class OpencodeRunner:
         try:
             return await self._connected().call(method, path, **how)
         except RunnerUnavailable as error:
-            if isinstance(error, Refused):
+            if isinstance(error, ConnectionRefused):
                 self._refused()
             await self._endpoint.ask_for_room()
             raise

@@ -14,9 +14,9 @@ from typing import get_args
 import anyio.to_thread
 
 from ashep.adapters.runners.opencode.jsonc import mapping, read_jsonc
-from ashep.adapters.sandboxes.bubblewrap import Bubblewrap, Placed
+from ashep.adapters.sandboxes.bubblewrap import BindMount, Bubblewrap
 from ashep.adapters.sandboxes.logins import Logins
-from ashep.adapters.sandboxes.profiles import Profile, Surroundings
+from ashep.adapters.sandboxes.profiles import SandboxProfile, SandboxProfiles
 from ashep.adapters.system.folders import delete
 from ashep.core.policy.agents import INSTRUCTIONS, Sandbox
 from ashep.errors import AshepError, RunnerUnavailable, ServerNotStarted
@@ -39,7 +39,7 @@ class Profiles:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: SandboxProfiles,
         ground: Path,
         environ: Mapping[str, str],
         base: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]],
@@ -51,7 +51,7 @@ class Profiles:
         self._surroundings, self._ground, self._environ, self._base = surroundings, ground, environ, base
         self.logins = logins
 
-    async def maker(self, folder: Path, place: Path, *, session: bool = False) -> Profile:
+    async def maker(self, folder: Path, place: Path, *, session: bool = False) -> SandboxProfile:
         """Give the profile of the server of a place, which keeps its things in `folder`: as all of them are, or as the
         session wants it that works there.
         """
@@ -65,7 +65,7 @@ class Profiles:
             self._profile, folder, place, given.sandbox, how, given.writable, given.readable, given.environment
         )
 
-    async def judge(self, folder: Path) -> Profile:
+    async def judge(self, folder: Path) -> SandboxProfile:
         """Give the profile of the server of those who judge: what is committed, and the base's configuration."""
         try:
             held = dict(await self._base((*_CONFIG, *INSTRUCTIONS, _FOLDER)))
@@ -106,7 +106,7 @@ class Profiles:
         writable: Sequence[Path],
         readable: Sequence[Path],
         environment: Mapping[str, str],
-    ) -> Profile:
+    ) -> SandboxProfile:
         how = sha256(f"{how} {self._surroundings.agents.plugins} copy".encode()).hexdigest()[:16]
         if sandbox is None:
             made = self._surroundings.open(at, environment)
@@ -123,7 +123,7 @@ class Profiles:
         if models.exists():
             given |= {"OPENCODE_MODELS_PATH": str(models), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         # OpenCode writes into its folder of settings: the user's are put into one of the server's own, one by one
-        settings, placed = _settings(config, at, home, self._environ), list[Placed]()
+        settings, placed = _settings(config, at, home, self._environ), list[BindMount]()
         if not self._surroundings.agents.plugins:
             settings, placed = _without_plugins(settings, folder / "settings")
         made = self._surroundings.closed(
@@ -182,11 +182,11 @@ def _settings(config: Path, at: Path, home: Path, environ: Mapping[str, str]) ->
     return [*files, *(path for path in named_files if os.path.isfile(path))]
 
 
-def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path], list[Placed]]:
+def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path], list[BindMount]]:
     """Split settings into those that name no plugin and copies, in `folder`, of the others without their plugins:
     OpenCode 1.18.33 runs these in a place that has settings of its own, whatever OPENCODE_PURE says.
     """
-    plain, copies = list[Path](), list[Placed]()
+    plain, copies = list[Path](), list[BindMount]()
     for path in settings:
         text = path.read_text(errors="replace") if path.suffix in _JSON and path.is_file() else ""
         if '"plugin"' in text:
@@ -195,7 +195,7 @@ def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path]
                 copy = folder / f"{len(copies)}.json"
                 durable_io.make_folder(folder)
                 durable_io.replace(copy, json.dumps(content).encode())
-                copies.append(Placed(copy, path))
+                copies.append(BindMount(copy, path))
                 continue
         if path.name not in ("plugin", "plugins"):
             plain.append(path)

@@ -35,7 +35,7 @@ from ashep.adapters.runners.opencode.client import PROBE, USER, Address, probe, 
 from ashep.adapters.runners.opencode.environment import passed
 from ashep.adapters.sandboxes.exec import needed, start
 from ashep.adapters.sandboxes.logins import orders
-from ashep.adapters.sandboxes.profiles import Profile
+from ashep.adapters.sandboxes.profiles import SandboxProfile
 from ashep.adapters.system import process_table, programs
 from ashep.adapters.system.folders import delete
 from ashep.core.policy.settings import Settings
@@ -70,7 +70,7 @@ TOKEN = "ASHEP_SERVER_TOKEN"
 """The environment variable that holds the token."""
 
 
-class Record(BaseModel):
+class ServerRecord(BaseModel):
     """The content of `server.json`."""
 
     token: str
@@ -88,15 +88,15 @@ class Record(BaseModel):
     """It has answered: what does not answer any more is busy, or wedged."""
 
     @property
-    def mark(self) -> process_table.Mark:
+    def mark(self) -> process_table.ProcessMark:
         """What tells the server's processes from all others."""
-        return process_table.Mark(TOKEN, self.token)
+        return process_table.ProcessMark(TOKEN, self.token)
 
 
-def record_in(folder: Path) -> Record | None:
+def record_in(folder: Path) -> ServerRecord | None:
     """Read the record of the server that keeps its things in a folder; None: there is none that can be read."""
     with suppress(OSError, ValueError):
-        return Record.model_validate_json((folder / "server.json").read_bytes())
+        return ServerRecord.model_validate_json((folder / "server.json").read_bytes())
     return None
 
 
@@ -134,14 +134,14 @@ class ManagedServer:
         named: Collection[str] = (),
         secret: Collection[str] = (),
         folder: Callable[[], Path] | None = None,
-        profile: Callable[[Path], Awaitable[Profile]] | None = None,
+        profile: Callable[[Path], Awaitable[SandboxProfile]] | None = None,
     ) -> None:
         """`named` and `secret`: variables that pass to the server, too, and those that never do. `folder`: gives its
         own; None: that of the state folder. `profile`: gives how it is started, with its folder; None: as we are.
         """
         self._named, self._secret = named, secret
         self._own, self._profiled = folder, profile
-        self._profile: Profile | None = None
+        self._profile: SandboxProfile | None = None
         self._command, self._nice = tuple(command), nice
         self._directory = directory
         self._environ = dict(os.environ if environ is None else environ)
@@ -208,7 +208,7 @@ class ManagedServer:
         await _in_thread(self._listens, record)
         return _address(record.model_copy(update={"pid": found[0], "started": found[1]}))
 
-    async def surroundings(self) -> tuple[Profile | None, dict[str, str]]:
+    async def surroundings(self) -> tuple[SandboxProfile | None, dict[str, str]]:
         """Say how it would be started now, and what the tools of its agents have in their environment."""
         folder = await _in_thread(lambda: self.folder)
         profile = await self._profiled(folder) if self._profiled is not None else None
@@ -249,7 +249,7 @@ class ManagedServer:
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    def _recall(self) -> Record | None:
+    def _recall(self) -> ServerRecord | None:
         """The record of the server that should run; its pid is None where the process does not live."""
         record = self._read()
         if record is None:
@@ -271,14 +271,14 @@ class ManagedServer:
             taken = error
         return await self._give_up(record, taken)
 
-    async def _reached(self, record: Record) -> Address:
+    async def _reached(self, record: ServerRecord) -> Address:
         """Note that a server answers, and return where it is."""
         self._silence, self._first = None, FIRST_PATIENCE
         if not record.answered:
             await _in_thread(self._write, record.model_copy(update={"answered": True}))
         return _address(record)
 
-    async def _give_up(self, record: Record, why: ServerNotStarted | None = None) -> NoReturn:
+    async def _give_up(self, record: ServerRecord, why: ServerNotStarted | None = None) -> NoReturn:
         """End a server that has never answered. Raises `ServerNotStarted`."""
         silence, lived = self._silence, await _in_thread(process_table.lives, record.pid, record.started)
         used = await _in_thread(process_table.processor_time, record.pid or 0)
@@ -294,12 +294,12 @@ class ManagedServer:
             fate = f"did not answer within {silence.bound:g} s and was ended; it had used {used:.0f} s of CPU"
         raise ServerNotStarted(f"the OpenCode server {fate}; {self._log_file} {tail}")
 
-    def _launch(self) -> Record:
+    def _launch(self) -> ServerRecord:
         """Record, start, record: in this order, so that no server is ever unknown."""
         program = programs.find(self._command[0])
         if program is None:
             raise ProgramMissing(f"{self._command[0]} is neither on PATH nor in the tools cache")
-        record = Record(token=secrets.token_hex(16), port=_free_port(), password=secrets.token_urlsafe(24))
+        record = ServerRecord(token=secrets.token_hex(16), port=_free_port(), password=secrets.token_urlsafe(24))
         record.how = self._profile.how if self._profile is not None else ""
         self._link_credentials()
         (self.folder / LEFT).unlink(missing_ok=True)
@@ -310,7 +310,7 @@ class ManagedServer:
         self._write(record)
         return record
 
-    async def _answers(self, record: Record) -> bool:
+    async def _answers(self, record: ServerRecord) -> bool:
         """Wait for a server; False: it has ended, shows no life at its bound, or reached the longest bound.
 
         A server is alive that used processor time since the last bound, and one that starts, if it takes connections.
@@ -342,7 +342,7 @@ class ManagedServer:
             f"waiting up to {silence.bound:g} s"
         )
 
-    async def _probe_until(self, record: Record, deadline: float) -> tuple[bool, bool]:
+    async def _probe_until(self, record: ServerRecord, deadline: float) -> tuple[bool, bool]:
         """Probe until it answers, the time is over or the process has ended; whether it answered, and took connections.
 
         Raises `_Taken`.
@@ -367,7 +367,7 @@ class ManagedServer:
             await anyio.sleep(0.1)
         return False, listens
 
-    def _listens(self, record: Record) -> bool:
+    def _listens(self, record: ServerRecord) -> bool:
         """Whether the server, or what it started, listens at its port; False: nobody does yet. Raises `_Taken`."""
         sockets = process_table.listeners(record.port)
         if sockets is None:  # only the server writes its log, and it writes its address there
@@ -382,7 +382,7 @@ class ManagedServer:
             "it was given no password"
         )
 
-    def _spawn(self, program: Path, record: Record) -> tuple[subprocess.Popen[bytes], int | None]:
+    def _spawn(self, program: Path, record: ServerRecord) -> tuple[subprocess.Popen[bytes], int | None]:
         arguments = [*self._command[1:], "serve", "--port", str(record.port), "--hostname", "127.0.0.1"]
         own = {TOKEN: record.token, "OPENCODE_SERVER_USERNAME": USER, "OPENCODE_SERVER_PASSWORD": record.password}
         profile, first, environment = self._profile, None, self._given(self._profile) | own
@@ -412,7 +412,7 @@ class ManagedServer:
             process_table.restrain(first, 0)
         return process, first
 
-    def _given(self, profile: Profile | None) -> dict[str, str]:
+    def _given(self, profile: SandboxProfile | None) -> dict[str, str]:
         kept = passed(self._environ, self._named, self._secret)
         ours = {
             "BEADS_ACTOR": "ashep-agent",
@@ -464,15 +464,15 @@ class ManagedServer:
 
     # --- the record -----------------------------------------------------------------------------------------------
 
-    def _read(self) -> Record | None:
+    def _read(self) -> ServerRecord | None:
         with suppress(FileNotFoundError, ValidationError):  # a torn record cannot be: it is renamed into place
-            return Record.model_validate_json(self._record_file.read_bytes())
+            return ServerRecord.model_validate_json(self._record_file.read_bytes())
         return None
 
     def _forget(self) -> None:
         self._record_file.unlink(missing_ok=True)
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: ServerRecord) -> None:
         durable_io.replace(self._record_file, record.model_dump_json().encode())
 
     def _open_lock(self) -> int:
@@ -506,7 +506,7 @@ class _Taken(ServerNotStarted):
 _in_thread = anyio.to_thread.run_sync
 
 
-async def _end(record: Record) -> bool:
+async def _end(record: ServerRecord) -> bool:
     """End a server and everything that it started; what took the mark off itself is in its sandbox all the same."""
     there = record.first is not None and await process_table.kill(*record.first, RunnerUnavailable)
     return await process_table.end(record.mark, RunnerUnavailable) or there
@@ -517,12 +517,12 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _address(record: Record) -> Address:
+def _address(record: ServerRecord) -> Address:
     instance = f"managed:{record.pid}:{record.started}:{record.token[:8]}"
     return Address(url=f"http://127.0.0.1:{record.port}", password=record.password, instance=instance)
 
 
-def _leader(record: Record) -> tuple[int, int] | None:
+def _leader(record: ServerRecord) -> tuple[int, int] | None:
     """The server's process and its start time: the recorded one, or, where none was written, the oldest holder."""
     holders = process_table.holders_of(record.mark)
     if record.pid is None or record.started is None:

@@ -15,7 +15,7 @@ Find = Callable[[str], Awaitable[httpx.Response]]
 """Asks the server for a path; 400 and 404 are answers."""
 
 
-class Places:
+class SessionDirectories:
     """The folders of sessions, as far as they were asked for; None: the project's own."""
 
     def __init__(self, find: Find) -> None:

@@ -62,14 +62,14 @@ class Info(Read):
     cost: float = 0
 
 
-class State(Read):
+class ToolState(Read):
     """How a tool's call stands."""
 
     time: Time = Time()
     status: str = ""
 
 
-class Part(Read):
+class MessagePart(Read):
     """A piece of a message."""
 
     type: str
@@ -79,7 +79,7 @@ class Part(Read):
     synthetic: bool = False
     ignored: bool = False
     time: Time = Time()
-    state: State | None = None
+    state: ToolState | None = None
 
     @property
     def newest(self) -> float:
@@ -91,7 +91,7 @@ class Message(Read):
     """A message of a session."""
 
     info: Info
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MessagePart, ...] = ()
 
     @property
     def text(self) -> str:

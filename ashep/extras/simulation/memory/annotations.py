@@ -14,7 +14,7 @@ from ashep.core.policy.checks import Check, FileExistsCheck, ManualCheck, hash_o
 from ashep.errors import AshepError, TrackerRefused
 from ashep.extras.simulation.memory.tracker import MemoryTracker
 from ashep.extras.simulation.memory.workspaces import MemoryWorkspaces
-from ashep.ports.tracker import Annotated, Fresh, IssueText, Rewritten, Seen, Titled
+from ashep.ports.tracker import AnnotatedIssue, IssueDraft, IssuePatch, IssueSummary, IssueText, Seen
 from ashep.ports.verifier import VerifyRequest
 
 
@@ -24,17 +24,17 @@ class MemoryAnnotations:
     def __init__(self, tracker: MemoryTracker) -> None:
         self._tracker = tracker
 
-    async def read(self, issue: str) -> Annotated | None:
+    async def read(self, issue: str) -> AnnotatedIssue | None:
         """Give a copy of what stands there."""
         await anyio.lowlevel.checkpoint()
         text = self._tracker.stored(issue)
-        return None if text is None else Annotated(text.acceptance, _copy(self._tracker.metadata(issue)))
+        return None if text is None else AnnotatedIssue(text.acceptance, _copy(self._tracker.metadata(issue)))
 
-    async def listed(self, status: str | None) -> tuple[Titled, ...]:
+    async def listed(self, status: str | None) -> tuple[IssueSummary, ...]:
         """List the issues."""
         await anyio.lowlevel.checkpoint()
         return tuple(
-            Titled(issue, one.title, one.status, _copy(self._tracker.metadata(issue)))
+            IssueSummary(issue, one.title, one.status, _copy(self._tracker.metadata(issue)))
             for issue, one in sorted(self._tracker.everything().items())
             if status in ("all", one.status) or (status is None and one.status != "closed")
         )
@@ -54,7 +54,7 @@ class MemoryAnnotations:
         await self._check(issue)
         self._tracker.person_blocks(issue, on, self._tracker.actor, stands=stands)
 
-    async def create(self, fresh: Fresh) -> bool:
+    async def create(self, fresh: IssueDraft) -> bool:
         """Add it."""
         await anyio.lowlevel.checkpoint()
         if self._tracker.stored(fresh.id) is not None:
@@ -70,7 +70,7 @@ class MemoryAnnotations:
         self._tracker.metadata(fresh.id).update(_copy(fresh.metadata))
         return True
 
-    async def rewrite(self, issue: str, words: Rewritten) -> None:
+    async def rewrite(self, issue: str, words: IssuePatch) -> None:
         """Replace it."""
         await self._check(issue)
         self._tracker.person_rewrites(

@@ -16,7 +16,14 @@ from ashep.core.facts.requests import Answers, Request, RequestKind, Verdict
 from ashep.core.facts.runs import Life, Model
 from ashep.errors import RunnerRefused, RunnerUnavailable
 from ashep.extras.simulation.memory import scripted_sessions as plays
-from ashep.extras.simulation.memory.scripted_sessions import Message, Play, Prompted, Script, Session, Work
+from ashep.extras.simulation.memory.scripted_sessions import (
+    Play,
+    Prompted,
+    Script,
+    ScriptedMessage,
+    ScriptedSession,
+    ScriptedTurn,
+)
 from ashep.ports.clock import Clock
 from ashep.ports.runner import MOST_TEXT, Catalog, Prompt, SessionRequest, Sign, Turn
 
@@ -52,7 +59,7 @@ class MemoryRunner:
         """How many turns each prompt began, by message id."""
         self.replied: list[tuple[str, Verdict, tuple[tuple[str, ...], ...], str]] = []
         """Every answer that a session took: request, verdict, answers, message."""
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, ScriptedSession] = {}
         self._clock = clock
         self._life = 0
         self._up = False
@@ -78,9 +85,9 @@ class MemoryRunner:
         `unheard`: the stream does not tell of it.
         """
         found, now = self.sessions[session], self._clock.now()
-        message = Message(f"msg_person{len(found.messages):04d}", "person", text, now)
+        message = ScriptedMessage(f"msg_person{len(found.messages):04d}", "person", text, now)
         ends = None if delay is None else now + timedelta(seconds=delay)
-        work = Work(Play(text="ok"), self.instance, now, self._clock.monotonic(), ends)
+        work = ScriptedTurn(Play(text="ok"), self.instance, now, self._clock.monotonic(), ends)
         message.work = work
         found.messages.append(message)
         if not unheard:
@@ -122,7 +129,7 @@ class MemoryRunner:
     async def open_session(self, request: SessionRequest) -> str:
         """Open a session (see the port)."""
         self._enter("open_session")
-        session = Session(f"ses_{len(self.sessions):06d}", request)
+        session = ScriptedSession(f"ses_{len(self.sessions):06d}", request)
         self.sessions[session.id] = session
         return self._leave("open_session", session.id)
 
@@ -225,7 +232,7 @@ class MemoryRunner:
             self._sign(one.session)
         return self._leave("reply", found is not None)
 
-    def _asked(self) -> list[tuple[Request, Work]]:
+    def _asked(self) -> list[tuple[Request, ScriptedTurn]]:
         works = [(one.id, message.id, message.work) for one in self.sessions.values() for message in one.messages]
         return [
             (plays.request(work.play, session, message, work.asked), work)
@@ -259,7 +266,7 @@ class MemoryRunner:
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    def _take(self, session: Session, prompt: Prompt) -> None:
+    def _take(self, session: ScriptedSession, prompt: Prompt) -> None:
         """Store a prompt once and begin its turn, again where an earlier one died with its server (fact 11)."""
         message = next((message for message in session.messages if message.id == prompt.message_id), None)
         if message is None:
@@ -270,7 +277,7 @@ class MemoryRunner:
             if play.fate == "missing" or (prompt.agent is not None and prompt.agent not in self.agents):
                 return
             now = self._clock.now()
-            message = Message(prompt.message_id, "ashep", prompt.text, now, prompt.agent, prompt.model)
+            message = ScriptedMessage(prompt.message_id, "ashep", prompt.text, now, prompt.agent, prompt.model)
             session.messages.append(message)
         elif message.work is not None and not (message.work.dead and message.work.instance != self.instance):
             return
@@ -280,26 +287,26 @@ class MemoryRunner:
             self._begin(session, message, play)
         self._sign(session.id)
 
-    def _ask(self, session: Session, prompt: Prompt) -> Play:
+    def _ask(self, session: ScriptedSession, prompt: Prompt) -> Play:
         began = self.began[prompt.message_id]
         return self.script(
             Prompted(session.request.key, session.id, prompt.text, prompt.agent, prompt.model, turn=began)
         )
 
-    def _begin(self, session: Session, message: Message, play: Play) -> None:
+    def _begin(self, session: ScriptedSession, message: ScriptedMessage, play: Play) -> None:
         now = self._clock.now()
         free = max([now, *(work.ends for work in self._active(session) if work.ends is not None)])
         ends = None if play.fate == "hangs" else free + timedelta(seconds=play.delay)
         at, asks = self._clock.monotonic(), play.times if play.asks else 0
         told = self._watched is not None
-        message.work = Work(play, self.instance, now, at, ends, asked=asks, told=told, error=play.error)
+        message.work = ScriptedTurn(play, self.instance, now, at, ends, asked=asks, told=told, error=play.error)
         self.began[message.id] += 1
 
-    def _active(self, session: Session) -> list[Work]:
+    def _active(self, session: ScriptedSession) -> list[ScriptedTurn]:
         now = self._clock.now()
         return [m.work for m in session.messages if m.work is not None and m.work.active(now)]
 
-    def _read(self, session: Session, message_id: str, ours: frozenset[str]) -> Turn:
+    def _read(self, session: ScriptedSession, message_id: str, ours: frozenset[str]) -> Turn:
         at = next((i for i, message in enumerate(session.messages) if message.id == message_id), None)
         if at is None:
             return Turn("missing", self.instance)
@@ -331,7 +338,7 @@ class MemoryRunner:
             agent_message_at=work.ends,
         )
 
-    def _last_work(self, session: Session, at: int) -> Work | None:
+    def _last_work(self, session: ScriptedSession, at: int) -> ScriptedTurn | None:
         """The newest turn from a prompt on, up to the first message of a person."""
         last = session.messages[at].work
         for message in session.messages[at + 1 :]:
@@ -379,7 +386,7 @@ class MemoryRunner:
         return answer
 
 
-def _quiet(work: Work, now: float) -> float:
+def _quiet(work: ScriptedTurn, now: float) -> float:
     """Seconds since a turn's last sign of life."""
     since = now - work.at
     return since if work.play.fate == "hangs" or work.play.pulse is None else since % work.play.pulse

@@ -76,7 +76,7 @@ Script = Callable[[Prompted], Play]
 
 
 @dataclass(slots=True)
-class Work:
+class ScriptedTurn:
     """A turn of an agent."""
 
     play: Play
@@ -110,7 +110,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class Message:
+class ScriptedMessage:
     """A user's message, and what answers it."""
 
     id: str
@@ -119,13 +119,13 @@ class Message:
     at: datetime
     agent: str | None = None
     model: Model | None = None
-    work: Work | None = None
+    work: ScriptedTurn | None = None
 
 
 @dataclass(slots=True)
-class Session:
+class ScriptedSession:
     """A conversation."""
 
     id: str
     request: SessionRequest
-    messages: list[Message] = field(default_factory=list["Message"])
+    messages: list[ScriptedMessage] = field(default_factory=list["ScriptedMessage"])

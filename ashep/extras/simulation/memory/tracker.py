@@ -28,7 +28,7 @@ _TYPES = frozenset({"bug", "feature", "task", "epic", "chore", "decision", "spik
 
 
 @dataclass(slots=True)
-class Record:
+class StoredIssue:
     """An issue as it is stored."""
 
     issue: Issue
@@ -45,7 +45,7 @@ class Database:
 
     def __init__(self, now: Callable[[], datetime], prefix: str) -> None:
         self.now, self.prefix = now, prefix
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, StoredIssue] = {}
         self.written: Counter[str] = Counter()
         self.numbers = 0
         self.changed = anyio.Event()
@@ -65,7 +65,7 @@ class Database:
         """Count the writes of all others."""
         return self.written.total() - self.written[actor]
 
-    def record(self, issue: str) -> Record:
+    def record(self, issue: str) -> StoredIssue:
         """Give an issue; TrackerRefused where there is none."""
         if issue not in self.records:
             raise TrackerRefused(f"there is no issue {clean(issue)!r}")
@@ -75,14 +75,14 @@ class Database:
         """Whether there is such an issue, and it is not closed."""
         return issue in self.records and self.records[issue].issue.status != "closed"
 
-    def is_blocked(self, record: Record) -> bool:
+    def is_blocked(self, record: StoredIssue) -> bool:
         """Say whether an open blocker, of the issue or of a parent, keeps it from being ready."""
         if any(map(self.is_open, record.issue.blocked_by)):
             return True
         parents = [self.records[one.on] for one in record.text.dependencies if one.type == "parent-child"]
         return any(map(self.is_blocked, parents))
 
-    def relabel(self, record: Record, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
+    def relabel(self, record: StoredIssue, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
         """Change labels; one that is already there, or not there, leaves no record."""
         labels = set(record.issue.labels)
         after = (labels | set(add)) - set(remove)
@@ -92,7 +92,7 @@ class Database:
             self._changed(record, actor, ("removed", label))
         record.issue = replace(record.issue, labels=tuple(sorted(after)))
 
-    def assign(self, record: Record, actor: str, status: str, assignee: str | None) -> None:
+    def assign(self, record: StoredIssue, actor: str, status: str, assignee: str | None) -> None:
         """Change the status and who has it."""
         before, record.issue = record.issue, replace(record.issue, status=status, assignee=assignee)
         if status != before.status:
@@ -100,10 +100,10 @@ class Database:
         if assignee != before.assignee:
             self._changed(record, actor, ("assignee", assignee or ""))
 
-    def _changed(self, record: Record, actor: str, what: Difference) -> None:
+    def _changed(self, record: StoredIssue, actor: str, what: Difference) -> None:
         record.changes.append(Change(f"event-{self.number()}", (what[0], clean(what[1])), clean(actor), self.now()))
 
-    def seen(self, record: Record, *, comments: bool = False) -> Seen:
+    def seen(self, record: StoredIssue, *, comments: bool = False) -> Seen:
         """Show an issue as a read does: clean, and dependencies with the words of what they lead to."""
         issue, text = record.issue, record.text
         said = tuple(one.text for one in record.comments) if comments else ()
@@ -209,7 +209,7 @@ class MemoryTracker:
         edges += [Dependency(parent, "parent-child")] if parent else []
         number = database.number()
         issue = id or f"{database.prefix}-{number}"
-        database.records[issue] = record = Record(
+        database.records[issue] = record = StoredIssue(
             Issue(issue, title, status, type, priority, database.now(), blocked_by=tuple(sorted(blocked_by))),
             replace(text or IssueText(), title=title, dependencies=tuple(edges), comments=()),
             order=number,
@@ -349,7 +349,7 @@ class MemoryTracker:
             record.metadata |= update.metadata
             return self._write(record, update.status, update.assignee, update)
 
-    def _write(self, record: Record, status: str, assignee: str | None, write: ClaimRequest | Update) -> Seen:
+    def _write(self, record: StoredIssue, status: str, assignee: str | None, write: ClaimRequest | Update) -> Seen:
         self._database.assign(record, self.actor, status, assignee)
         record.issue = replace(record.issue, stamp=write.stamp)
         record.lease = record.lease if status == "in_progress" else None
@@ -413,7 +413,7 @@ class MemoryTracker:
                 raise TrackerRefused(f"{clean(creation.id)}: no such id, title, type or priority")
             edge = Dependency(creation.discovered_from, "discovered-from")
             status = "blocked" if creation.parked else "open"
-            database.records[creation.id] = record = Record(
+            database.records[creation.id] = record = StoredIssue(
                 Issue(creation.id, new.title, status, new.type, new.priority, database.now(), stamp=stamp),
                 IssueText(title=new.title, description=new.description, dependencies=(edge,)),
                 order=database.number(),

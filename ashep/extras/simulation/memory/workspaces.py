@@ -16,8 +16,8 @@ from ashep.core.facts.delivery import Amendment, Ground, StoryLeft
 from ashep.core.policy.globs import Globs
 from ashep.core.policy.landing import LandingSettings
 from ashep.errors import AshepError
-from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, Refused
-from ashep.ports.workspaces import Amended, Changes, Commit, Landed, Prepared, Removed, Sealed, Standing
+from ashep.ports.landing import HEAD, Advanced, AlreadyLanded, Candidate, Conflict, Integrated, MoveRefused
+from ashep.ports.workspaces import Amended, Changes, Commit, Landed, Prepared, Removed, SealedBranch, WorkspaceInfo
 
 Files = dict[str, str]
 """Content by path."""
@@ -46,7 +46,7 @@ class _Branch:
 class MemoryWorkspaces:
     """Branches and their trees; `edit` plays an agent, `commit` a person on the base branch. The same for each life.
 
-    `merge` and `advance` are for `MemoryLanding`. Nothing is bound to a clock: `Standing.used` is always the same.
+    `merge` and `advance` are for `MemoryLanding`. Nothing is bound to a clock: `WorkspaceInfo.used` is always the same.
     """
 
     def __init__(self, files: Files | None = None, *, room: bool = True) -> None:
@@ -178,7 +178,7 @@ class MemoryWorkspaces:
             known.slots.append(slot)
         return Prepared(f"/trees/{branch}", known.base, known.head)
 
-    async def seal(self, branch: str, run: str, message: str) -> Sealed:
+    async def seal(self, branch: str, run: str, message: str) -> SealedBranch:
         """Commit what is uncommitted."""
         known = self._known(branch)
         if branch in self.resisting:
@@ -188,7 +188,7 @@ class MemoryWorkspaces:
         if known.tree is not None and known.tree != self.files(known.head):
             known.head = self._commit(message.splitlines()[0], known.tree, known.head, run=run)
         tree, commits = self.tree_of(known.head), self._after(known.base, known.head)
-        return Sealed(known.head, tree, commits, lacking, lacking=lacking)
+        return SealedBranch(known.head, tree, commits, lacking, lacking=lacking)
 
     async def amend(self, branch: str, run: str, head: str, wanted: Amendment) -> Amended:
         """Put back what a run may not change, and write into its story; a sprint status is looked for beside it."""
@@ -275,15 +275,15 @@ class MemoryWorkspaces:
         del self._branches[landed.branch]
         return Removed((), sum(map(len, (known.tree or {}).values())))
 
-    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+    async def list(self, landed: Mapping[str, str] | None = None) -> tuple[WorkspaceInfo, ...]:
         """Give every tree."""
         return self.standing(landed)
 
-    def standing(self, landed: Mapping[str, str] | None = None) -> tuple[Standing, ...]:
+    def standing(self, landed: Mapping[str, str] | None = None) -> tuple[WorkspaceInfo, ...]:
         """Give every tree, at once."""
         held = self._ancestors(self.base)
         return tuple(
-            Standing(
+            WorkspaceInfo(
                 branch=name,
                 path=f"/trees/{name}",
                 base=one.base,
@@ -384,7 +384,7 @@ class MemoryLanding:
     """
 
     def __init__(self, workspaces: MemoryWorkspaces, base_branch: str = "main") -> None:
-        self.refuses: Refused | None = None
+        self.refuses: MoveRefused | None = None
         self.edited = set[str]()
         self._workspaces, self._base_branch = workspaces, base_branch
 
@@ -424,18 +424,18 @@ class MemoryLanding:
         lines += [f"{path}: {name} has {files.get(path)!r}" for path in made for name, files in sides]
         return Conflict(base, made, "\n".join(lines))
 
-    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | Refused:
+    async def advance(self, base_branch: str, old: str, new: str) -> Advanced | MoveRefused:
         """Move the base."""
         now = await self.tip(base_branch)
         if now is None:
-            return Refused("gone", f"there is no branch {base_branch}")
+            return MoveRefused("gone", f"there is no branch {base_branch}")
         if self._workspaces.holds(now, new):
             return Advanced(now)
         was, becomes = self._workspaces.files(old), self._workspaces.files(new)
         if mine := sorted(path for path in self.edited if was.get(path) != becomes.get(path)):
-            return Refused("dirty", f"{base_branch} is checked out, and there are uncommitted changes: {mine[0]}")
+            return MoveRefused("dirty", f"{base_branch} is checked out, and there are uncommitted changes: {mine[0]}")
         if now != old or not self._workspaces.holds(new, old):
-            return Refused("moved", f"{base_branch} is at {now[:12]}, not at {old[:12]}, or is not held")
+            return MoveRefused("moved", f"{base_branch} is at {now[:12]}, not at {old[:12]}, or is not held")
         if self.refuses is not None:
             return self.refuses
         self._workspaces.advance(old, new)
