@@ -29,6 +29,8 @@ pytestmark = pytest.mark.promise("X13")
 
 __all__ = ["real_place"]
 
+ROOT = Path(__file__).parents[1]
+SECRET_SETTINGS = {"apprise_env", "password_env", "token_env"}
 FORGE = {"type": "github", "repository": "acme/tools", "token_env": "ANTHROPIC_BASE_URL"}
 SETTINGS = Settings.model_validate_json(json.dumps({
     "landing": {"mode": "pull_request", "forge": FORGE},
@@ -141,3 +143,17 @@ def test_loopback_is_reached_past_every_proxy_and_install_says_so(
     assert [line.what.rpartition("agents get ")[2] for line in doctor_git.proxy(environ)] == [
         f"{name}={value}" for name, value in added.items() if name == max(added)
     ]
+
+
+def test_every_setting_that_names_a_secret_is_known() -> None:
+    """A new one belongs to `secret_variables`, or agents inherit the variable."""
+    schema = (ROOT / "schemas" / "config.schema.json").read_text()
+    assert set(re.findall(r'"(\w*(?:_env|_variable|secret\w*|password\w*|token))": \{', schema)) == SECRET_SETTINGS
+    settings = Settings.model_validate_json(
+        json.dumps({
+            "landing": {"mode": "pull_request", "forge": FORGE},
+            "notify": {"targets": [{"apprise_env": "A_TARGET"}]},
+            "runners": {"opencode": {"password_env": "A_PASSWORD"}},
+        })
+    )  # fmt: skip
+    assert secret_variables(settings) == {"A_TARGET", "A_PASSWORD", "ANTHROPIC_BASE_URL"}

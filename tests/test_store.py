@@ -42,11 +42,13 @@ from ashep.core.runs.run_record import RunRecord, tell
 from ashep.core.state.world import World
 from ashep.journal.writer import Journal
 from ashep.store.projector import Follower
+from ashep.store.schema import FORM
 from ashep.store.sqlite_reader import open_read_only, stale
 from ashep.store.writer import Store
 from ashep.views.report import report
 from ashep.views.times import stamp
 from tests.core.laws import folded
+from tests.golden import make as golden
 from tests.golden.story import RUN, T0, story
 from tests.waiting import meanwhile, wait_until
 
@@ -150,6 +152,13 @@ def test_every_known_issue_has_its_account(state: Path, journal: Journal) -> Non
         assert (row["reason"], row["phase"], row["policy"]) == (stands.reason, stands.phase, stands.policy)
     assert rows["demo-2"]["state"] == "parked"
     assert json.loads(rows["demo-2"]["body"])["priority"] == 2
+
+
+def test_other_keys_of_an_issue_raise_the_form() -> None:
+    """Older rows lack them: raise `FORM` in ashep/store/schema.py, then call `python -m tests.golden.make`."""
+    known = json.loads(golden.KEYS.read_text())
+    assert known["form"] == FORM or known["keys"] != golden.row_keys(), "the file is of another form: make it again"
+    assert known["form"] != FORM or known["keys"] == golden.row_keys(), "a new or lost key needs another `FORM`"
 
 
 @pytest.mark.promise("T4")

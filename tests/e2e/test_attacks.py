@@ -128,7 +128,7 @@ def test_what_a_reviewer_is_told_is_what_is_to_be_judged_and_who_approves_is_a_p
     before = site.run("git", "for-each-ref", "refs/heads/main", "refs/heads/mine")
     issues = (clean_one, ignored, committed, forging)
     with site.working(*issues, "--until-idle", "--idle-grace", "5s") as working:
-        working.wait(150)
+        working.wait(240)
 
     # what a reviewer is told
     plain, hidden, shown = (told(site, issue) for issue in (clean_one, ignored, committed))

@@ -35,7 +35,7 @@ def test_a_stop_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
     with site.working(issue) as working:
         begun(site, run)
         working.signal(signal.SIGTERM)
-        assert working.wait(60) == 0
+        assert working.wait(240) == 0
         assert "SIGTERM" in working.text
     assert not any(one["type"] == "RunEnded" for one in site.journal(issue)), "it did not wait for the turn"
     assert site.issue(issue)["status"] == "in_progress"
@@ -54,11 +54,11 @@ def test_a_kill_in_the_middle_of_a_run_and_a_restart(site: Site) -> None:
         begun(site, run)
         server = site.server_pid()
         working.signal(signal.SIGKILL)
-        assert working.wait(60) == -signal.SIGKILL
+        assert working.wait(240) == -signal.SIGKILL
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
         assert site.servers() == [server], "the server that ran the turn is the only one"
-        assert working.wait(90) == 0
+        assert working.wait(240) == 0
     assert (site.prompts(run), site.requests(run)) == (1, 1)
     assert [(one["run"], one["state"], one["restarts"]) for one in site.runs(issue)] == [(run, "succeeded", 0)]
 

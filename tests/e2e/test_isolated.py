@@ -108,7 +108,7 @@ def test_made_in_a_sandbox_killed_and_judged_on_clean_ground(isolated: Site) -> 
         assert working.wait(10) == -signal.SIGKILL
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
-        assert working.wait(60) == 0
+        assert working.wait(240) == 0
     assert (site.prompts(run), site.prompts(f"{issue}/review.1.1")) == (1, 1)
     assert site.run("git", "show", f"ashep/{issue}:b.txt") == "made\n"
     assert json.loads(site.ashep("trees", "list", "--json"))["trees"]
@@ -129,7 +129,7 @@ def test_an_agent_asks_what_its_checks_find_and_mends_what_fails(isolated: Site)
     ]
     BEHAVES[issue] = told(behaving(lines), said)
     with site.working(issue, other, "--until-idle", "--idle-grace", "20s") as working:
-        assert working.wait(120) == 0
+        assert working.wait(240) == 0
     failing, uncommitted, passing = said
     for one in (failing, uncommitted):
         assert f"{issue}: failing (1 passed, 1 failed, 0 skipped)" in one
@@ -169,7 +169,7 @@ def test_an_agent_with_a_sandbox_of_its_own_works_in_the_place_of_one_without(is
     issue = site.add("make it, twice", "policy:both", behaves=behaving([line]))
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
-        assert working.wait(60) == 0
+        assert working.wait(240) == 0
     told = [site.run("git", "show", f"ashep/{issue}:seen.{n}") for n in range(2)]
     assert ["PRIVATE KEY" in one for one in told] == [False, True]
     opened = [one.get("sandbox") for one in site.journal(issue) if one["type"] == "RunPlanned"]

@@ -53,13 +53,13 @@ def test_deleted_pictures_come_back_equal_without_a_daemon_and_beside_one(site: 
         until(lambda: site.prompts(f"{second}/implement.1.1"), 60)
         delete(site)
         assert first in site.ashep("status", "--all"), "it is drawn again while the daemon runs"
-        assert working.wait(60) == 0, working.text
+        assert working.wait(240) == 0, working.text
     rows, log_after = drawn(site)
     assert log_after.startswith(log), "what was there before, and the new run"
     assert second in log_after
     delete(site)
     with site.working(second, "--until-idle", "--idle-grace", "1s") as working:
-        working.wait(60)
+        working.wait(240)
     again, log_again = drawn(site)
     assert log_again == log_after
     assert again["runs"] == rows["runs"]
@@ -86,7 +86,7 @@ def test_a_byte_flipped_in_the_middle_of_the_journal_is_refused_with_file_and_li
     offset = len(data) // 2
     line = data[:offset].count(b"\n") + 1
     with flipped(path, offset), site.working("--until-idle") as working:
-        assert working.wait(90) == 65
+        assert working.wait(240) == 65
         assert f"{path}:{line}:" in working.text
     assert path.read_bytes() == data, "nothing was changed"
     assert site.work_until_idle(issue) in (0, 1), "and restored it goes on"

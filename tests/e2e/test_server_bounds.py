@@ -83,7 +83,7 @@ def test_a_server_beyond_its_memory_limit_is_begun_anew_between_two_runs(site: S
     issues = [site.add("beyond the limit"), site.add("and another one")]
     try:
         with site.working(*issues, "--until-idle", "--idle-grace", "20s") as working:
-            assert working.wait(180) == 0, working.text
+            assert working.wait(240) == 0, working.text
     finally:
         site.config("")
     ended = [record["why"] for record in lines(site, "ServerEnded")[before:]]

@@ -122,7 +122,7 @@ def test_the_server_is_killed_around_the_delivery_of_a_prompt(site: Site, record
     with site.working(issue, "--until-idle", "--idle-grace", "40s") as working:
         until(written, 60, lambda: working.text)
         killer.now()
-        assert working.wait(120) == 0, working.text
+        assert working.wait(240) == 0, working.text
     check(site, issue, run, {0, 1})
 
 

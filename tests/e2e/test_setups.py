@@ -94,7 +94,7 @@ def writes(ask: ModelRequest) -> Reply:
 def walked(site: Site, *issues: str) -> dict[str, list[ModelRequest]]:
     """What was asked of the model by phase, once all that can be done is done."""
     with site.working(*issues, "--until-idle", "--idle-grace", "20s") as working:
-        assert working.wait(120) == 0, working.text
+        assert working.wait(240) == 0, working.text
     found = dict[str, list[ModelRequest]]()
     for ask in site.model.asks:
         issue, _, run = (run_of(ask.prompt) or "").partition("/")

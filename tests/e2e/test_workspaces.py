@@ -41,7 +41,7 @@ def test_two_issues_at_once_work_apart_and_leave_the_users_tree_as_it_is(own_tre
     issues = [site.add(f"apart {line}", behaves=writing(line, drip=0.15)) for line in ("one", "two")]
     with site.working(*issues, "--until-idle", "--idle-grace", "20s") as working:
         until(lambda: all(site.prompts(f"{issue}/implement.1.1") for issue in issues), 60, lambda: working.text)
-        assert working.wait(120) == 0, working.text
+        assert working.wait(240) == 0, working.text
     assert (site.project / "a.txt").read_text() == "a person is at work here\n"
     site.run("git", "checkout", "-q", "a.txt")
     assert not (site.project / "b.txt").exists()
@@ -87,7 +87,7 @@ def test_killed_in_the_middle_of_a_run_it_goes_on_in_the_same_tree_and_seals_onc
         assert working.wait(10) == -signal.SIGKILL
     with site.working(issue, "--until-idle", "--idle-grace", "20s") as working:
         working.says("closed by shepherd")
-        assert working.wait(60) == 0
+        assert working.wait(240) == 0
     assert site.prompts(run) == 1
     assert site.run("git", "show", f"ashep/{issue}:b.txt") == "kept\n"
     assert site.run("git", "rev-list", "--count", f"HEAD..ashep/{issue}").strip() == "1"

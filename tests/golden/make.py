@@ -8,7 +8,7 @@ written again: they must fold for ever.
 import json
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ashep.core.facts.records import Entry
@@ -16,6 +16,8 @@ from ashep.core.reconcile.evolve import evolve
 from ashep.core.reconcile.step import RULES
 from ashep.core.state.world import World
 from ashep.journal.writer import Journal
+from ashep.store.issue_row import issue_row
+from ashep.store.schema import FORM
 from tests.core.chances import WILD
 from tests.golden.picture import picture
 from tests.golden.story import T0, story
@@ -23,6 +25,7 @@ from tests.recorded import life
 
 HERE = Path(__file__).parent
 COMING = HERE / "journal-0.5.jsonl"
+KEYS = HERE / "issue-keys.json"
 LIFE = HERE / f"life-rules-{RULES}.jsonl"
 SEED = 21
 
@@ -46,6 +49,33 @@ def live(target: Path) -> None:
         target.write_bytes((made.journal.folder / made.journal.position.file).read_bytes())
 
 
+def keys_of(value: object, above: str = "") -> Iterator[str]:
+    """Give the path of every key in a JSON value."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield f"{above}{key}"
+                yield from keys_of(inner, f"{above}{key}.")
+        case list() | tuple():
+            for inner in value:
+                yield from keys_of(inner, above)
+        case _:
+            pass
+
+
+def row_keys() -> list[str]:
+    """Give the keys of the rows of issues that the story leads to."""
+    world = World()
+    keys = set[str]()
+    for batch in story():
+        for entry in batch:
+            world = evolve(world, entry)
+        for issue in world.flows:
+            row = issue_row(world, issue)
+            keys.update(keys_of(row | {"body": json.loads(row["body"])}))
+    return sorted(keys)
+
+
 def keep(journal: Path, entries: Iterable[Entry]) -> None:
     """Write the World that a golden journal folds to."""
     world = World()
@@ -58,3 +88,4 @@ def keep(journal: Path, entries: Iterable[Entry]) -> None:
 if __name__ == "__main__":
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else COMING)
     live(LIFE)
+    KEYS.write_text(json.dumps({"form": FORM, "keys": row_keys()}, indent=1) + "\n")

@@ -19,6 +19,7 @@ from ashep.api.handlers.queries import NotFound, QueryHandlers
 from ashep.api.schemas import page
 from ashep.api.schemas.verification import TICKET, Answer, Given
 from ashep.config import settings_in
+from ashep.core.resources.budgets import Scope, Unit
 from ashep.core.text import clean
 from ashep.errors import AshepError
 from ashep.store.read_model import ReadModel
@@ -129,10 +130,10 @@ class Days(page.Pictured):
 class Limit(Answer):
     """A limit of `budgets`, as the daemon has it."""
 
-    scope: Literal["run", "issue", "day", "provider", "total", "runs_per_hour"]
+    scope: Scope
     name: str
     """The provider and the day, or the day; empty of the others."""
-    unit: Literal["tokens", "cost", "runs"]
+    unit: Unit
     used: float | None
     """Null: of each run, or issue, its own."""
     limit: float

@@ -7,6 +7,7 @@ more, and what is under way is stopped: that is no failure of an agent's, and go
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal
 
 from ashep.core.facts import commands, issues, runs
 from ashep.core.facts.resources import BudgetReached, BudgetWarned, WriteDelayed
@@ -32,13 +33,18 @@ STEPS = 20
 """The growth of a running turn is a fact where it is one of so many parts of a limit: several cannot pass it unseen."""
 
 
+Scope = Literal["run", "issue", "day", "provider", "total", "runs_per_hour"]
+"""What a limit is for. The API and the page know no others: this is their one definition."""
+Unit = Literal["tokens", "cost", "runs"]
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetUsage:
     """A limit, and how much of it is used."""
 
-    scope: str
+    scope: Scope
     name: str
-    unit: str
+    unit: Unit
     used: float
     limit: float
     until: datetime | None = None
@@ -59,13 +65,17 @@ class BudgetUsage:
 def _gauges(
     budget: Budget,
     spent: tuple[float, float],
-    scope: str,
+    scope: Scope,
     name: str,
     *,
     until: datetime | None = None,
     issue: str | None = None,
 ) -> Iterator[BudgetUsage]:
-    for unit, limit, amount in (("tokens", budget.tokens, spent[0]), ("cost", budget.cost, spent[1])):
+    limits: tuple[tuple[Unit, float | None, float], ...] = (
+        ("tokens", budget.tokens, spent[0]),
+        ("cost", budget.cost, spent[1]),
+    )
+    for unit, limit, amount in limits:
         if limit is not None:
             yield BudgetUsage(scope, name, unit, float(amount), float(limit), until, issue)
 
