@@ -112,8 +112,8 @@ async def _work(
     runner = factories.runners_of(project, settings, redaction=redaction, clock=clock)
     notifier = Messenger(project, redaction=redaction)
     tree, trees = GitTree(project, redaction=redaction), partial(factories.worktrees_of, project, redaction=redaction)
-    means = partial(factories.means_of, project, actor=actor, redaction=redaction, clock=clock)
-    pulls = partial(factories.pulls_of, project, redaction=redaction)
+    means = partial(factories.make_delivery_adapters, project, actor=actor, redaction=redaction, clock=clock)
+    pulls = partial(factories.make_forge_adapters, project, redaction=redaction)
     wished = {settings.agents.sandbox, *(agent.sandbox for agent in configuration.agents.agents)}
     found = await try_out() if settings.isolated else ""  # agents.yaml may come to ask for one
     why, boxed = (found, False) if isinstance(found, str) else ("", True)

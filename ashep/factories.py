@@ -203,7 +203,7 @@ def runners_of(
     """Make what makes the project's runners, each when it is asked for; that raises `ConfigError`."""
     makers = dict[str, Callable[[], Runner]]()
     runners = RunnerRouter(makers)
-    opencode = isolated_of if settings.isolated else opencode_of
+    opencode = make_isolated_runner if settings.isolated else opencode_of
     makers[OPENCODE] = partial(opencode, project, settings, redaction=redaction)
     for name, chosen in settings.runners.others.items():
         match settings.runners.kind(name):
@@ -274,16 +274,18 @@ def claude_command(chosen: OtherRunner) -> tuple[str, ...]:
 def _apart(project: Path, settings: Settings, chosen: OtherRunner) -> "Apart":
     from ashep.adapters.runners.claude import Apart  # as above
 
-    quarters, user = _quarters(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
+    quarters, user = _session_sandboxes(project, settings, claude_command(chosen), _OF_THE_MACHINE), claude_folder()
     return Apart(
         quarters, Logins(user / ".credentials.json", lambda: folder_of(user, os.environ) / LOGIN, logins.CLAUDE)
     )
 
 
-def _quarters(project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()) -> SessionSandboxes:
+def _session_sandboxes(
+    project: Path, settings: Settings, command: Sequence[str], read: Sequence[str] = ()
+) -> SessionSandboxes:
     """Say where agents of a command are kept apart. `read`: what who judges reads beside its ground."""
     return SessionSandboxes(
-        _surroundings(project, settings),
+        _sandbox_profiles(project, settings),
         place_of=partial(place_at, places_of(project, settings)),
         folder_of=partial(folder_for, project / FOLDER / "state"),
         needs=lambda: {
@@ -306,7 +308,7 @@ def _acp(project: Path, settings: Settings, name: str, chosen: OtherRunner, reda
         name=name,
         mode=cast(Mapping[Literal["read", "write"], str], modes),
         redaction=redaction,
-        quarters=_quarters(project, settings, command, read) if settings.isolated else None,
+        quarters=_session_sandboxes(project, settings, command, read) if settings.isolated else None,
         start_timeout=chosen.start_timeout,
     )
 
@@ -337,12 +339,12 @@ def _in_base(project: Path, settings: Settings, names: Sequence[str]) -> dict[st
     return {name: content.decode(errors="replace") for name, content in sorted(held.items())}
 
 
-def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
+def make_isolated_runner(project: Path, settings: Settings, *, redaction: Redaction | None = None) -> IsolatedRunner:
     """Make the runner that has a server for each place, and one for all that judge."""
     profiles = _profiles(project, settings)
     return IsolatedRunner(
         opencode_of(project, settings, redaction=redaction, profiles=profiles),
-        partial(maker_of, project, settings, redaction=redaction, profiles=profiles),
+        partial(make_place_runner, project, settings, redaction=redaction, profiles=profiles),
         place_of=partial(place_at, places_of(project, settings)),
         state=project / FOLDER / "state",
         most=settings.runners.opencode.memory_limit,
@@ -350,7 +352,7 @@ def isolated_of(project: Path, settings: Settings, *, redaction: Redaction | Non
     )
 
 
-def maker_of(
+def make_place_runner(
     project: Path,
     settings: Settings,
     place: Path,
@@ -363,7 +365,7 @@ def maker_of(
     return OpencodeRunner(server, directory=place, redaction=redaction)
 
 
-def _surroundings(project: Path, settings: Settings) -> SandboxProfiles:
+def _sandbox_profiles(project: Path, settings: Settings) -> SandboxProfiles:
     places = places_of(project, settings)
     return SandboxProfiles(project, places, (places / LENDER / "objects", places / CONFIG), settings.agents, os.environ)
 
@@ -371,7 +373,7 @@ def _surroundings(project: Path, settings: Settings) -> SandboxProfiles:
 def _profiles(project: Path, settings: Settings) -> Profiles:
     base = partial(files_of, project, settings.landing.base or "HEAD")
     ground = places_of(project, settings) / GROUND
-    return Profiles(_surroundings(project, settings), ground, os.environ, base, opencode_logins())
+    return Profiles(_sandbox_profiles(project, settings), ground, os.environ, base, opencode_logins())
 
 
 def opencode_logins() -> Logins:
@@ -497,7 +499,7 @@ async def read_signatures(
     return tuple(signatures), people is not None and people.signed == "required"
 
 
-def means_of(
+def make_delivery_adapters(
     project: Path,
     settings: Settings,
     keep: Keep,
@@ -517,7 +519,7 @@ def means_of(
     )
 
 
-def pulls_of(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> ForgeAdapters:
+def make_forge_adapters(project: Path, settings: ForgeSettings, *, redaction: Redaction | None = None) -> ForgeAdapters:
     """Make what pushes branches and opens pull requests. Raises `ForgeUnauthorized` where there is no token."""
     from ashep.adapters.forges import forge_of  # few have one, and nobody else need import it
 

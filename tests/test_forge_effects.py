@@ -37,7 +37,7 @@ def effects_of(world: GitLandingWorld, site: FakeForge) -> tuple[PullEffects, Fo
     settings = ForgeSettings(type="github", repository=REPOSITORY, url=f"{site.url}/github")
 
     def made(settings: ForgeSettings) -> ForgeAdapters:
-        return factories.pulls_of(world.top, settings, redaction=Redaction())
+        return factories.make_forge_adapters(world.top, settings, redaction=Redaction())
 
     return PullEffects(made), settings
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from ashep.adapters.git import GitLanding
-from ashep.adapters.git.repository import left_of
+from ashep.adapters.git.repository import moved_aside_path
 from ashep.adapters.git.workspaces import isolated_git, salvage
 from ashep.adapters.git.workspaces.clones import Clones, place_at
 from ashep.adapters.git.workspaces.router import GitWorkspaces
@@ -215,7 +215,7 @@ async def test_no_folder_in_which_agents_work_has_a_percent_sign(
             path.rename(old)
         else:
             world.git("worktree", "move", str(path), str(old))
-        left_of(old).mkdir()
+        moved_aside_path(old).mkdir()
     stands = old if before else path
     (standing,) = await world.spaces.list()
     assert (standing.branch, standing.path, standing.dirty) == (EPIC, str(stands), True)
@@ -224,7 +224,7 @@ async def test_no_folder_in_which_agents_work_has_a_percent_sign(
     monkeypatch.chdir(world.top)
     if before:
         assert (await world.spaces.prepare(EPIC, None, 0)).path == str(path)
-        assert (old.exists(), left_of(old).exists(), left_of(path).exists()) == (False, False, True)
+        assert (old.exists(), moved_aside_path(old).exists(), moved_aside_path(path).exists()) == (False, False, True)
     sealed = await world.spaces.seal(EPIC, RUN, "Mine")
     assert world.git("show", f"{EPIC}:mine.txt") == "m"
     if kind is PlacesWorld:
@@ -233,7 +233,7 @@ async def test_no_folder_in_which_agents_work_has_a_percent_sign(
         assert ground == str(world.place / ".ground" / FOLDER.replace("/", "=2F"))
     world.git("merge", "-q", EPIC)
     await world.spaces.retire(Landed(EPIC, sealed.head, "main"), NOW)
-    assert (path.exists(), left_of(path).exists(), await world.spaces.knows(EPIC)) == (False, False, False)
+    assert (path.exists(), moved_aside_path(path).exists(), await world.spaces.knows(EPIC)) == (False, False, False)
 
 
 # --- what an agent may try --------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from ashep.core.state.world import World
 from ashep.journal.writer import Journal
 from ashep.store.projector import Follower
 from ashep.store.schema import FORM
-from ashep.store.sqlite_reader import open_read_only, stale
+from ashep.store.sqlite_reader import is_behind, open_read_only
 from ashep.store.writer import Store
 from ashep.views.report import report
 from ashep.views.times import stamp
@@ -119,7 +119,7 @@ def drawn_anew(state: Path, journal: Journal) -> object:
 
 def is_drawn(state: Path) -> Awaitable[bool]:
     """Say whether the picture is complete."""
-    return to_thread.run_sync(lambda: not stale(state))
+    return to_thread.run_sync(lambda: not is_behind(state))
 
 
 # --- what is drawn ------------------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_batch_that_was_cut_from_the_journal_leaves_the_picture(state: Path, j
     path = journal.folder / journal.position.file
     path.write_bytes(path.read_bytes()[:-3])
     again = Journal.open(state, T0)
-    assert stale(state)
+    assert is_behind(state)
     assert "but the journal ends at" in draw(state, again)
     again.append_now([Entry(again.next_seq, T0, IssueHeld("demo-5", "slots", "w"))])
     assert draw(state, again) == ""
@@ -476,21 +476,21 @@ def test_readers_can_read_what_a_killed_daemon_left(state: Path, journal: Journa
     for name in ("ashep.db", "ashep.db-wal"):
         shutil.copy(state / name, copy / name)
     shutil.copytree(state / "journal", copy / "journal")
-    assert not stale(copy)
+    assert not is_behind(copy)
     assert dump(copy) == dump(state)
     store.close()
 
 
 def test_stale_says_whether_the_picture_is_complete(state: Path, journal: Journal) -> None:
-    assert stale(state), "there is none"
+    assert is_behind(state), "there is none"
     draw(state, journal)
-    assert not stale(state)
+    assert not is_behind(state)
     journal.append_now([Entry(journal.next_seq, T0, IssueHeld("demo-5", "slots", "w"))])
-    assert stale(state)
+    assert is_behind(state)
     draw(state, journal)
-    assert not stale(state)
+    assert not is_behind(state)
     (state / "ashep.db").write_text("hello " * 1000)
-    assert stale(state)
+    assert is_behind(state)
 
 
 def test_reading_imports_nothing_heavy() -> None:

@@ -79,7 +79,7 @@ async def test_ten_stories_at_once_all_land_and_none_conflicts_over_the_sprint_s
     runner = MemoryRunner(clock, agent)
     parts = Adapters(
         tracker, runner, GitTree(project), clock, workspaces=lambda _: trees,
-        means=lambda given, keep: replace(factories.means_of(project, given, keep, actor="ashep-test"),
+        means=lambda given, keep: replace(factories.make_delivery_adapters(project, given, keep, actor="ashep-test"),
          annotations=None),
     )  # fmt: skip
     options = WorkOptions(until_idle=True, idle_grace=timedelta(0))

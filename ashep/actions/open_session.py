@@ -18,7 +18,7 @@ from ashep.core.policy.runner_kinds import CLAUDE, OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.state.run import runner_of
 from ashep.errors import RunnerError, RunnerUnavailable
-from ashep.factories import claude_command, claude_folder, maker_of, places_of, runner_folder
+from ashep.factories import claude_command, claude_folder, make_place_runner, places_of, runner_folder
 
 
 async def opened(project: Path, settings: Settings, issue: str, session: str, folder: str | None, begins: bool) -> str:
@@ -37,7 +37,7 @@ async def opened(project: Path, settings: Settings, issue: str, session: str, fo
         return await to_thread.run_sync(how_to_open, settings, place, own, session)
     if begins:
         try:
-            await _begun(await to_thread.run_sync(maker_of, project, settings, alone))
+            await _begun(await to_thread.run_sync(make_place_runner, project, settings, alone))
         except RunnerError as error:
             return f"Its session is {session}, and its agent server does not start: {error}"
     at = folder_for(state, alone)

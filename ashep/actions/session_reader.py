@@ -15,7 +15,7 @@ from ashep.core.policy.runner_kinds import CLAUDE, OPENCODE
 from ashep.core.policy.settings import Settings
 from ashep.core.state.run import runner_of
 from ashep.errors import RunnerRefused
-from ashep.factories import claude_folder, maker_of, opencode_of, places_of, runner_folder, runners_of
+from ashep.factories import claude_folder, make_place_runner, opencode_of, places_of, runner_folder, runners_of
 from ashep.ports.runner_router import PrefixedRunner
 from ashep.redaction import Redaction
 
@@ -73,7 +73,7 @@ async def _opencode(project: Path, settings: Settings, folder: str | None, redac
     place = Path(folder) if folder else project
     alone = await to_thread.run_sync(place_at, places_of(project, settings), place) if settings.isolated else None
     if alone is not None:
-        return maker_of(project, settings, alone, redaction=redaction)
+        return make_place_runner(project, settings, alone, redaction=redaction)
     return opencode_of(project, settings, redaction=redaction)
 
 

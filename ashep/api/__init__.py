@@ -1,8 +1,8 @@
-"""The HTTP server beside the daemon, `ashep serve`: loopback only, one guard, and what each token may ask.
+"""The HTTP server of `ashep serve`: loopback only, one guard, and what each token may ask.
 
-Never: how a check is carried out, or the daemon.
+Never: how a check runs, or the daemon.
 
-`page` is what people look at and do, `verification` what programs have verified. `openapi` is one table of endpoints,
-and describes them and the `models` of what goes in and out; `connection_limits` and `application` answer requests,
-`sessions` and `login_links` let people in, `static` is the built page, `server` listens.
+`routes` is the table of endpoints, and `openapi` describes them. `schemas` holds what goes in and out, `handlers` what
+answers. `application` and `connection_limits` take requests, `sessions`, `login_links` and `paired_devices` let people
+in, `static` is the built page, `server` listens.
 """

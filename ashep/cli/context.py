@@ -8,7 +8,7 @@ from pathlib import Path
 from ashep.cli.output import note
 from ashep.core.state.branches import branch_in, file_of
 from ashep.errors import UsageError
-from ashep.store.read_model import ReadModel, opened
+from ashep.store.read_model import ReadModel, open_read_model
 
 FOLDER = ".agent-shepherd"
 
@@ -54,7 +54,7 @@ def configured(project: Path) -> Path:
 @contextmanager
 def picture(state: Path) -> Generator[ReadModel]:
     """Open the picture of the journal, caught up with; a person is told where it has to be drawn."""
-    with opened(state, note) as seen:
+    with open_read_model(state, note) as seen:
         yield seen
 
 

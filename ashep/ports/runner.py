@@ -1,4 +1,4 @@
-"""Port of the runner, as far as it is about what sessions ask: `ashep.ports.tracker` has the rest, and the errors."""
+"""Port of the runner: sessions, prompts, turns, and what sessions ask. `ashep.errors` has the errors."""
 
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Ports of the tracker, the runner, the clock and the work tree: what the shepherd asks of the world, and contracts.
+"""Port of the tracker: issues as it shows them, claims, updates, comments and new issues.
 
 Every adapter keeps these contracts, the memory ones and those of users included; `ashep.extras.testing` has one suite a
 port that all of them pass. Nothing here assumes processes: an adapter may speak HTTP. Every call has a bound of its own

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ashep.core.analysis.answer_preview import ways
+from ashep.core.analysis.answer_preview import answer_effects
 from ashep.core.analysis.issue_status import account
 from ashep.core.facts.commands import IntegrateWork, MoveBase, OpenPullRequest, VerifyWork
 from ashep.core.facts.records import format_time
@@ -55,7 +55,7 @@ def _question(world: World, flow: Flow) -> Row | None:
         told |= {"about": question.about, "options": (), "several": False}
     else:
         return None
-    follows = [asdict(way) for way in ways(world, flow)]
+    follows = [asdict(way) for way in answer_effects(world, flow)]
     return told | {"asked": format_time(asked) if asked else None, "follows": follows}
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from ashep import __version__
 from ashep.errors import AshepError, DiskFailed
 from ashep.journal.lock import Holder, holder
-from ashep.store.sqlite_reader import NAME, open_read_only, stale
+from ashep.store.sqlite_reader import NAME, is_behind, open_read_only
 
 LAG = 2.0
 """Seconds that a reader waits for a daemon's picture."""
@@ -39,7 +39,7 @@ class ReadModel:
 
 
 @contextmanager
-def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Generator[ReadModel]:
+def open_read_model(state: Path, say: Callable[[str], None], patience: float = LAG) -> Generator[ReadModel]:
     """Open the picture of the journal, caught up with; `say` is told where it is drawn, and that takes long.
 
     `patience`: seconds to wait for a running daemon's. Raises `AshepError`, `DiskFailed`, `JournalDamaged`.
@@ -50,7 +50,7 @@ def opened(state: Path, say: Callable[[str], None], patience: float = LAG) -> Ge
         yield from _opened(state, daemon, behind)
     elif not any((state / "journal").glob("*.jsonl")):
         yield ReadModel(None, None, False)
-    elif not stale(state) and _meta(state).get("version", "").endswith(f"/{__version__}"):
+    elif not is_behind(state) and _meta(state).get("version", "").endswith(f"/{__version__}"):
         yield from _opened(state, None, False)
     else:
         import tempfile  # it brings a lot along, and is seldom needed

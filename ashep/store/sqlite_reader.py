@@ -19,7 +19,7 @@ def open_read_only(state: Path) -> sqlite3.Connection:
     return connection
 
 
-def stale(state: Path) -> bool:
+def is_behind(state: Path) -> bool:
     """Say whether the database is missing, unreadable, or not drawn up to the end of the journal.
 
     Beside a running daemon True is usual for a fraction of a second after each batch. Where none runs, True means that

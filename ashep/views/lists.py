@@ -20,7 +20,7 @@ _LONGEST = 7 * 24 * 3600.0  # seconds that a bar of the timeline shows of a run 
 
 def seq(database: Database | None) -> int:
     """Give the number of the last record that the picture is drawn of; 0: there is none."""
-    return status.drawn_to(database)[1]
+    return status.read_model_position(database)[1]
 
 
 def issues(

@@ -165,7 +165,7 @@ def shown(database: Database | None, issue: str) -> Data | None:
     return entry(row) if row is not None else None
 
 
-def drawn_to(database: Database | None) -> tuple[str, int]:
+def read_model_position(database: Database | None) -> tuple[str, int]:
     """Say up to where the picture is drawn: the instance of the journal, and the number of its last record there."""
     return _meta(database, "instance") or "", int(_meta(database, "seq") or 0)
 

@@ -275,7 +275,7 @@ class Stage:
         """A place is made as for a run, and what the daemon starts for it."""
         prepared = await factories.worktrees_of(self.project, self.settings).prepare(branch, None, 0)
         place = Path(prepared.path)
-        runner = factories.maker_of(self.project, self.settings, place)
+        runner = factories.make_place_runner(self.project, self.settings, place)
         await runner.start()
         record = folder_for(self.state, place) / "server.json"
         return Agent(place, runner, ServerRecord.model_validate_json(record.read_bytes()))

@@ -24,7 +24,7 @@ from ashep.extras.demo.scripted_model import ModelServer
 from ashep.extras.foreman import handoff
 from ashep.extras.foreman.history import HistoryEntry
 from ashep.redaction import Redaction
-from ashep.store.read_model import opened
+from ashep.store.read_model import open_read_model
 from ashep.store.sqlite_reader import NAME
 from tests.conformance.trackers import Beads, BeadsWorld
 
@@ -229,7 +229,7 @@ def state(tmp_path: Path) -> Path:
     state = tmp_path / "project" / ".agent-shepherd" / "state"
     (state / "journal").mkdir(parents=True)
     shutil.copy(GOLDEN, state / "journal" / "000000000001.jsonl")
-    with opened(state, lambda _: None):
+    with open_read_model(state, lambda _: None):
         return state
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ashep.api.routes import V1
 from ashep.cli.commands import app
 from ashep.config import write_starter
-from ashep.core.analysis.answer_preview import AnswerEffect, ways
+from ashep.core.analysis.answer_preview import AnswerEffect, answer_effects
 from ashep.core.facts import issues
 from ashep.core.facts.tracker import Stamp
 from ashep.core.policy.settings import Labels
@@ -50,7 +50,7 @@ def test_an_answer_leads_where_it_was_said_to(answer: str) -> None:
     made = begun()
     until(made, "person")
     flow = made.world.flows["t-1"]
-    way = next(one for one in ways(made.world, flow) if one.answer == answer)
+    way = next(one for one in answer_effects(made.world, flow) if one.answer == answer)
     since = len(made.entries)
     made.change("t-1", "ann", add=[f"human:{answer}"])
     decided = (issues.PhaseEntered, issues.IssueFinished, issues.PersonAsked, issues.IssueParked)

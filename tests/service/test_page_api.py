@@ -402,7 +402,7 @@ async def test_what_was_answered_meanwhile_is_told(asked: Page, person: httpx.As
 async def test_a_picture_that_is_behind_answers_nothing(page: Page, person: httpx.AsyncClient) -> None:
     """The next question may stand in the tracker, where what is drawn still shows the one before."""
     pictures = page.world.live.pictures
-    instance, drawn = await pictures.read(lambda seen: standing.drawn_to(seen.database))
+    instance, drawn = await pictures.read(lambda seen: standing.read_model_position(seen.database))
     await page.stands(Stamp(instance, drawn + 1, f"{page.issue}/review.2.1", 2, 1, 1))
     wanted = {"do": "approve", "asked": await question(person, page.issue)}
     answer = await person.post(f"{V1}/issues/{page.issue}", json=wanted)

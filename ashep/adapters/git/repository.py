@@ -317,9 +317,9 @@ def _lock_file(common: Path, branch: str) -> int:
     return os.open(folder / file_of(branch), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def aside(place: Path, what: Path) -> Path:
+def move_aside(place: Path, what: Path) -> Path:
     """Move what stands in the way in a tree, or in its place, beside the tree, as it is, and give where it is then."""
-    left = left_of(place)
+    left = moved_aside_path(place)
     left.mkdir(mode=0o700, exist_ok=True)
     number = max((int(one.name.split("-")[0]) for one in left.iterdir() if one.name[:1].isdecimal()), default=0) + 1
     target = left / f"{number}-{what.name.lstrip('.')}"
@@ -330,7 +330,7 @@ def aside(place: Path, what: Path) -> Path:
     return target
 
 
-def left_of(place: Path) -> Path:
+def moved_aside_path(place: Path) -> Path:
     """Say where what stood in the way of a tree lies beside it."""
     return place.parent / f".{place.name}.left"  # no part of a branch's name begins with a dot
 

@@ -1,4 +1,4 @@
-"""What the page looks at and does, and programs below /api/v1: pictures of the journal, acts of people, live changes.
+"""Handlers of the API: queries over the read model, actions of people, live events, and verification tickets.
 
 Never: how a request comes in, or who may ask.
 """

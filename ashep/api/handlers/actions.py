@@ -87,7 +87,7 @@ class ActionHandlers:
                     f"{person} is not named in `people.tracker` of config.yaml, and so would count for nothing"
                 )
             stands, known = await self.pictures.read(
-                lambda seen: (status.shown(seen.database, issue), status.drawn_to(seen.database))
+                lambda seen: (status.shown(seen.database, issue), status.read_model_position(seen.database))
             )
             if stands is None:
                 raise NotFound(f"nothing is known of an issue {issue}")
@@ -113,7 +113,7 @@ class ActionHandlers:
     async def given(self) -> actions.Answers:
         """Give the answers that stand in the tracker, and that no daemon has followed yet. Raises what it does."""
         asking, seq = await self.pictures.read(
-            lambda seen: (status.asking(seen.database), status.drawn_to(seen.database)[1])
+            lambda seen: (status.asking(seen.database), status.read_model_position(seen.database)[1])
         )
         async with self._reads:
             began, written = anyio.current_time(), self._written

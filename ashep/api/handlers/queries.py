@@ -26,8 +26,8 @@ from ashep.journal.heads import head
 from ashep.journal.lock import holder
 from ashep.redaction import Redaction
 from ashep.store.checkpoints import CheckpointWriter
-from ashep.store.read_model import ReadModel, daemon_of, disk_of, opened, servers_of
-from ashep.store.sqlite_reader import stale
+from ashep.store.read_model import ReadModel, daemon_of, disk_of, open_read_model, servers_of
+from ashep.store.sqlite_reader import is_behind
 from ashep.views import Data, edge_counts, issue_story, lists, policies, policy_graph, report, status, times, usage
 from ashep.views import runs as attempts
 
@@ -77,15 +77,15 @@ class QueryHandlers:
         return self.folder / "state"
 
     async def read(self, look: Callable[[ReadModel], _T]) -> _T:
-        """Look at the picture as it is in one moment. Raises what `ashep.store.read_model.opened` does."""
+        """Look at the picture as it is in one moment. Raises what `ashep.store.read_model.open_read_model` does."""
         self._reads = self._reads or anyio.CapacityLimiter(AT_ONCE)
         return await to_thread.run_sync(self._read, look, limiter=self._reads)
 
     def _read(self, look: Callable[[ReadModel], _T]) -> _T:
-        if holder(self.state) is None and stale(self.state):
-            with self._draws, opened(self.state, self.say, 0.0):  # drawn once, whoever else waits for it
+        if holder(self.state) is None and is_behind(self.state):
+            with self._draws, open_read_model(self.state, self.say, 0.0):  # drawn once, whoever else waits for it
                 pass
-        with opened(self.state, self.say, 0.0) as seen:
+        with open_read_model(self.state, self.say, 0.0) as seen:
             if seen.database is not None:
                 seen.database.execute("BEGIN")
             return look(seen)

@@ -1,4 +1,4 @@
-"""The verifier for other machines' programs: tickets, their checks carried out, and what is kept of that.
+"""Schemas of the API: pydantic models of what goes in and out.
 
-Never: how a check is carried out.
+Never: a decision, or access to the world.
 """

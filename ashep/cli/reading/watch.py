@@ -67,7 +67,7 @@ class WatchedStatus:
 
     def look(self, seen: ReadModel, state: Path) -> None:
         """Look whether it changed."""
-        key = (status.drawn_to(seen.database), seen.daemon, seen.behind)
+        key = (status.read_model_position(seen.database), seen.daemon, seen.behind)
         if key != self._key:
             self._take(seen, {"disk": disk_of(state)})
             self._key = key

@@ -38,7 +38,7 @@ class AnswerEffect:
     """Of parking."""
 
 
-def ways(world: World, flow: Flow) -> tuple[AnswerEffect, ...]:
+def answer_effects(world: World, flow: Flow) -> tuple[AnswerEffect, ...]:
     """Say where each answer to what is asked now leads, by the policy as it is; nothing where nothing is asked."""
     if asked_now(flow) is not None and flow.run is not None:
         return tuple(AnswerEffect(answer, "run", flow.run.phase) for answer in ("answered", "deadline"))

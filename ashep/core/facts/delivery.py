@@ -1,4 +1,7 @@
-"""What checks found, and of what: evidence is bound to the hash of a git tree, so that it holds for exactly that."""
+"""Facts of the way to the base: work trees, verification and its evidence, integration, landing and pull requests.
+
+Evidence is bound to the hash of a git tree, so that it holds for exactly that.
+"""
 
 from collections.abc import Container
 from dataclasses import dataclass, field, replace

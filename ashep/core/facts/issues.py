@@ -1,4 +1,4 @@
-"""A question that waits for a person."""
+"""Facts of an issue: claims, questions, answers, retries, parking, and its end."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What an audit finds: something that stands in nobody's account."""
+"""Facts of what issues share: agents, servers, providers, budgets, the clock, notices, and findings of the audit."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

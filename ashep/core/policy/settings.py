@@ -1,7 +1,6 @@
-"""What the users' files mean, and what the tracker, the agents and their server look like to the core.
+"""Settings of config.yaml, as pydantic models.
 
-The classes under `Document` are the configuration language: each field's docstring is its reference documentation
-(docs/configuration.md is made from them). The dataclasses below them are values that facts and commands carry.
+Each field's docstring is its reference documentation (docs/configuration.md is made from them).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Issues that nobody works on although the tracker says so: adopted after a lost state folder, or freed.
+"""Eligibility of issues: which are ours to work on, which are adopted after a lost state folder, and which are freed.
 
 Whose an issue is, the assignee says: our own name means ours, whatever this journal knows of it. Another daemon's is
 touched only once its lease has run out, which a living one never lets happen; a person's is never touched.

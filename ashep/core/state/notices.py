@@ -1,4 +1,4 @@
-"""Notification outbox: what people are to be told, and how that goes..
+"""Notification outbox: the messages to people, and the state of their delivery.
 
 A notice is kept until each of its targets was told, it was over before that, or it was given up. A target gets one
 message at a time, so that what could not be told is told together once it can be.

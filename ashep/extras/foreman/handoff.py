@@ -21,7 +21,7 @@ from ashep.errors import AshepError, TrackerRefused, UsageError
 from ashep.extras.foreman.history import HistoryEntry
 from ashep.prompt.fences import Fences, Foreign, on_lines
 from ashep.redaction import Redaction
-from ashep.store.sqlite_reader import open_read_only, stale
+from ashep.store.sqlite_reader import is_behind, open_read_only
 from ashep.views import report
 
 MOST = 50  # steps of a plan: what has more was not meant for one night, or is no list of steps
@@ -207,7 +207,7 @@ def _report(state: Path, now: datetime) -> str:
             database.set_progress_handler(lambda: clock.monotonic() > until, 1000)
             database.execute("PRAGMA busy_timeout = 200")
             told = report.report(database, report.default_since(database, now), now)["sections"]
-        late = " It may be behind: ashep does not run, or is just writing." * stale(state)
+        late = " It may be behind: ashep does not run, or is just writing." * is_behind(state)
     except (sqlite3.Error, OSError, ValueError, LookupError, TypeError) as error:
         return f"There is no report of ashep's night ({type(error).__name__}): `ashep report` says more."
     for name in sorted(filter(told.get, report.SECTIONS), key=lambda name: name != "waiting"):

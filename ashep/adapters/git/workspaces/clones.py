@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from ashep.adapters.git.command import LONG, NOTHING, PLACE, SHA, TRAILER, Git
 from ashep.adapters.git.export import CommitSource, ExportedFiles, drafting, end_of_history
-from ashep.adapters.git.repository import SEALED, WorkspacePaths, aside, ref_in
+from ashep.adapters.git.repository import SEALED, WorkspacePaths, move_aside, ref_in
 from ashep.adapters.git.submodules import MODULES, find_submodules
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import git_config, lfs, missing_objects, salvage, seal
@@ -475,7 +475,7 @@ class Clones(Worktrees):
             return place
         path = (await self._at(branch)).path
         if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
-            kept = await anyio.to_thread.run_sync(aside, path, path)
+            kept = await anyio.to_thread.run_sync(move_aside, path, path)
         if told is not None:
             where = f"what stood there is in {kept}" if kept else "what was not committed there is gone with it"
             told.lacking.append(f"its place is gone: {where}. The next run gets it anew, from {branch}")
@@ -486,7 +486,7 @@ class Clones(Worktrees):
         head, kept = await self._tip(branch), None
         lent = await self._lent(branch, await self._base_of(branch, head))
         if await anyio.to_thread.run_sync(os.path.lexists, place.admin):
-            kept = await anyio.to_thread.run_sync(aside, place.path, place.admin)
+            kept = await anyio.to_thread.run_sync(move_aside, place.path, place.admin)
         async with self._drafting(branch) as draft:
             made = replace(place, path=draft, admin=draft / ".git")
             await self._make_git(made, branch, head, lent)

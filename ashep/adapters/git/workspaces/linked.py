@@ -11,7 +11,15 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command
-from ashep.adapters.git.repository import PATIENCE, SEALED, Repository, WorkspacePaths, aside, left_of, size_of
+from ashep.adapters.git.repository import (
+    PATIENCE,
+    SEALED,
+    Repository,
+    WorkspacePaths,
+    move_aside,
+    moved_aside_path,
+    size_of,
+)
 from ashep.adapters.git.tree_scan import Stat
 from ashep.adapters.git.workspaces import amend as amending
 from ashep.adapters.git.workspaces import missing_objects
@@ -240,7 +248,7 @@ class Worktrees:
 
     async def _refresh(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Bring a tree that stands to be as its branch and the base are."""
-        await sealing.mend(place, sealing.SealReport())
+        await sealing.repair(place, sealing.SealReport())
 
     async def _fill(self, place: WorkspacePaths, branch: str, begun: str, head: str) -> None:
         """Fill the submodules of a tree; a linked one shares the settings by which git itself does so."""
@@ -306,9 +314,9 @@ class Worktrees:
             return place
         await anyio.Path(path.parent).mkdir(mode=0o700, parents=True, exist_ok=True)
         await self._move(place, path)
-        moved, left = await self._stands(branch), anyio.Path(left_of(place.path))
+        moved, left = await self._stands(branch), anyio.Path(moved_aside_path(place.path))
         if moved.path == path and await left.is_dir():
-            await left.rename(left_of(path))
+            await left.rename(moved_aside_path(path))
         return moved
 
     async def _refuse_elsewhere(self, branch: str, own: WorkspacePaths | None) -> None:
@@ -345,7 +353,7 @@ class Worktrees:
             return place
         kept = None
         if (place is not None or told is not None) and await anyio.to_thread.run_sync(os.path.lexists, path):
-            kept = await anyio.to_thread.run_sync(aside, Path(path), Path(path))
+            kept = await anyio.to_thread.run_sync(move_aside, Path(path), Path(path))
         saved = await save(self._repository, place, branch) if place else ()  # what was staged is not gone
         if place is not None:
             await removing.take_away(self._repository, self._place, place)

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import tree_scan
-from ashep.adapters.git.repository import SEALED, Repository, WorkspacePaths, left_of, size_of, under_way
+from ashep.adapters.git.repository import SEALED, Repository, WorkspacePaths, moved_aside_path, size_of, under_way
 from ashep.adapters.git.workspaces import salvage, seal, setup_steps
 from ashep.adapters.system import filesystems, process_table
 from ashep.adapters.system.folders import delete
@@ -106,7 +106,7 @@ async def retire(
             raise AshepError(f"{branch} has commits that the base branch does not hold")
     top = await anyio.to_thread.run_sync(root.resolve)
     known, freed = dict[bytes, tree_scan.Stat](), 0
-    beside = left_of(standing[0].path if standing is not None else top / folder_of(branch))
+    beside = moved_aside_path(standing[0].path if standing is not None else top / folder_of(branch))
     lies_beside = await anyio.Path(beside).is_dir() and not await anyio.Path(beside).is_symlink()
     if standing is not None and await anyio.Path(standing[0].path).is_dir():
         place, within, _ = standing

@@ -125,7 +125,7 @@ async def save(
     for _ in range(_TRIES):
         before = await anyio.to_thread.run_sync(git_files, place)
         content = await look(repository, place)
-        spared = await _spared(repository, content, onto, ignored, known or {})
+        spared = await _kept_ignored(repository, content, onto, ignored, known or {})
         kept = _Kept()
         await _save_index(repository, place, content, kept)
         await _save_files(repository, place, content, spared, kept)
@@ -139,7 +139,7 @@ async def save(
 # --- files ---
 
 
-async def _spared(
+async def _kept_ignored(
     repository: Repository, content: Content, onto: Collection[str], ignored: bool, known: Mapping[bytes, Stat]
 ) -> set[bytes]:
     """Give the ignored files that are not saved, because they stay, or can be made again."""

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from ashep.adapters.git import command, locks, tree_scan
-from ashep.adapters.git.repository import Repository, WorkspacePaths, aside, under_way
+from ashep.adapters.git.repository import Repository, WorkspacePaths, move_aside, under_way
 from ashep.adapters.git.workspaces import salvage
 from ashep.core.text import clean
 from ashep.errors import AshepError, RepositoryLocked, TreeRefused
@@ -35,7 +35,7 @@ class SealReport:
     lacking: list[str] = field(default_factory=list[str])
 
 
-async def mend(place: WorkspacePaths, told: SealReport) -> None:
+async def repair(place: WorkspacePaths, told: SealReport) -> None:
     """See to it that the `.git` of a tree names its git folder: else git finds the user's checkout, which is above.
 
     A repository that an agent made there is moved beside the tree.
@@ -45,7 +45,7 @@ async def mend(place: WorkspacePaths, told: SealReport) -> None:
     link = anyio.Path(place.path, ".git")
     wanted = f"gitdir: {place.admin}\n"
     if await link.is_dir() or await link.is_symlink():
-        kept = await anyio.to_thread.run_sync(aside, place.path, Path(link))
+        kept = await anyio.to_thread.run_sync(move_aside, place.path, Path(link))
         told.words.append(
             f"a repository of its own had been made in the tree; it is in {kept}, and the files are the branch's. Look "
             "whether commits there are wanted, then delete it"
@@ -73,7 +73,7 @@ async def seal(
     repository: Repository, place: WorkspacePaths, branch: str, tip: str, run: str, message: str, told: SealReport
 ) -> None:
     """Commit everything, and bring the branch, which has the commit `tip`, to contain HEAD, and HEAD to the branch."""
-    await mend(place, told)
+    await repair(place, told)
     await unlock(place, told)
     await _read_index(repository, place, told)
     state, _ = await under_way(place)
@@ -109,7 +109,7 @@ async def _read_index(repository: Repository, place: WorkspacePaths, told: SealR
     """Make an index that git cannot read anew: what was staged only is lost with it, the files are there."""
     done = await repository.ask(place, "ls-files", "--stage", "-z")
     if done.returncode and _BROKEN_INDEX.search(repository.git.said(done)):
-        kept = await anyio.to_thread.run_sync(aside, place.path, place.admin / "index")
+        kept = await anyio.to_thread.run_sync(move_aside, place.path, place.admin / "index")
         await repository.inside(place, "reset", "--quiet", "--mixed")
         told.words.append(f"git could not read the tree's index; it is in {kept}, and was made anew")
 
@@ -156,7 +156,7 @@ async def restore(
 ) -> tuple[str, ...]:
     """Set branch and tree to a commit; what git ignores stays, all else is saved. `mine`: the branch's refs."""
     told = SealReport()
-    await mend(place, told)
+    await repair(place, told)
     await unlock(place, told)
     saved = await salvage.save(repository, place, branch, dropped=mine, reached=(commit,), onto=("HEAD", commit))
     state, _ = await under_way(place)

@@ -138,7 +138,7 @@ class ClaudeRunner:
             raise RunnerUnavailable("Claude Code was not started")
         return self._gate
 
-    async def _do(self, work: Callable[[Unpack[_Given]], _Answer], *given: *_Given) -> _Answer:
+    async def _run_blocking(self, work: Callable[[Unpack[_Given]], _Answer], *given: *_Given) -> _Answer:
         """Do what blocks, once the gate is open. Raises `RunnerUnavailable` where the disk does not do its part."""
         self._ready()
         try:
@@ -153,7 +153,7 @@ class ClaudeRunner:
     # --- what there is --------------------------------------------------------------------------------------------
 
     async def catalog(self) -> Catalog:
-        names, written = await self._do(self._agents), await self._do(self._written)
+        names, written = await self._run_blocking(self._agents), await self._run_blocking(self._written)
         if self._apart is not None and self._apart.logins.used:
             with suppress(OSError):  # it is tried again with the next turn, which says so
                 await self._apart.logins.keep()
@@ -203,7 +203,7 @@ class ClaudeRunner:
 
     async def open_session(self, request: SessionRequest) -> str:
         """Keep what a session may do, under an id of its key and folder (see the port): idempotent."""
-        directory = await self._do(self._real, request.directory)
+        directory = await self._run_blocking(self._real, request.directory)
         session = session_id(request.key, directory)
         own = self._store.folder_of(session)
         kept = SessionOptions(
@@ -211,7 +211,7 @@ class ClaudeRunner:
             permissions=request.permissions, sandbox=request.sandbox,
             config=await self._apart.config(request, own) if self._apart is not None else "",
         )  # fmt: skip
-        await self._do(self._store.open, session, kept)
+        await self._run_blocking(self._store.open, session, kept)
         return session
 
     def _real(self, directory: str | None) -> str:
@@ -219,14 +219,14 @@ class ClaudeRunner:
 
     async def find_session(self, key: str, directory: str | None = None) -> str | None:
         """Find the session with a key (see the port): there is one at most in a folder."""
-        session = session_id(key, await self._do(self._real, directory))
+        session = session_id(key, await self._run_blocking(self._real, directory))
         return session if await self.has_session(session) else None
 
     async def has_session(self, session: str) -> bool:
-        return await self._do(self._store.session, session) is not None
+        return await self._run_blocking(self._store.session, session) is not None
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        return await self._do(self._readings.asked, session)
+        return await self._run_blocking(self._readings.asked, session)
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
@@ -238,11 +238,11 @@ class ClaudeRunner:
         self._ready()
         if not MESSAGE.fullmatch(prompt.message_id):
             raise RunnerRefused(f"{prompt.message_id[:100]} is no message's id")
-        session = await self._do(self._store.session, prompt.session)
+        session = await self._run_blocking(self._store.session, prompt.session)
         if session is None:
             raise RunnerRefused(f"there is no session {prompt.session[:100]}")
         for message in (None, prompt.message_id):
-            earlier = await self._do(self._dead, prompt.session, message)
+            earlier = await self._run_blocking(self._dead, prompt.session, message)
             if earlier is not None:
                 await process.sweep(earlier)  # its tools may have outlived it, and would work beside the next one
         profile = None
@@ -250,7 +250,7 @@ class ClaudeRunner:
             if self._apart is None:  # what it wrote there would lead a process outside
                 raise RunnerUnavailable(GONE)
             profile = await self._apart.profile(session)
-        instance = await self._do(self._begin_turn, session, prompt, profile)
+        instance = await self._run_blocking(self._begin_turn, session, prompt, profile)
         self._watch.sent(prompt.session)
         self._stir()
         return instance
@@ -334,9 +334,9 @@ class ClaudeRunner:
         return [*([] if own is None else ["--agents", own]), f"--agent={name}"]
 
     async def turn(self, session: str, message_id: str, ours: frozenset[str] = frozenset()) -> Turn:
-        found = await self._do(self._readings.turn, session, message_id, ours)
+        found = await self._run_blocking(self._readings.turn, session, message_id, ours)
         clean, refused = self._redaction.text, found.refused
-        limits = await self._do(self._readings.limits, session, message_id)
+        limits = await self._run_blocking(self._readings.limits, session, message_id)
         quota = read_quota(limits, turn_state.PROVIDER, self.login) if limits is not None else None
         if refused is not None:
             refused = replace(refused, why=clean(refused.why))
@@ -347,10 +347,10 @@ class ClaudeRunner:
         )
 
     async def life(self, session: str) -> Life:
-        current = await self._do(self._store.current, session)
+        current = await self._run_blocking(self._store.current, session)
         if current is None:
             return Life(timedelta())
-        output = await self._do(self._readings.output, current)
+        output = await self._run_blocking(self._readings.output, current)
         call = ("", "compaction") if output.compacts else output.tool
         return Life(
             quiet=timedelta(seconds=self._watch.quiet(session)),
@@ -361,7 +361,7 @@ class ClaudeRunner:
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions in which a process of ours runs, or a person's is at work (see the port)."""
-        return await self._do(self._busy, [*sessions])
+        return await self._run_blocking(self._busy, [*sessions])
 
     def _busy(self, sessions: list[str]) -> frozenset[str]:
         current = {one: self._store.current(one) for one in sessions}
@@ -374,26 +374,26 @@ class ClaudeRunner:
 
     async def abort(self, session: str) -> None:
         """Stop a session's process and see it gone, with all that it started (see the port); a person's goes on."""
-        current = await self._do(self._store.current, session)
+        current = await self._run_blocking(self._store.current, session)
         if current is None:
             return
-        known = await self._do(process.found, current)
-        if known is not None and await self._do(process.lives, known):
-            await self._do(current.note, "aborted")
+        known = await self._run_blocking(process.found, current)
+        if known is not None and await self._run_blocking(process.lives, known):
+            await self._run_blocking(current.note, "aborted")
             await process.stop(current, known)
         else:
             await process.sweep(current)
         self._stir()
 
     async def transcript(self, session: str, limit: int) -> str:
-        file = await self._do(self._store.transcript, session)
-        said = "" if file is None else await self._do(transcript.tail, file, limit)
+        file = await self._run_blocking(self._store.transcript, session)
+        said = "" if file is None else await self._run_blocking(transcript.tail, file, limit)
         return self._redaction.text(said)[-limit:] if limit > 0 else ""
 
     # --- questions ------------------------------------------------------------------------------------------------
 
     async def requests(self, sessions: Collection[str]) -> tuple[Request, ...]:
-        return await self._do(self._requests, [*sessions])
+        return await self._run_blocking(self._requests, [*sessions])
 
     def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
         current = [attempt for one in sessions if (attempt := self._store.current(one)) is not None]
@@ -404,10 +404,10 @@ class ClaudeRunner:
     async def reply(
         self, session: str, request: str, kind: RequestKind, verdict: Verdict, answers: Answers, message: str
     ) -> bool:
-        current = await self._do(self._store.current, session)
-        if current is None or not await self._do(process.runs, current):
+        current = await self._run_blocking(self._store.current, session)
+        if current is None or not await self._run_blocking(process.runs, current):
             return False
-        return await self._do(permission_requests.answer, current, request, kind, verdict, answers, message)
+        return await self._run_blocking(permission_requests.answer, current, request, kind, verdict, answers, message)
 
     # --- signs ----------------------------------------------------------------------------------------------------
 
@@ -424,7 +424,7 @@ class ClaudeRunner:
                     tools_at = anyio.current_time() + TOOLS if tools else tools_at
                     seen = list[SessionActivity]()
                     with suppress(RunnerUnavailable):  # the gate was closed meanwhile, or the disk is in trouble
-                        seen = await self._do(self._look, tools)
+                        seen = await self._run_blocking(self._look, tools)
                     for sign in self._watch.take(seen):
                         yield sign
                     for one in seen:
@@ -466,10 +466,10 @@ class ClaudeRunner:
         if seen.running:
             return
         with suppress(RunnerUnavailable):
-            attempt = await self._do(self._dead, seen.session)
+            attempt = await self._run_blocking(self._dead, seen.session)
             if attempt is not None:
                 await process.sweep(attempt)
-                await self._do(self._forget, attempt)
+                await self._run_blocking(self._forget, attempt)
 
     def _forget(self, attempt: Attempt) -> None:
         with self._store.lock(attempt.session):
