@@ -27,7 +27,7 @@ FOREIGN = re.compile(
     r"\b(anew|beside|whoever|whomever|is told|are told|was told|is said|are said|carried out|carries out|carry out|"
     r"of ours|lets? go|stands|thereby|whence|hence|wherein|none the less|be it)\b"
 )
-"""Words of docstrings and comments that the field does not use (docs/contributing: plain English)."""
+"""Words of docstrings and comments that the field does not use."""
 LONGEST_MODULE, SMALL = 600, 4  # lines
 COLUMNS = ("variables", "functions", "words", "small_helpers", "long_modules", "duplicate_classes")
 

@@ -439,8 +439,8 @@ _PREPARES = """
 import sys, anyio
 from functools import partial
 from pathlib import Path
-from ashep.adapters.git.workspaces.clones import Places
-spaces = Places(Path(sys.argv[1]), Path(sys.argv[2]), sandbox=False)
+from ashep.adapters.git.workspaces.clones import Clones
+spaces = Clones(Path(sys.argv[1]), Path(sys.argv[2]), sandbox=False)
 print("begins", flush=True)
 anyio.run(spaces.prepare, sys.argv[3], None, 0, sys.argv[4])
 """

@@ -115,6 +115,10 @@ class CheckFinding:
     """Why it likely failed, where the machine is to blame; empty: that is read from its output."""
 
 
+Found = CheckFinding
+"""The name of `CheckFinding` for check types that were written before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A program that a check ran."""
