@@ -13,7 +13,7 @@ from ashep.core.facts.records import Entry, body_text, form_of, format_time
 from ashep.core.facts.resources import JournalBegun
 from ashep.core.facts.vocabulary import DECISIONS
 from ashep.core.policy.runner_kinds import OPENCODE
-from ashep.core.resources.budgets import BudgetUsage, of_all
+from ashep.core.resources.budgets import BudgetUsage, Scope, Unit, of_all
 from ashep.core.resources.notices import targets
 from ashep.core.runs.run_record import RunRecord, run_of
 from ashep.core.state.holds import NO_PROVIDER
@@ -139,12 +139,11 @@ def limits_json(world: World) -> str:
     """Give each limit, and how much is used of those of more than one issue."""
     budgets, rows = world.settings.budgets, list[Row]()
     gauges = [*of_all(world)]
-    for scope, own in (("run", budgets.run), ("issue", budgets.issue)):
-        gauges += [
-            BudgetUsage(scope, "", unit, 0, limit)
-            for unit, limit in (("tokens", own.tokens), ("cost", own.cost))
-            if limit
-        ]
+    limits: tuple[tuple[Scope, Unit, float | None], ...] = (
+        ("run", "tokens", budgets.run.tokens), ("run", "cost", budgets.run.cost),
+        ("issue", "tokens", budgets.issue.tokens), ("issue", "cost", budgets.issue.cost),
+    )  # fmt: skip
+    gauges += [BudgetUsage(scope, "", unit, 0, limit) for scope, unit, limit in limits if limit]
     if budgets.runs_per_hour is not None:
         gauges.append(BudgetUsage("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
     for one in gauges:
