@@ -3,6 +3,9 @@
 Never: merging or closing what they look at, or what follows from it.
 """
 
+import ashep.adapters.system.http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+
+# isort: split
 import os
 from collections.abc import Mapping
 
@@ -12,7 +15,6 @@ from ashep.adapters.forges.github_cli import GhProgram
 from ashep.adapters.forges.gitlab import GitLab
 from ashep.adapters.forges.parsing import people_of
 from ashep.adapters.forges.transport import Api, Http
-from ashep.adapters.system import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 from ashep.core.policy.landing import ForgeSettings
 from ashep.errors import ForgeUnauthorized
 from ashep.ports.landing import Forge

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,6 @@ import anyio.to_thread
 from ashep.adapters.runners.claude import agents, hook, permission_requests, process, settings, transcript, turn_state
 from ashep.adapters.runners.claude.activity import IDLE, LOOK, TOOLS, ActivityMonitor, SessionActivity
 from ashep.adapters.runners.claude.jsonl import event_of, part, text
-from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
 from ashep.adapters.runners.claude.sandbox import Apart, starts
 from ashep.adapters.runners.claude.session_reader import Readings
 from ashep.adapters.runners.claude.session_store import (
@@ -38,6 +37,9 @@ from ashep.errors import ProgramMissing, ProgramTimedOut, RunnerRefused, RunnerU
 from ashep.journal import durable_io
 from ashep.ports.runner import Catalog, Prompt, SessionRequest, Sign, Turn
 from ashep.redaction import Redaction
+
+if TYPE_CHECKING:
+    from ashep.adapters.runners.claude.prompt_gate import Begin, Gate
 
 CANNOT: Mapping[str, str] = {
     "serves": "each turn is a process of its own; there is no server whose life is theirs",
@@ -75,7 +77,7 @@ class ClaudeRunner:
         directory: Path,
         folder: Path,
         environ: Mapping[str, str],
-        begin: Begin,
+        begin: "Begin",
         config: Path | None = None,
         models: Sequence[Model] = (),
         default: Model | None = None,
@@ -112,15 +114,19 @@ class ClaudeRunner:
         """Open the gate (see the port). Raises `RunnerUnavailable` where the program is missing."""
         async with self._starting:
             if self._gate is None:
-                await anyio.to_thread.run_sync(self._make)
-                self._gate = Gate(self._store, self._begin)
+                make_gate = await anyio.to_thread.run_sync(self._make)
+                self._gate = make_gate(self._store, self._begin)
                 self._stir()
 
-    def _make(self) -> None:
+    def _make(self) -> "type[Gate]":
+        """Make the folders, and return the class of the gate, whose server nobody needs without Claude Code."""
+        from ashep.adapters.runners.claude.prompt_gate import Gate
+
         self._written()
         self._store.make()
         if not self._config.is_dir():
             durable_io.make_folder(self._config)
+        return Gate
 
     async def aclose(self) -> None:
         """Close the gate (see the port); what runs goes on."""
@@ -133,7 +139,7 @@ class ClaudeRunner:
         await self.aclose()
         return False
 
-    def _ready(self) -> Gate:
+    def _ready(self) -> "Gate":
         if self._gate is None:
             raise RunnerUnavailable("Claude Code was not started")
         return self._gate

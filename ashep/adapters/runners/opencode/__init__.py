@@ -3,7 +3,9 @@
 Never: what follows from a turn, or what its answer is worth.
 """
 
+import ashep.adapters.system.http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
+
+# isort: split
 from ashep.adapters.runners.opencode.runner import OpencodeRunner
-from ashep.adapters.system import http_client  # noqa: F401 # pyright: ignore[reportUnusedImport] - it comes before httpx
 
 __all__ = ["OpencodeRunner"]
