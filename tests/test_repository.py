@@ -230,7 +230,7 @@ PLANTED = {
         "journal/durable_io.py", "from ashep.daemon.shepherd import Shepherd", {"layers", "acyclic"},
     ),
     "the daemon needs an extra": (
-        "daemon/schedules.py", "from ashep.extras.simulation import chances", {"layers", "extras", "acyclic"},
+        "daemon/schedules.py", "from ashep.extras.simulation import probabilities", {"layers", "extras", "acyclic"},
     ),
     "a room that nobody placed": ("core/attic/__init__.py", "", {"rooms"}),
     "a module that nobody placed": ("attic.py", "", {"layers"}),

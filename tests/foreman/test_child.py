@@ -72,7 +72,7 @@ async def test_a_child_that_is_stopped_alone_gives_the_shell_its_terminal_and_go
 
 
 def test_a_child_whose_parent_is_gone_already_does_not_begin() -> None:
-    script = f"from ashep.extras.foreman import child; child._die_with({os.getpid() + 1})"
+    script = f"from ashep.extras.foreman import claude_process; claude_process._die_with({os.getpid() + 1})"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, timeout=60).returncode == 143
 
 
