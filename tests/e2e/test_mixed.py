@@ -249,6 +249,8 @@ def test_what_claude_code_asks_stands_on_the_issue_and_is_answered_after_a_kill(
     with mixed.working(issue) as working:
         working.says("waits for a person")
         until(lambda: "needs:human_input" in mixed.issue(issue)["labels"], 30, lambda: working.text)
+        # an answer counts behind its question, and a daemon that is killed before that asks again
+        until(lambda: "asks:**" in json.dumps(mixed.issue(issue).get("comments")), 30, lambda: working.text)
         working.signal(signal.SIGKILL)
         working.wait(240)
     with mixed.working(issue, "--until-idle", "--idle-grace", "5s") as working:
