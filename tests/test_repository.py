@@ -299,7 +299,10 @@ def test_every_client_and_every_listener_has_bounds() -> None:
 def test_what_makes_the_code_hard_to_read_only_falls() -> None:
     """Each package has its ceilings (`tests/ceilings.toml`): `python -m tests.ceilings` lowers them."""
     counts, known = ceilings.count(), ceilings.ceilings()
-    values_now = {
-        package: {column: counter[column] for column in ceilings.COLUMNS} for package, counter in counts.items()
-    }
-    assert {package: values for package, values in values_now.items() if any(values.values())} == known
+    risen = [
+        f"{package}: {name} is {counter[name]}, and its ceiling {known.get(package, {}).get(name, 0)}"
+        for package, counter in counts.items()
+        for name in ceilings.COLUMNS
+        if counter[name] > known.get(package, {}).get(name, 0)
+    ]
+    assert risen == []
