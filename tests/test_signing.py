@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from ashep.actions.answers import NotAsked, answer, refuse_unsigned
+from ashep.actions.approval_signature import sign_approval
 from ashep.actions.audit import AuditResult, examine, verify_signature
 from ashep.adapters.git.integration import is_integration
 from ashep.adapters.system.clock import RealClock
 from ashep.adapters.system.signatures import is_signed, sign
-from ashep.cli.running.answers import sign_approval
 from ashep.core.facts import issues
 from ashep.core.facts.approvals import Signature
 from ashep.core.policy.settings import Labels, People, Settings
@@ -149,10 +149,10 @@ async def test_a_label_that_nobody_signed_is_taken_off_and_a_signed_one_closes(f
         await wait_until(asked(2), 60)
         assert "`people.signed` requires one" in world.comments("t-1")[-1]
         with pytest.raises(UsageError, match=r"none of your keys in `people\.keys`"):
-            await sign_approval(folder.parent, "t-1", None, made(key.parent / "other"))
+            await sign_approval(folder, "t-1", None, made(key.parent / "other"), world.clock.now(), print)
         with pytest.raises(NotAsked, match="t-9 asks for no approval"):
-            await sign_approval(folder.parent, "t-9", None, key)
-        comment = await sign_approval(folder.parent, "t-1", "well done", key)
+            await sign_approval(folder, "t-9", None, key, world.clock.now(), print)
+        comment = await sign_approval(folder, "t-1", "well done", key, world.clock.now(), print)
         await anyio.sleep(1.1)  # label events have whole seconds
         await answer(ann, labels, "t-1", approved=True, comment=comment, at=world.clock.now())
         await wait_until(world.all_closed, 60)

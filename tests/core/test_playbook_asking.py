@@ -169,6 +169,22 @@ def test_an_agent_does_not_answer_itself(who: str) -> None:
 
 
 @pytest.mark.promise("H4")
+def test_an_answer_that_came_before_its_question_was_posted_is_refused_and_told_once() -> None:
+    """A daemon that is killed between the label and the comment: the page and `ashep answer` know the question."""
+    book = working()
+    book.made.say("t-1", "ann", "@ashep whatever it asks, yes")
+    book.made.now += timedelta(seconds=1)
+    book >> asks(book, "question")
+    book.made.say("t-1", "ann", "@ashep yes")
+    book.answered().looked()
+    assert book.flow().judged == {"comment/t-1-c1"}
+    assert [comment.text for comment in book.made.comments["t-1"] if "in front of" in comment.text] == [
+        "An answer stands in front of the question, which came later, and so it does not count. Answer again, please."
+    ]
+    assert says(book, "@ashep no") << like(runs.RequestJudged, verdict="answer", by="ann") << ...
+
+
+@pytest.mark.promise("H4")
 def test_a_comment_that_is_not_addressed_or_stood_there_before_answers_nothing() -> None:
     book = working()
     book.made.say("t-1", "ann", "@ashep yes")

@@ -499,8 +499,12 @@ class MadeUp:
                 said = self.comments.get(command.issue, [])
                 behind = self.posted.get(command.after, len(said)) if command.after else 0
                 told = tuple(comment for comment in said[behind:] if comment.author != given.ME)
+                own = [place for place, comment in enumerate(said[: behind - 1]) if comment.author == given.ME]
+                early = tuple(said[own[-1] + 1 if own else 0 : behind - 1]) if command.after and behind else ()
                 events = tuple(self.events.get(command.issue, []))
-                return facts_tracker.AnswerRead(command.issue, command.key, self.tracker[command.issue], events, told)
+                return facts_tracker.AnswerRead(
+                    command.issue, command.key, self.tracker[command.issue], events, told, early=early
+                )
             case c.ReadAuthors():
                 about = [one for one in reversed(self.history.get(command.issue, [])) if one.what in command.changes]
                 return e.AuthorsRead(command.issue, command.key, tuple(about))

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,16 +11,14 @@ import anyio
 import typer
 
 from ashep.actions import answers
-from ashep.actions.audit import Books
+from ashep.actions.approval_signature import sign_approval
 from ashep.actions.open_session import opened
-from ashep.adapters.system.signatures import is_signed, sign
 from ashep.cli import output
 from ashep.cli.commands import Issue, Message, app, example, project_of
 from ashep.cli.context import configured, now, picture
 from ashep.config import load, settings_in
-from ashep.core.issues.signed_approvals import LASTS, approval_of
 from ashep.core.policy.settings import Labels
-from ashep.errors import AshepError, DiskFailed, JournalDamaged, UsageError
+from ashep.errors import AshepError, DiskFailed, JournalDamaged
 from ashep.factories import tracker_of
 from ashep.journal.lock import holder
 from ashep.ports.tracker import Tracker
@@ -48,31 +45,12 @@ def approve(
 
     A signature counts for a day, and only for what is shown before it is made: if any of that changes, it is void.
     """
+    folder = configured(project_of(context))
     if signed:
-        message = anyio.run(sign_approval, project_of(context), issue, message, key)
+        message = anyio.run(sign_approval, folder, issue, message, key, now(), output.say)
     else:
-        answers.refuse_unsigned(settings_in(configured(project_of(context))), issue)
+        answers.refuse_unsigned(settings_in(folder), issue)
     _answer(context, issue, message, instead, approved=True)
-
-
-async def sign_approval(project: Path, issue: str, message: str | None, key: Path | None) -> str:
-    """Show what is approved, and return a comment that holds it with the person's signature."""
-    folder = configured(project)
-    settings, world = settings_in(folder), Books(folder / "state").go_on()
-    name = await answers.answering(project, settings, os.environ)
-    keys = settings.people.keys_of(name) if settings.people is not None else ()
-    if not keys:
-        raise UsageError(f"{name} has no key in `people.keys` of config.yaml: add it there")
-    approval = approval_of(world, world.flows[issue]) if issue in world.flows else None
-    if approval is None:
-        raise answers.NotAsked(f"{issue} asks for no approval, as far as the journal tells (`ashep status {issue}`)")
-    approval = replace(approval, expires=now().replace(microsecond=0) + LASTS)
-    for field, value in asdict(approval).items():
-        output.say(f"{field}: {value}")
-    armor = sign(approval.text, key or keys[0])
-    if not await is_signed(approval.text, armor, keys):
-        raise UsageError(f"{key} signed, but is none of your keys in `people.keys` of config.yaml: add it there")
-    return f"{message or ''}\n\n{approval.text}\n{armor}".strip()
 
 
 @app.command(epilog=example('ashep reject t-1 -m "the tests are missing"'))

@@ -331,6 +331,8 @@ class RequestJudged(OfRun, Decision):
     """The person who answered."""
     used: tuple[int, ...] = ()
     """Which of the phase's prepared answers were used."""
+    judged: tuple[str, ...] = ()
+    """The comments that answer it: none of them is an answer to a later question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,8 @@ class AnswerRead(Answer):
     signatures: tuple[Signature, ...] = ()
     signed_only: bool = False
     """The base branch's configuration has only signed approvals count."""
+    early: tuple[Comment, ...] = ()
+    """What people have said in front of the question's comment, and behind ashep's comment before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,15 +221,24 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     pending, run = asked_now(flow), flow.run
     if pending is None or run is None:
         return []
-    heard = [
-        (comment.author, words)
+    answers = [
+        (comment, words)
         for comment in fact.comments
         if (words := _words(world, comment)) and is_named(world, comment.author)
     ]
-    if heard:
-        *earlier, (who, words) = heard
-        before = "; ".join(f"{one}: {said[:100]}" for one, said in earlier[-5:])
-        return [_answered(flow, run, pending.request, words, who, before and f" (the last answer; before it {before})")]
+    if answers:
+        *earlier, (last, words) = answers
+        before = "; ".join(f"{comment.author}: {text[:100]}" for comment, text in earlier[-5:])
+        before = before and f" (the last answer; before it {before})"
+        judged = _answered(flow, run, pending.request, words, last.author, before)
+        return [dataclasses.replace(judged, judged=tuple(f"comment/{comment.id}" for comment, _ in answers))]
+    if early := _early(world, flow, fact):
+        why = "an answer stands in front of the question, which came later"
+        text = f"A{why[1:]}, and so it does not count. Answer again, please."
+        return [
+            AnswerRefused(flow.issue.id, (), why, early),
+            CommentWanted(flow.issue.id, f"early.{world.seq}", text),
+        ]
     # of each comment it is said once that it answers nothing, for its author is not named
     authors = {f"comment/{comment.id}": comment.author for comment in fact.comments if _words(world, comment)}
     fresh = {name: author for name, author in authors.items() if name not in flow.judged}
@@ -239,6 +248,20 @@ def told(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
     text = f"A comment that begins with `@ashep` answers nothing. {hint}"
     refused = AnswerRefused(flow.issue.id, (), hint, tuple(fresh))
     return [refused, CommentWanted(flow.issue.id, f"unheard.{world.seq}", text)]
+
+
+def _early(world: World, flow: Flow, fact: AnswerRead) -> tuple[str, ...]:
+    """Return the answers that were given once the question was open, and before its comment was posted.
+
+    They do not count: the same words may have been meant for an earlier question. A tracker's times are whole seconds.
+    """
+    since = flow.since.replace(microsecond=0) if flow.since is not None else world.now
+    answers = (
+        f"comment/{comment.id}"
+        for comment in fact.early
+        if comment.at >= since and _words(world, comment) and is_named(world, comment.author)
+    )
+    return tuple(name for name in answers if name not in flow.judged)
 
 
 def _words(world: World, comment: Comment) -> str:
@@ -389,7 +412,8 @@ def _judged(flow: Flow, run: Run, fact: runs.RequestJudged, seq: int, at: dateti
         names = [tool if _TOOL.fullmatch(tool) else "another tool" for tool in tools]  # others' words need a fence
         denied = tuple(dict.fromkeys((*denied, *names)))[:_MOST_TOOLS]
     requests, used = tuple(map(judged, run.asks.requests)), (*run.asks.used, *fact.used)
-    return replace(flow, run=with_asks(run, requests=requests, used=used, denied=denied))
+    run = with_asks(run, requests=requests, used=used, denied=denied)
+    return replace(flow, run=run, judged=flow.judged | {*fact.judged})
 
 
 def _ended(flow: Flow, run: Run, at: datetime) -> Flow:

@@ -273,12 +273,13 @@ class Effects:
         if seen is None:
             raise TrackerRefused(f"the tracker has no issue {command.issue}")
         events = label_events(await self.tracker.changes(command.issue))
-        said = sessions.behind(seen.text.comments, world.instance, command.after)
-        comments = peoples(said, self.tracker.actor)
+        actor = self.tracker.actor
+        before, behind = sessions.around(seen.text.comments, actor, world.instance, command.after)
+        comments, early = peoples(behind, actor), peoples(before, actor)
         own = world.flows[command.issue].work.own
         base = world.settings.landing.base or (own.onto if own is not None else None) or ""
         signed = ((), False) if self._signatures is None else await self._signatures(world.settings, base, comments)
-        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed)]
+        return [tracker_facts.AnswerRead(command.issue, command.key, seen.issue, events, comments, *signed, early)]
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)

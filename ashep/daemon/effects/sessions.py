@@ -5,7 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
-from ashep.core.facts import commands, runs, tracker
+from ashep.core.facts import commands, runs
+from ashep.core.facts.tracker import Comment
 from ashep.core.facts.vocabulary import Fact
 from ashep.core.reconcile.observe import session_read
 from ashep.core.runs.prompt_commands import DIAGNOSED, EXTRACTION, earlier_keys, is_asked, message_id
@@ -65,13 +66,21 @@ def marker(instance: str, key: str) -> str:
     return f"<!-- ashep {instance[:8]} {key} -->"
 
 
-def behind(comments: tuple[tracker.Comment, ...], instance: str, key: str) -> tuple[tracker.Comment, ...]:
-    """The comments behind our own of this key: in the tracker's order, whatever its clock says. All, without a key."""
+def around(
+    comments: tuple[Comment, ...], actor: str, instance: str, key: str
+) -> tuple[tuple[Comment, ...], tuple[Comment, ...]]:
+    """Return the comments between our comment of this key and the one of `actor` before that, and those behind it.
+
+    The tracker's order counts, whatever its clock says. Without a key all are behind.
+    """
     if not key:
-        return comments
+        return (), comments
     sign = marker(instance, key)
-    place = max((place for place, one in enumerate(comments) if sign in one.text.split("\n")), default=None)
-    return () if place is None else comments[place + 1 :]
+    place = max((n for n, comment in enumerate(comments) if sign in comment.text.split("\n")), default=None)
+    if place is None:
+        return (), ()
+    start = max((n for n, comment in enumerate(comments[:place], 1) if comment.author == actor), default=0)
+    return comments[start:place], comments[place + 1 :]
 
 
 async def look(runner: Runner, world: World, flow: Flow, takeover: Takeover) -> runs.SessionSeen | None:
