@@ -85,7 +85,8 @@ class Integration:
             return await conflict(self._git, candidate, base.id, merged)
         if merged.tree == base.tree:
             return AlreadyLanded(base.id)
-        if moved := await self._moved(base.id, head.id, merged.tree):
+        # what is landed as it was judged has followed nothing
+        if merged.tree != head.tree and (moved := await self._moved(base.id, head.id, merged.tree)):
             names = clean(candidate.base_branch), clean(candidate.branch)
             what = "{} has renamed files that {} changes. Git would bring the changes to where nobody has judged them:"
             lines = (what.format(*names), *(f"- {path}" for path in moved[:MOST_NAMED]))

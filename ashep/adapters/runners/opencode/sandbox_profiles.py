@@ -187,17 +187,17 @@ def _without_plugins(settings: Sequence[Path], folder: Path) -> tuple[list[Path]
     OpenCode 1.18.33 runs these in a place that has settings of its own, whatever OPENCODE_PURE says.
     """
     plain, copies = list[Path](), list[BindMount]()
+    durable_io.make_folder(folder)
     for path in settings:
-        text = path.read_text(errors="replace") if path.suffix in _JSON and path.is_file() else ""
-        if '"plugin"' in text:
+        content = dict[str, object]()
+        if path.suffix in _JSON and path.is_file():
             with suppress(ValueError, RecursionError):  # OpenCode refuses it itself, and names the file
-                content = {name: value for name, value in read_jsonc(text).items() if name != "plugin"}
-                copy = folder / f"{len(copies)}.json"
-                durable_io.make_folder(folder)
-                durable_io.replace(copy, json.dumps(content).encode())
-                copies.append(BindMount(copy, path))
-                continue
-        if path.name not in ("plugin", "plugins"):
+                content |= read_jsonc(path.read_text(errors="replace"))
+        if "plugin" in content:
+            copy = folder / f"{len(copies)}.json"
+            durable_io.replace(copy, json.dumps({**content, "plugin": []}).encode())
+            copies.append(BindMount(copy, path))
+        elif path.name not in ("plugin", "plugins"):
             plain.append(path)
     return plain, copies
 
