@@ -242,7 +242,7 @@ async def _stop_server(project: Path) -> bool:
     runners, opencode, ended = factories.runners_of(project, settings), settings.runners.opencode, False
     kept = {OPENCODE} if opencode.url is not None or not opencode.managed else set[str]()
     try:
-        for name in (one for one in runners.names if one not in kept):
+        for name in (name for name in runners.names if name not in kept):
             ended = await runners[name].stop_server() or ended
     finally:
         await runners.aclose()

@@ -367,7 +367,7 @@ async def _comment(
         return
     words, issue = clean(text), seen.issue.id
     if _is_last(tracker, seen, text, command):
-        changed = (one.at for one in await tracker.changes(issue) if one.what[1] == label)
+        changed = (change.at for change in await tracker.changes(issue) if change.what[1] == label)
         last = seen.text.comments[-1].at
         if next(changed, last) <= last:
             return
@@ -377,4 +377,6 @@ async def _comment(
 def _is_last(tracker: Tracker, seen: Seen, text: str, command: str) -> bool:
     """Whether this person has said this last."""
     signed = f"{clean(text)}\n(ashep {command}, "
-    return any(one.author == tracker.actor and one.text.startswith(signed) for one in seen.text.comments[-1:])
+    return any(
+        comment.author == tracker.actor and comment.text.startswith(signed) for comment in seen.text.comments[-1:]
+    )

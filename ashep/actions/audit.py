@@ -210,7 +210,7 @@ async def _look(
         await to_thread.run_sync(books.go_on)
     else:
         await to_thread.run_sync(books.go_on)
-        of_tracker = [*of_look(books.world, [seen.issue for seen in look.issues], as_of, taken_in=False)]
+        of_tracker = [*of_look(books.world, [issue.issue for issue in look.issues], as_of, taken_in=False)]
         answers = sorted(books.ledger.answers.items(), key=lambda one: one[1][-1].seq)
         try:
             for issue, given in answers[-MOST_ANSWERED:]:

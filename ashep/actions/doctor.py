@@ -108,7 +108,9 @@ async def checks(
 def _used(project: Path) -> set[str]:
     """Name the runners that agents are of; where agents.yaml cannot be used, OpenCode."""
     registry = _written(Agents, project / FOLDER / "agents.yaml")
-    return {one.runner.type for one in registry.agents if not one.is_human} if registry is not None else {OPENCODE}
+    return (
+        {agent.runner.type for agent in registry.agents if not agent.is_human} if registry is not None else {OPENCODE}
+    )
 
 
 def settings_of(project: Path) -> Settings:

@@ -103,15 +103,15 @@ async def of_claude(project: Path, settings: Settings, name: str) -> tuple[tuple
     everybodys = [ServerAgent(one, "all", native=True, writes=True, hidden=True, runner=name) for one in BUILT_IN]
     listed = [
         ServerAgent(
-            one.name,
+            agent.name,
             "all",
             native=False,
-            writes=one.writes,
-            model=Model(PROVIDER, one.model) if one.model else None,
+            writes=agent.writes,
+            model=Model(PROVIDER, agent.model) if agent.model else None,
             runner=name,
         )
-        for one in await made.agents()
-        if one.name not in BUILT_IN
+        for agent in await made.agents()
+        if agent.name not in BUILT_IN
     ]
     return (*everybodys, *listed), tuple(Model(PROVIDER, one) for one in ALIASES)
 

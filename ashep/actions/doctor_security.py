@@ -89,7 +89,9 @@ async def agents(project: Path, settings: Settings) -> list[CheckLine]:
 def _otherwise(project: Path, settings: Settings) -> list[CheckLine]:
     """Name agents that do not run where all others do."""
     with suppress(ConfigErrors, OSError):  # that is told already
-        team = [one for one in load(project / FOLDER).agents.agents if one.read_write == "write" and one.sandbox]
+        team = [
+            agent for agent in load(project / FOLDER).agents.agents if agent.read_write == "write" and agent.sandbox
+        ]
         if sandboxed(settings):
             names = ", ".join(one.id for one in team if one.sandbox == "none")
             what = f"by their `sandbox: none` these run in no sandbox, as you, and reach all that you can: {names}"
@@ -100,8 +102,8 @@ def _otherwise(project: Path, settings: Settings) -> list[CheckLine]:
 
 
 def _openings(settings: Settings) -> Iterator[CheckLine]:
-    for one in settings.agents.openings:
-        yield CheckLine("warning", "openings", f"`agents.openings` lets agents use {one}: {_WEAKENS[one]}")
+    for opening in settings.agents.openings:
+        yield CheckLine("warning", "openings", f"`agents.openings` lets agents use {opening}: {_WEAKENS[opening]}")
     for path in settings.agents.paths.write:
         why = f"agents may change {path} (`agents.paths.write`): what else reads it reads what an agent wrote"
         yield CheckLine("warning", "openings", why)

@@ -80,18 +80,18 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
             repository = await checkup.look(settings.landing.base or tree.branch or "")
             world = evolve(world, records.Entry(world.seq + 1, world.now, repository))
             notes += [repository.behind] if repository.behind else []
-        seen = looked(world, look.ready, [one.issue for one in look.issues], tree, world.seq)
+        seen = looked(world, look.ready, [issue.issue for issue in look.issues], tree, world.seq)
         world, entries = step(world, seen, RealClock().now(), world.seq + 1, everything=True)
         starts = [entry.body for entry in entries if isinstance(entry.body, runs.RunPlanned)]
         # the words of what would start are read as a claim would read them: a look has none
-        texts = {one.issue: shown.text for one in starts if (shown := await tracker.issue(one.issue)) is not None}
+        texts = {start.issue: shown.text for start in starts if (shown := await tracker.issue(start.issue)) is not None}
     if OPENCODE in world.runners:
         lines = await to_thread.run_sync(describe_files, project, settings, configuration.policies, os.environ)
         notes += [f"{line.what}; {line.remedy}" for line in lines if line.level != "ok"]
-    prompts = {one.issue: _prompt(one, world, configuration, texts, folder) for one in starts}
+    prompts = {start.issue: _prompt(start, world, configuration, texts, folder) for start in starts}
     unclosed = ((issue, flow) for issue, flow in sorted(world.flows.items()) if flow.stage != "closed")
     return DryRun(
-        tuple(PlannedStart(one.issue, one.agent, one.phase, prompts[one.issue]) for one in starts),
+        tuple(PlannedStart(start.issue, start.agent, start.phase, prompts[start.issue]) for start in starts),
         tuple((issue, flow.code or flow.stage, flow.why) for issue, flow in unclosed if issue not in prompts),
         mode(world),
         tuple(notes),
@@ -100,7 +100,10 @@ async def preview(project: Path, folder: Path, only: tuple[str, ...], max_issues
 
 async def _ask_server(project: Path, folder: Path, configuration: Configuration) -> resources.RunnerSeen | None:
     """Return what the agent server has; None: none runs, or no agent is of it. None is started."""
-    opencode, kinds = configuration.settings.runners.opencode, {one.runner.type for one in configuration.agents.agents}
+    opencode, kinds = (
+        configuration.settings.runners.opencode,
+        {agent.runner.type for agent in configuration.agents.agents},
+    )
     is_up = opencode.url is not None or await to_thread.run_sync(doctor.runs, folder / "state")
     if OPENCODE not in kinds or not is_up:
         return None
@@ -109,7 +112,7 @@ async def _ask_server(project: Path, folder: Path, configuration: Configuration)
             found = await doctor.offer(project, folder / "state", configuration.settings)
     except (AshepError, TimeoutError) as error:
         return resources.RunnerSeen("away", str(error) or f"no answer within {_LONGEST:g} s")
-    return resources.RunnerSeen("up", "", "", tuple(one.name for one in found.agents), found.models, found.default)
+    return resources.RunnerSeen("up", "", "", tuple(agent.name for agent in found.agents), found.models, found.default)
 
 
 def _begun(

@@ -45,7 +45,7 @@ class FoundStory:
     @property
     def disagrees(self) -> bool:
         """Whether something said of it contradicts something else."""
-        return any(one.disagrees for one in self.problems)
+        return any(problem.disagrees for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def beside_issues(seen: Stories, issues: Mapping[str, tuple[str, bool]]) -> Stor
 def marks(root: Path) -> frozenset[tuple[str, int, int]]:
     """Give what tells that nothing changed of what is looked at. Raises `UsageError`."""
     looking = _Looking(root)
-    files = [file for one in looking.folders(looking.places()) for file in _files(one)]
+    files = [file for folder in looking.folders(looking.places()) for file in _files(folder)]
     found = set[tuple[str, int, int]]()
     for one in files:
         with suppress(OSError):
@@ -130,7 +130,7 @@ class _Looking:
 
     def look(self, paths: Sequence[Path]) -> Stories:
         places = self.places()
-        wanted = [self.root / one for one in paths] or self.folders(places)
+        wanted = [self.root / path for path in paths] or self.folders(places)
         files = list(dict.fromkeys(file for one in wanted for file in _files(one)))
         status = self._sprint_of(places, files)
         sprint = self._sprint(status)
@@ -175,8 +175,8 @@ class _Looking:
 
     def _sprint_of(self, places: StoryPaths, files: Sequence[Path]) -> Path | None:
         """The sprint status that counts: beside the stories, else where projects have it; of several the uppermost."""
-        near = sorted((one for one in files if one.name == SPRINT), key=lambda one: len(one.parts))
-        beside = dict.fromkeys(folder / SPRINT for one in files for folder in one.parents[:2])
+        near = sorted((file for file in files if file.name == SPRINT), key=lambda one: len(one.parts))
+        beside = dict.fromkeys(folder / SPRINT for file in files for folder in file.parents[:2])
         usual = [self.root / name / SPRINT for name in (places.stories or ".", *USUAL, "docs")]
         return next((one for one in (*near, *beside, *usual) if one.is_file()), None)
 
@@ -188,7 +188,7 @@ class _Looking:
             sprint = read_sprint(data)
         except UnreadableText as error:
             sprint = Sprint((), None, (StoryProblem(error.line, str(error)),))
-        told = [(self._named(file), one) for one in sprint.problems]
+        told = [(self._named(file), problem) for problem in sprint.problems]
         self.problems.extend(one for one in told if one not in self.problems)
         return sprint
 
@@ -231,7 +231,7 @@ class _Looking:
                 except UnreadableText as error:
                     self.problems.append((self._named(file), StoryProblem(error.line, str(error))))
                     continue
-                if planned := tuple(one for epic in epics for one in epic.stories):
+                if planned := tuple(story for epic in epics for story in epic.stories):
                     self.epics = epics
                     return self._named(file), planned
         return "", ()
@@ -275,7 +275,7 @@ def _files(wanted: Path) -> Iterator[Path]:
         return
     count = 0
     for folder, folders, names in walk(str(wanted)):
-        folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
+        folders[:] = sorted(folder for folder in folders if folder not in _SKIPPED and not folder.startswith("."))
         for name in sorted(names):
             if name.endswith(".md") or name in (SPRINT, PLANNED):
                 count += 1
@@ -320,7 +320,7 @@ def _without_file(sprint: Sprint, found: Sequence[FoundStory]) -> Iterator[Entry
     """Entries that were begun, of which there is no story; a backlog has none yet."""
     stories = [one.story for one in found if one.story is not None and one.story.kind != "other"]
     unread = [Path(one.path).stem for one in found if one.story is None]
-    keys = {*(one.key for one in stories), *(one.id for one in stories), *unread, *map(id_in, unread)}
+    keys = {*(story.key for story in stories), *(story.id for story in stories), *unread, *map(id_in, unread)}
     for entry in sprint.entries:
         if entry.kind == "story" and entry.said.word in _BEGUN and entry.key not in keys and entry.id not in keys:
             yield entry

@@ -67,7 +67,9 @@ def planned(root: Path, date: datetime) -> PlanProposal:
     (epics, sprint), keys = planning_of(root), dict[str, str]()
     if sprint.parent.is_dir():
         stories = [one.story for one in look(root, [sprint.parent]).found if one.kept and one.story is not None]
-        keys = {one.id: one.key for one in stories if one.id is not None and one.key.startswith(f"{one.id}-")}
+        keys = {
+            story.id: story.key for story in stories if story.id is not None and story.key.startswith(f"{story.id}-")
+        }
     (steps, problems), was = plan_of(epics, keys), _there(sprint)
     if was is not None:
         return PlanProposal(steps, problems, sprint, was, *with_plan(was, steps))

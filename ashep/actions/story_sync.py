@@ -86,7 +86,7 @@ class Mirror:
             stories,
             issues,
             order=[[path for path, _ in one] for one in seen.order],
-            epics={one.id: one.title for one in seen.epics},
+            epics={epic.id: epic.title for epic in seen.epics},
             only=[one.path for one in chosen] if names or epic else None,
             asked=[one.path for one in chosen] if names and finished else (),
             there=[one.path for one in seen.found if not _is_one(one)],

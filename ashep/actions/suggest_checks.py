@@ -134,7 +134,7 @@ def _first(found: Seen, name: str, types: Collection[str]) -> str:
     fences, text = Fences(secrets.token_hex(16), name), found.text
     words = {"title": text.title, "description": text.description, "design": text.design}
     words["acceptance criteria"] = text.acceptance
-    parts = [fences.fence(Foreign(said, _SHOWN), label).text for label, said in words.items() if said.strip()]
+    parts = [fences.fence(Foreign(word, _SHOWN), label).text for label, word in words.items() if word.strip()]
     own = [one for one in types if one not in KINDS]
     more = f"- of this project: {', '.join(own)}\n" if own else ""
     return on_lines(_ASK.format(issue="\n\n".join(parts), more=more))

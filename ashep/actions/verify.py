@@ -104,12 +104,13 @@ class CheckReport:
         """What each check found, below `COLUMNS`."""
         return [
             (
-                one.check_id,
-                one.status,
-                f"{one.duration_ms} ms",
-                one.message + (PROVES_NOTHING if one.proves_nothing else f"; it {one.blame}" if one.on_base else ""),
+                result.check_id,
+                result.status,
+                f"{result.duration_ms} ms",
+                result.message
+                + (PROVES_NOTHING if result.proves_nothing else f"; it {result.blame}" if result.on_base else ""),
             )
-            for one in self.verification.results
+            for result in self.verification.results
         ]
 
     def printed(self, outputs: Outputs) -> list[str]:
@@ -141,8 +142,8 @@ class CheckReport:
             "changed": self.changed,
             "isolated": made.isolated,
             "checks": [
-                asdict(one) | {"type": types.get(one.check_id), "output": outputs.text(one.output)}
-                for one in made.results
+                asdict(result) | {"type": types.get(result.check_id), "output": outputs.text(result.output)}
+                for result in made.results
             ],
             "summary": asdict(summary_of(made.results)),
         }

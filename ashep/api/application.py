@@ -93,7 +93,7 @@ def problem(status: int, detail: str, errors: tuple[str, ...] = (), headers: dic
         title=HTTPStatus(status).phrase,
         status=status,
         detail=clean(detail)[:_SHOWN],
-        errors=tuple(clean(one)[:_SHOWN] for one in errors[:_MISTAKES]),
+        errors=tuple(clean(error)[:_SHOWN] for error in errors[:_MISTAKES]),
     )
     return Response(told.model_dump_json(), status, headers, PROBLEM)
 

@@ -106,7 +106,9 @@ class Devices:
             del self._known[min(self._known.values(), key=lambda one: one.seen).hash]
         taken, name, at = {ALL, *(one.name for one in self._known.values())}, _name(agent), self._now()
         names = (name, *(f"{name}-{n}" for n in range(2, MOST + 3)))
-        made = Device(name=next(one for one in names if one not in taken), person=person, hash=of, paired=at, seen=at)
+        made = Device(
+            name=next(name for name in names if name not in taken), person=person, hash=of, paired=at, seen=at
+        )
         self._known[of], self._changed = made, True
         return made
 

@@ -59,12 +59,12 @@ def nothing_lost(before: bytes, after: bytes, path: str = "story.md") -> tuple[S
     except UnreadableText as error:
         return (StoryProblem(error.line, f"one of both cannot be read: {error}"),)
     told = [*_other(was, now)]
-    if " ".join(one.text for one in criteria) != " ".join(one.text for one in criteria_now):
+    if " ".join(criterion.text for criterion in criteria) != " ".join(one.text for one in criteria_now):
         told += [*_lost("criterion", criteria, criteria_now)] or [StoryProblem(1, "criteria have another order")]
     told += [*_lost("task", tasks, tasks_now), *_lost("finding", findings, findings_now)]
-    keys = {one.key: one for one in tasks}
+    keys = {task.key: task for task in tasks}
     order = [one.key for one in tasks_now if one.key in keys]
-    if {*keys} <= {*order} and [one.key for one in tasks] != order:
+    if {*keys} <= {*order} and [task.key for task in tasks] != order:
         told.append(StoryProblem(1, "tasks have another order"))
     return tuple(islice((*told, *_lost("what it said", records, records_now)), MOST))
 
@@ -144,8 +144,8 @@ def _units(path: str, data: bytes) -> tuple[list[_Unit], ...]:
     """Give criteria, tasks, findings, and all else."""
     story, headed = read(path, data), False
     status = story.status.line if story.status else 0
-    boxes = {one.line: (one, 1) for one in story.tasks}
-    boxes |= {one.line: (one, 2) for review in story.reviews for one in review.findings}
+    boxes = {task.line: (task, 1) for task in story.tasks}
+    boxes |= {finding.line: (finding, 2) for review in story.reviews for finding in review.findings}
     front = [_Unit(_plain(line), number) for number, line in front_lines(data) if number != status]
     units: tuple[list[_Unit], ...] = ([], [], [], front)
     for piece, section in outline(data):

@@ -32,7 +32,7 @@ def learnings(stories: Sequence[tuple[Story, bytes]]) -> tuple[str, ...]:
             groups[words] = text, names | {name: None}, lessons or lesson  # the newest gives the place
     lines = [f"- {text} ({_from([*names])})" for text, names, lesson in groups.values() if lesson or len(names) > 1]
     lines = lines[-LINES:]
-    while sum(len(one.encode()) + 1 for one in lines) > BYTES:
+    while sum(len(line.encode()) + 1 for line in lines) > BYTES:
         del lines[0]
     return tuple(lines)
 

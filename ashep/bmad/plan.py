@@ -73,7 +73,7 @@ def plan_of(
     """Plan the stories of epics, in their order; `keys`: those that stories have already. Raises `Unreadable`."""
     steps, told = dict[str, PlannedStory](), list[Told]()
     for path, data in files:
-        for one, epic in [(one, above.id) for above in read_epics(data) for one in above.stories]:
+        for one, epic in [(story, above.id) for above in read_epics(data) for story in above.stories]:
             step = PlannedStory(
                 one.id, keys.get(one.id) or f"{one.id}-{kebab(one.title)}", one.title, epic, path, one.line
             )
@@ -92,15 +92,15 @@ def plan_of(
             if not found:
                 lacks = f"story {id_} depends on {name}, which the epics do not have"
                 told.append((path, StoryProblem(line, lacks, disagrees=True)))
-    steps = {one.id: replace(one, depends=tuple(depends.get(one.id, ()))) for one in steps.values()}
+    steps = {step.id: replace(step, depends=tuple(depends.get(step.id, ()))) for step in steps.values()}
     order = _order(steps, depends, told)
-    epics, places = [*dict.fromkeys(one.epic for one in steps.values())], dict[str, tuple[int, int]]()
+    epics, places = [*dict.fromkeys(step.epic for step in steps.values())], dict[str, tuple[int, int]]()
     for one in order:
-        above = [places[other] for other in steps[one].depends if other in places]
+        above = [places[depend] for depend in steps[one].depends if depend in places]
         epic = max([epics.index(steps[one].epic), *(place for place, _ in above)])
         places[one] = epic, max((depth + 1 for _, depth in above), default=0)
     levels = {place: number for number, place in enumerate(sorted(set(places.values())), 1)}
-    return tuple(replace(one, priority=levels[places[one.id]]) for one in steps.values()), tuple(told)
+    return tuple(replace(step, priority=levels[places[step.id]]) for step in steps.values()), tuple(told)
 
 
 def _said(data: bytes, steps: Mapping[str, PlannedStory]) -> Iterator[tuple[str, str, int, str | None]]:
@@ -133,7 +133,7 @@ def _names(said: str, ids: list[str]) -> Iterator[str]:
 
 def _order(steps: Mapping[str, PlannedStory], depends: Mapping[str, Mapping[str, int]], told: list[Told]) -> list[str]:
     """Put what is depended on first; a circle is told, and broken where it was found; after many it is left."""
-    graph = {one.id: dict.fromkeys(one.depends) for one in steps.values()}
+    graph = {step.id: dict.fromkeys(step.depends) for step in steps.values()}
     for _ in range(_CIRCLES):
         try:
             return [*TopologicalSorter(graph).static_order()]

@@ -88,14 +88,16 @@ def completed(sprint: bytes, story: Story) -> bytes:
         return sprint
     epic = f"epic-{(story.id or entry.id or '').split('-')[0]}"
     sprint = with_key(sprint, entry.key, "done")
-    waits = any(one.key.lower() == epic and one.said.word == "backlog" for one in status.entries)
+    waits = any(entry.key.lower() == epic and entry.said.word == "backlog" for entry in status.entries)
     return with_key(sprint, epic, "in-progress") if waits else sprint
 
 
 def wishes(before: bytes | None, after: bytes | None) -> tuple[str, ...]:
     """Say what an edit of a sprint status wanted to change: nobody but ashep writes it while stories are worked on."""
     try:
-        old, new = ({one.key: one.said.said for one in read_sprint(data or b"").entries} for data in (before, after))
+        old, new = (
+            {entry.key: entry.said.said for entry in read_sprint(data or b"").entries} for data in (before, after)
+        )
     except UnreadableText:
         return ("it cannot be read any more",)
     differ = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -111,7 +113,7 @@ def _blocked(story: Story) -> str:
 
 def _left_for_later(story: Story) -> Iterator[str]:
     """Give what was left for later: a box that is checked, and says so (facts/bmad.md 3)."""
-    for box in (one for review in story.reviews for one in review.findings):
+    for box in (finding for review in story.reviews for finding in review.findings):
         if box.done and (box.severity == "defer" or _PUT_OFF.strip() in box.text):
             said = re.sub(r"^(?:\[[^\]]*\]\s*)+", "", " ".join(box.text.split())).removesuffix(_PUT_OFF.strip())
             yield bare(said).strip() or said

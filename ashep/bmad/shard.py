@@ -50,7 +50,7 @@ def shard(path: str, data: bytes, archive: bytes = b"") -> Sharded:
     where this is no story, or what stays would be read as something else; `Unreadable`.
     """
     text, seen, name = Text.of(data), read(path, data), PurePath(path).name
-    if seen.kind not in ("story", "specification") or any(one.code == "merge" for one in seen.problems):
+    if seen.kind not in ("story", "specification") or any(problem.code == "merge" for problem in seen.problems):
         raise NotWritable("this is no story that can be read as one: see `ashep story check`")
     end = text.lines[0][len(text.line(1)) :] or "\n"
     parts, link = _parts(archive), archive_of(name)
@@ -143,7 +143,7 @@ def _trimmed(text: Text, begin: int, behind: int) -> tuple[int, int]:
 
 def _read_as(story: Story) -> object:
     """Give what has to stay."""
-    boxes = [(one.text, one.done) for one in story.tasks], [(one.text, one.severity) for one in story.unresolved]
+    boxes = [(task.text, task.done) for task in story.tasks], [(one.text, one.severity) for one in story.unresolved]
     reviews = len(story.reviews), story.reviews[-1].outcome if story.reviews else None
     return story.status and story.status.said, story.state, [said for said, _ in story.criteria], boxes, reviews
 

@@ -43,9 +43,9 @@ class Sprint:
 
     def of(self, key: str, id_: str | None, others: frozenset[str] = frozenset()) -> Entry | None:
         """Find what is said of a story: by its file's name, else by its id where that is no other's."""
-        if found := next((one for one in self.entries if one.key == key), None):
+        if found := next((entry for entry in self.entries if entry.key == key), None):
             return found
-        same = [one for one in self.entries if id_ is not None and one.id == id_ and one.kind == "story"]
+        same = [entry for entry in self.entries if id_ is not None and entry.id == id_ and entry.kind == "story"]
         return same[0] if len(same) == 1 and same[0].key not in others else None
 
 
@@ -149,11 +149,11 @@ def read_epics(data: bytes) -> tuple[Epic, ...]:
 def with_key(data: bytes, key: str, status: Status, *, force: bool = False) -> bytes:
     """Write one key's status. Raises `NotWritable` where it is not there, or is further and not `force`."""
     entries = read_sprint(data).entries
-    found = [one for one in entries if one.key == key]
+    found = [entry for entry in entries if entry.key == key]
     if len(found) != 1:
         raise NotWritable(f"{key} does not stand there" if not found else f"{key} stands there {len(found)} times")
     said = found[0].said
-    if any(one.said.line == said.line and one.said.column == said.column for one in entries if one.key != key):
+    if any(entry.said.line == said.line and entry.said.column == said.column for entry in entries if entry.key != key):
         raise NotWritable(f"{key} says what another key does (line {said.line}); give it a status of its own")
     if said.word is not None and further(said.word, status) and not force:
         raise NotWritable(f"{key} is {said.said}, which is further than {status}; --force writes it all the same")

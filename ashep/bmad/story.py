@@ -105,7 +105,7 @@ class Story:
     @property
     def unresolved(self) -> tuple[Box, ...]:
         """Findings that are open, of whichever review."""
-        return tuple(one for review in self.reviews for one in review.findings if not one.done)
+        return tuple(finding for review in self.reviews for finding in review.findings if not finding.done)
 
 
 _SECTIONS = (
@@ -407,7 +407,7 @@ def with_status(data: bytes, path: str, status: Status) -> bytes:
     story = read(path, data)
     if story.status is None:
         raise NotWritable(f"{path}: it says no status; write a line `Status: {status}` below its title")
-    if any(one.code is not None for one in story.problems):
+    if any(problem.code is not None for problem in story.problems):
         raise NotWritable(f"{path}: it says two statuses; leave one")
     return put_status(data, story.status, restated(status, story.status.said))
 

@@ -195,20 +195,26 @@ class _Planning:
 
     def plan(self) -> Plan:
         pairs, self.twins = self._pairs(), Counter(map(_called, self.stories))
-        new = [one for one in self.stories if one.path not in pairs and one.path in self.only and self._gets_one(one)]
-        self.ids = {path: one.id for path, one in pairs.items()} | {one.path: self._id(one.path) for one in new}
+        new = [
+            story
+            for story in self.stories
+            if story.path not in pairs and story.path in self.only and self._gets_one(story)
+        ]
+        self.ids = {path: pair.id for path, pair in pairs.items()} | {one.path: self._id(one.path) for one in new}
         parents = [self._epic(one.epic) for one in new if one.epic and one.epic not in self.epics]
-        known = [(one, pairs[one.path]) for one in self.stories if one.path in pairs and one.path in self.only]
+        known = [
+            (story, pairs[story.path]) for story in self.stories if story.path in pairs and story.path in self.only
+        ]
         changed = [change for one, issue in known if (change := self._changed(one, issue)) is not None]
         closed = frozenset(issue.id for issue in pairs.values() if issue.status == "closed")
-        finished = tuple(one.path for one in self.stories if one.path not in self.ids and one.finished)
+        finished = tuple(story.path for story in self.stories if story.path not in self.ids and story.finished)
         made = (*parents, *(self._made(one) for one in new))
         return Plan(made, tuple(changed), tuple(self.told), self.ids, closed, finished)
 
     def _pairs(self) -> dict[str, TrackedStory]:
         """Find the issue of each story: by its path, and where that is another now by its key or id."""
         pairs, left = dict[str, TrackedStory](), dict[str, TrackedStory]()
-        paths = {one.path for one in self.stories}
+        paths = {story.path for story in self.stories}
         for issue in self.kept:
             path = issue.note["path"]
             if path in paths and path not in pairs:
@@ -224,9 +230,9 @@ class _Planning:
             (_called, lambda one, kept: (kept.note.get("id"), _folder(one, kept.note["path"]))),
         )
         for mine, theirs in by:
-            for one in [one for one in self.stories if one.path not in pairs]:
+            for one in [story for story in self.stories if story.path not in pairs]:
                 found = [kept for kept in left.values() if theirs(one, kept) == mine(one)]
-                alone = sum(mine(other) == mine(one) for other in self.stories) == 1
+                alone = sum(mine(story) == mine(one) for story in self.stories) == 1
                 if len(found) == 1 and alone:
                     pairs[one.path] = left.pop(found[0].id)
                     self.told.append(StoryWarning(one.path, f"it was {found[0].note['path']}: {found[0].id} follows"))

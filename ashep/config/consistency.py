@@ -186,7 +186,7 @@ def _human(policy: Policy, index: int, path: KeyPath) -> Iterator[Problem]:
 
 
 def _sessions(policy: Policy, phase: Phase, path: KeyPath) -> Iterator[Problem]:
-    agent_phases = [other.name for other in policy.phases if other.human is None]
+    agent_phases = [phase.name for phase in policy.phases if phase.human is None]
     for key in ("different_model_from", "different_provider_from"):
         other: str | None = getattr(phase.prefer, key)
         if other is not None and other not in agent_phases:

@@ -66,7 +66,7 @@ class _Writer:
         elif name in self.policies:
             other = self.full(name, chain)
             return None if other is _STAND_IN else other
-        known = [*(other for other in self.policies if other not in chain), *(SHIPPED + other for other in PRESETS)]
+        known = [*(policy for policy in self.policies if policy not in chain), *(SHIPPED + other for other in PRESETS)]
         return self._problem("unknown-policy", f"there is no policy {name}{nearest(name, known)}", extends)
 
     def _left(self, policy: Node, other: str, full: Node) -> frozenset[str]:

@@ -240,7 +240,11 @@ def _parse(
         validated = model.model_validate_json(json.dumps(root.plain()))
     except ValidationError as error:
         known = {(problem.file, problem.line, problem.key) for problem in found}
-        found += [one for one in problems(error, model, root) if (one.file, one.line, one.key) not in known]
+        found += [
+            problem
+            for problem in problems(error, model, root)
+            if (problem.file, problem.line, problem.key) not in known
+        ]
     files = [str(one.file) for one in (tree, *others)]
     found.sort(key=lambda problem: _order(problem, files))
     findings = [_finding(problem, tree.file) for problem in found]

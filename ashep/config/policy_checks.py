@@ -160,9 +160,9 @@ def checks_of_types(policies: Policies, settings: Settings) -> Iterator[Problem]
     """Say which checks are of a type that nobody registered."""
     known = settings.verification.types
     for phase, path in each_phase(policies):
-        for place, one in enumerate(phase.checks):
-            if one.type not in KINDS and one.type not in known:
-                yield "unknown-type", (*path, KEY, place, "type"), unknown_type(one.type, tuple(known))
+        for place, check in enumerate(phase.checks):
+            if check.type not in KINDS and check.type not in known:
+                yield "unknown-type", (*path, KEY, place, "type"), unknown_type(check.type, tuple(known))
 
 
 def ends_of(phase: Phase) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def judging(policies: Policies, agents: Agents, settings: Settings) -> Iterator[
         name = agent.runner.type
         unknown = name in settings.runners.names and settings.runners.instructed_as(name) is None
         phases = (phase for phase, _ in each_phase(policies) if phase.human is None and not phase.writes)
-        phase = next((one for one in phases if agent in fitting(one, agents)), None) if unknown else None
+        phase = next((phase for phase in phases if agent in fitting(phase, agents)), None) if unknown else None
         if phase is not None:
             message = (
                 f"cannot judge in {phase.name}: nobody knows which files tell agents of `{name}` how to work, and they "
@@ -218,9 +218,9 @@ def judging(policies: Policies, agents: Agents, settings: Settings) -> Iterator[
 def unsound(policies: Policies, agents: Agents, settings: Settings, places: FindingFactory) -> Iterator[Finding]:
     """Search all that the policies can lead to; they must be free of other mistakes."""
     for verdict in analyse(policies, agents, settings).values():
-        for one in verdict.findings:
-            message = f"{one.message}; {one.remedy}"
-            yield places.finding(one.code, "policies", one.key_path, message, one.severity, one.story)
+        for finding in verdict.findings:
+            message = f"{finding.message}; {finding.remedy}"
+            yield places.finding(finding.code, "policies", finding.key_path, message, finding.severity, finding.story)
 
 
 def warnings(policies: Policies, agents: Agents, settings: Settings, places: FindingFactory) -> list[Finding]:

@@ -74,7 +74,7 @@ class Auditor:
     async def last(self) -> None:
         """Audit at the end of a daemon: the World alone. What the tracker and the server showed before still stands."""
         found = await self._alone()
-        self._tell((*found, *(one for one in self._shepherd.world.findings if one.code in OF_OTHERS)))
+        self._tell((*found, *(finding for finding in self._shepherd.world.findings if finding.code in OF_OTHERS)))
 
     async def check(self, look: CompleteLook) -> tuple[resources.Finding, ...]:
         """Give all that one look shows; some of it may only be under way."""

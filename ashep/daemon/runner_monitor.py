@@ -297,7 +297,9 @@ class Monitor:
         try:
             listed = await self._runner.requests(sessions)
         except RunnerRefused as error:
-            listed = tuple(requests.Request("", one, "permission", unlisted=str(error)) for one in sorted(sessions))
+            listed = tuple(
+                requests.Request("", session, "permission", unlisted=str(error)) for session in sorted(sessions)
+            )
         if any(observe.requests_read(self._shepherd.world, listed, as_of)):
             self._shepherd.tell(lambda world: observe.requests_read(world, listed, as_of))
 

@@ -121,8 +121,8 @@ class Worker:
             told = lacks[:500] if self._failures >= TELL_AFTER else ""
             seen = TrackerSeen(self._tracker.actor, info.prefix, look.version or info.version, look.unread, told)
             ready = None if lacks else look.ready
-            leases = [(seen.issue, seen.lease) for seen in look.issues if seen.lease is not None]
-            issues = [seen.issue for seen in look.issues]
+            leases = [(issue.issue, issue.lease) for issue in look.issues if issue.lease is not None]
+            issues = [issue.issue for issue in look.issues]
             others = {issue.id for issue in issues}.union(dict(look.unread))
             first, *parts = await self._differing(issues, as_of)
             await self._shepherd.ask(

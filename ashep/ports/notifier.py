@@ -59,10 +59,11 @@ class Message:
             "again": self.again, "test": self.test, "journal": self.head,
             "notices": [
                 {
-                    "id": f"{self.journal}:{one.id}", "seq": one.cause, "event": one.event, "issue": one.issue,
-                    "about": one.about, "at": records.format_time(one.noted), "text": one.text,
-                } | ({"link": link} if (link := _link(self.address, one)) else {})
-                for one in self.notices[:SHOWN]
+                    "id": f"{self.journal}:{notice.id}", "seq": notice.cause, "event": notice.event,
+                    "issue": notice.issue,
+                    "about": notice.about, "at": records.format_time(notice.noted), "text": notice.text,
+                } | ({"link": link} if (link := _link(self.address, notice)) else {})
+                for notice in self.notices[:SHOWN]
             ],
         }  # fmt: skip
 
@@ -90,9 +91,9 @@ def message_of(
     head: str = "",
 ) -> Message:
     """Put notices into words; `address`: where people reach the page."""
-    counts = Counter(one.event for one in notices)
+    counts = Counter(notice.event for notice in notices)
     title = ", ".join(f"{count} {_TITLES[event][count > 1]}" for event, count in counts.items())
-    lines = [f"- {one.text} {_link(address, one)}".rstrip() for one in notices[:SHOWN]]
+    lines = [f"- {notice.text} {_link(address, notice)}".rstrip() for notice in notices[:SHOWN]]
     if len(notices) > SHOWN:
         lines.append(f"- and {len(notices) - SHOWN} more: see `ashep status`")
     if head:

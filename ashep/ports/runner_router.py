@@ -130,7 +130,7 @@ class RunnerRouter:
         """Those of these sessions that run a turn, on whichever runner."""
         found = frozenset[str]()
         for name in sorted(set(map(runner_of, sessions))):
-            found |= await self[name].busy(frozenset(one for one in sessions if runner_of(one) == name))
+            found |= await self[name].busy(frozenset(session for session in sessions if runner_of(session) == name))
         return found
 
     async def has_session(self, session: str) -> bool:

@@ -160,7 +160,7 @@ def _methods(port: type) -> Iterator[tuple[str, Any]]:
     for part in reversed(port.__mro__):
         if part not in (object, Protocol) and getattr(part, "_is_protocol", False):
             methods = ((name, value) for name, value in vars(part).items() if inspect.isfunction(value))
-            yield from (one for one in methods if not one[0].startswith("_"))
+            yield from (method for method in methods if not method[0].startswith("_"))
 
 
 def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
@@ -178,15 +178,17 @@ def _misshapen(method: Any, wanted: Any, *, bound: bool) -> str | None:
         return None  # written in another language: it cannot be looked into
     parameters = list(inspect.signature(wanted).parameters.values())[1:]
     placed = [object()] * (len(parameters) + (not bound))
-    required = [one for one in parameters if one.default is one.empty]
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     for arguments in (placed, placed[: len(required) + (not bound)]):
         try:
             given.bind(*arguments)
         except TypeError as error:
             return f"cannot be called as the port's ({error})"
-    names = [one.name for one in list(given.parameters.values())[not bound :]]
-    takes_any = any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in given.parameters.values())
-    if not takes_any and names[: len(parameters)] != [one.name for one in parameters]:
+    names = [parameter.name for parameter in list(given.parameters.values())[not bound :]]
+    takes_any = any(
+        parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in given.parameters.values()
+    )
+    if not takes_any and names[: len(parameters)] != [parameter.name for parameter in parameters]:
         return f"names its parameters {', '.join(names)}"
     return None
 
@@ -278,7 +280,7 @@ def _is(answer: object, expected: Any) -> bool:
     """Whether an answer is of a type that a port's method names; of collections each item."""
     origin, arguments = typing.get_origin(expected), typing.get_args(expected)
     if origin in (typing.Union, types.UnionType):
-        return any(_is(answer, one) for one in arguments)
+        return any(_is(answer, argument) for argument in arguments)
     if origin in (tuple, frozenset):
         items = typing.cast("tuple[object, ...]", answer) if isinstance(answer, origin) else None
         return items is not None and all(_is(item, arguments[0]) for item in items)

@@ -41,4 +41,4 @@ def _templates(folder: Path, policies: Policies) -> tuple[Templates, list[Findin
     templates, errors = taken(folder / PROMPTS)
     phases = [phase for policy in policies.policies.values() for phase in policy.phases]
     errors += check_overrides(folder / PROMPTS, phases, templates)
-    return templates, [Finding("template", one.file, one.line, one.key, one.message) for one in errors]
+    return templates, [Finding("template", error.file, error.line, error.key, error.message) for error in errors]

@@ -285,7 +285,7 @@ class CheckpointWriter:
         world, (file, offset, seq, crc) = made.world, made.position
         kept = _written(dump(replace(world, flows=NO_FLOWS)))
         made.database.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", [seq, at, file, offset, crc, kept])
-        changed = HashTrieMap({name: one for name, one in world.flows.items() if self._before.get(name) is not one})
+        changed = HashTrieMap({name: flow for name, flow in world.flows.items() if self._before.get(name) is not flow})
         flows = (part for part in dump(World(flows=changed), 1) if part[0] == "flows")
         rows = (
             (issue, seq, rests(world, flow), flow.policy, _written([part]))
@@ -294,7 +294,7 @@ class CheckpointWriter:
         made.database.executemany("INSERT INTO flows VALUES (?, ?, ?, ?, ?)", rows)
 
     def _rest(self, made: Folding) -> None:
-        left = HashTrieMap({name: one for name, one in made.world.flows.items() if not rests(made.world, one)})
+        left = HashTrieMap({name: flow for name, flow in made.world.flows.items() if not rests(made.world, flow)})
         made.world = replace(made.world, flows=left, indexes=indexed(left))
         self._before = left
 

@@ -76,10 +76,11 @@ def verification(flow: Flow) -> Row | None:
         return {"status": "unverified", **nothing, "waived": flow.work.waived} if closed else None
     checks = [
         {
-            "check_id": one.check_id, "status": one.status, "message": one.message, "duration_ms": one.duration_ms,
-            "proves_nothing": one.proves_nothing, "cause": one.cause, "on_base": one.on_base,
+            "check_id": result.check_id, "status": result.status, "message": result.message,
+            "duration_ms": result.duration_ms,
+            "proves_nothing": result.proves_nothing, "cause": result.cause, "on_base": result.on_base,
         }
-        for one in evidence.results
+        for result in evidence.results
     ]  # fmt: skip
     return {
         "status": evidence.status, "commit": evidence.commit, "tree": evidence.tree, "changed": evidence.changed,
@@ -89,7 +90,7 @@ def verification(flow: Flow) -> Row | None:
 
 def looked_into(flow: Flow) -> list[Row]:
     """Give the verifications of the work, the oldest first."""
-    return [{**asdict(one), "at": format_time(one.at)} for one in flow.work.proofs]
+    return [{**asdict(proof), "at": format_time(proof.at)} for proof in flow.work.proofs]
 
 
 def landing(flow: Flow) -> Row | None:

@@ -146,10 +146,13 @@ def limits_json(world: World) -> str:
     gauges += [BudgetUsage(scope, "", unit, 0, limit) for scope, unit, limit in limits if limit]
     if budgets.runs_per_hour is not None:
         gauges.append(BudgetUsage("runs_per_hour", "", "runs", 0, budgets.runs_per_hour))
-    for one in gauges:
-        used, until = one.used if one.scope not in ("run", "issue") else None, one.until and format_time(one.until)
-        rows.append({"scope": one.scope, "name": one.name, "unit": one.unit, "used": used, "limit": one.limit,
-                     "warn_at": budgets.warn_at * one.limit, "until": until})  # fmt: skip
+    for gauge in gauges:
+        used, until = (
+            gauge.used if gauge.scope not in ("run", "issue") else None,
+            gauge.until and format_time(gauge.until),
+        )
+        rows.append({"scope": gauge.scope, "name": gauge.name, "unit": gauge.unit, "used": used, "limit": gauge.limit,
+                     "warn_at": budgets.warn_at * gauge.limit, "until": until})  # fmt: skip
     return as_json(rows)
 
 
@@ -210,11 +213,12 @@ def outages_json(world: World) -> str:
     return as_json(
         [
             {
-                "provider": one.provider, "state": one.kind, "why": one.why, "since": format_time(one.since),
-                "until": format_time(one.until) if one.until else None, "tried": one.tried_since is not None,
-                "waiting": waiting[one.provider],
+                "provider": outage.provider, "state": outage.kind, "why": outage.why,
+                "since": format_time(outage.since),
+                "until": format_time(outage.until) if outage.until else None, "tried": outage.tried_since is not None,
+                "waiting": waiting[outage.provider],
             }
-            for one in world.outages
+            for outage in world.outages
         ]
     )  # fmt: skip
 
@@ -224,12 +228,12 @@ def quotas_json(world: World) -> str:
     return as_json(
         [
             {
-                "runner": known.runner, "provider": known.quota.provider, "login": known.quota.login,
-                "status": known.quota.status, "window": known.quota.window, "seen": format_time(known.at),
-                "resets": format_time(known.quota.resets) if known.quota.resets else None,
-                "windows": [asdict(window) | {"resets": format_time(window.resets)} for window in known.quota.windows],
+                "runner": quota.runner, "provider": quota.quota.provider, "login": quota.quota.login,
+                "status": quota.quota.status, "window": quota.quota.window, "seen": format_time(quota.at),
+                "resets": format_time(quota.quota.resets) if quota.quota.resets else None,
+                "windows": [asdict(window) | {"resets": format_time(window.resets)} for window in quota.quota.windows],
             }
-            for known in world.quotas
+            for quota in world.quotas
         ]
     )  # fmt: skip
 

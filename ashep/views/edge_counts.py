@@ -78,8 +78,8 @@ def spread(edges: list[Data], taken: Counter[Edge]) -> list[Data]:
     """Give the edges with how often each was taken; a move that no edge has counts for the first that leads there."""
     found = Counter[int]()
     for (source, move, target), many in taken.items():
-        ways = [place for place, one in enumerate(edges) if (one["source"], one["target"]) == (source, target)]
+        ways = [place for place, edge in enumerate(edges) if (edge["source"], edge["target"]) == (source, target)]
         same = [place for place in ways if edges[place]["move"] == move]
         for place in (same or ways)[:1]:
             found[place] += many
-    return [one | {"taken": found[place]} for place, one in enumerate(edges)]
+    return [edge | {"taken": found[place]} for place, edge in enumerate(edges)]

@@ -28,7 +28,7 @@ class PolicyGraphs:
     def all(self) -> dict[str, Data]:
         """Give each policy by its name, in the order of the file. Raises `ConfigErrors`."""
         files = [self.folder / f"{name}.yaml" for name in ("config", "agents", "policies")]
-        of = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
+        of = [(file.stat().st_mtime_ns, file.stat().st_size) if file.exists() else None for file in files]
         if of != self._of:
             known = configuration(self.folder)
             self._told = {name: policy_graph.as_json(drawn(*known, name, {})) for name in known[0].policies}
@@ -51,7 +51,8 @@ class PastPolicyGraphs:
             told: dict[str, Data] = {}
             if policies and agents:
                 told = {
-                    one: policy_graph.as_json(drawn(policies, agents, settings, one, {})) for one in policies.policies
+                    policy: policy_graph.as_json(drawn(policies, agents, settings, policy, {}))
+                    for policy in policies.policies
                 }
             self._of, self._told = of, told
         return self._told

@@ -98,7 +98,9 @@ def _box(
 def _arrow(source: str, target: str, kind: str, moves: tuple[str, ...], findings: list[Defect]) -> Arrow:
     words = {"deadline": "on_deadline"}
     keys = {words.get(move, move) for move in moves}
-    own = [one for one in findings if one.phase == source and one.key_path and one.key_path[-1] in keys]
+    own = [
+        finding for finding in findings if finding.phase == source and finding.key_path and finding.key_path[-1] in keys
+    ]
     return Arrow(source, target, kind, moves, _worst(own), _codes(own))
 
 

@@ -67,7 +67,7 @@ def budgets(database: Database | None, now: datetime) -> Data:
     hour = "SELECT count(*) AS many FROM runs WHERE planned_at > ?"
     limits: list[Data] = json.loads(row["value"])
     for limit in limits:
-        said = [one for one in marks if all(one[key] == limit[key] for key in ("scope", "name", "unit", "limit"))]
+        said = [mark for mark in marks if all(mark[key] == limit[key] for key in ("scope", "name", "unit", "limit"))]
         if limit["until"] is not None and limit["until"] <= stamp(now):  # of a day that is over
             limit |= {"name": limit["name"].partition(" on ")[0], "used": 0, "until": None}
         elif limit["scope"] == "runs_per_hour":

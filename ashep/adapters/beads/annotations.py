@@ -97,7 +97,7 @@ class BeadsAnnotations:
 
     async def create(self, fresh: IssueDraft) -> bool:
         """Create it in one process and one transaction."""
-        if not all(ID.fullmatch(one) for one in (fresh.id, *(one.on for one in fresh.dependencies))):
+        if not all(ID.fullmatch(one) for one in (fresh.id, *(dependency.on for dependency in fresh.dependencies))):
             raise TrackerRefused(f"{fresh.id!r}, or an issue that it depends on, is no id")
         flags = [
             f"--id={fresh.id}",
@@ -107,7 +107,10 @@ class BeadsAnnotations:
             f"--metadata={_json(fresh.metadata)}",
             *([f"--acceptance={fresh.acceptance}"] if fresh.acceptance else []),
             *([f"--labels={','.join(map(csv, fresh.labels))}"] if fresh.labels else []),
-            *(f"--deps={_KINDS.get(one.type, one.type)}:{one.on}" for one in fresh.dependencies),
+            *(
+                f"--deps={_KINDS.get(dependency.type, dependency.type)}:{dependency.on}"
+                for dependency in fresh.dependencies
+            ),
             *(["--stdin"] if fresh.description else []),
         ]
         _refuse_long(*flags)

@@ -202,7 +202,7 @@ class BeadsTracker:
     async def commented(self, issue: str, marker: str) -> bool:
         """Look for a line that is the marker in the issue's comments."""
         seen = await self.issue(issue)
-        return seen is not None and any(clean(marker) in one.text.split("\n") for one in seen.text.comments)
+        return seen is not None and any(clean(marker) in comment.text.split("\n") for comment in seen.text.comments)
 
     # --- writing ---
 

@@ -22,17 +22,17 @@ class Gitea(GitHub):
         listed = await self._api.pages(f"{self._place}/pulls", _SIZE, state="all", sort="recentupdate")
         ends = [one for one in listed if (text(one, "head", "ref"), text(one, "base", "ref")) == (branch, base)]
         # of another repository: a fork has branches of the same name
-        mine = [one for one in ends if text(one, "head", "repo", "full_name").lower() == self._repository.lower()]
+        mine = [end for end in ends if text(end, "head", "repo", "full_name").lower() == self._repository.lower()]
         pull = chosen(mine, marker(key), "body", "open")
         return opened(pull) if pull else None
 
     async def _closer(self, number: int) -> str:
         events = await self._api.pages(f"{self._place}/issues/{number}/timeline", _SIZE)
-        return next((text(one, "user", "login") for one in reversed(events) if text(one, "type") == "close"), "")
+        return next((text(event, "user", "login") for event in reversed(events) if text(event, "type") == "close"), "")
 
     async def _checks(self, head: str) -> list[ForgeCheck]:
         found = await self._api.get(f"{self._place}/commits/{quote(head, safe='')}/status", limit=100)
-        said = ((one, text(one, "status") or text(one, "state")) for one in entries(found, "statuses"))
+        said = ((entry, text(entry, "status") or text(entry, "state")) for entry in entries(found, "statuses"))
         return [status(one, _STATUSES.get(state, "pending")) for one, state in said]
 
     async def _said(self, number: int) -> tuple[PullRequestComment, ...]:

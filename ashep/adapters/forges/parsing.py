@@ -77,7 +77,7 @@ def state_of(
     said: tuple[PullRequestComment, ...],
 ) -> PullState:
     """Put together what became of a pull request, with what its checks come to, which failed, and what those say."""
-    failing, states = [one for one in checks if one.state == "failing"], {one.state for one in checks}
+    failing, states = [check for check in checks if check.state == "failing"], {check.state for check in checks}
     told = {
         f"{one.called}{f' ({one.url[:MOST_URL]})' if one.url else ''}: {one.words.strip()[:MOST_WORDS]}".rstrip(": ")
         for one in failing
@@ -97,8 +97,8 @@ def state_of(
 
 def chosen(pulls: list[Any], mark: str, body: str, is_open: str) -> Any:
     """Give the pull request whose body has the mark, whatever became of it; else one that is open; else None."""
-    ours = [one for one in pulls if mark in text(one, body)]
-    others = [one for one in pulls if text(one, "state") == is_open]
+    ours = [pull for pull in pulls if mark in text(pull, body)]
+    others = [pull for pull in pulls if text(pull, "state") == is_open]
     return next(iter([*ours, *others]), None)
 
 

@@ -30,4 +30,4 @@ async def files_of(project: Path, revision: str, names: Sequence[str]) -> dict[s
         raise AshepError(f"{', '.join(there)} have {len(packed)} bytes in {commit[:12]}; at most {MOST} are read")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         members = [one for one in archive if one.isreg() and ".." not in Path(one.name).parts]
-        return {one.name: found.read() for one in members if (found := archive.extractfile(one)) is not None}
+        return {member.name: found.read() for member in members if (found := archive.extractfile(member)) is not None}

@@ -182,7 +182,7 @@ class GitLanding(Integration):
             return MoveRefused(_code(done), f"{here}, where git failed: {self._git.said(done)[:300]}")
         try:
             # they look like a person's changes if half of them is lost
-            await fsync.files(tree.path, [one.path for one in await changes(self._git, old, new)])
+            await fsync.files(tree.path, [change.path for change in await changes(self._git, old, new)])
             await held.publish()
         except AshepError:
             await restore(self._git, tree.path, held, old, new)

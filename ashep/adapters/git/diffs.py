@@ -105,7 +105,7 @@ class GitDiffs:
         if len(chosen) < len(named):
             return Patch(unread="large" if read else "submodule")
         try:
-            paths = [f":(top,literal){os.fsdecode(one)}" for entry in named for one in entry.paths]
+            paths = [f":(top,literal){os.fsdecode(path)}" for entry in named for path in entry.paths]
             _, patches = await self._diff(base, head, ("--patch", "--text", "--no-ext-diff", "--no-textconv"), paths)
         except PrintedTooMuch:
             return Patch(unread="large")
@@ -250,7 +250,7 @@ def _part(patches: bytes, first: int, most: int) -> Patch:
         if in_hunk or line.startswith(_SHOWN):
             shown.append(line)
     lines = (_text(line) for line in shown[first : first + most])
-    return Patch(tuple(one if len(one) <= LONGEST_LINE else f"{one[:LONGEST_LINE]}…" for one in lines), len(shown))
+    return Patch(tuple(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines), len(shown))
 
 
 def _text(line: bytes) -> str:

@@ -112,7 +112,7 @@ class Integration:
         if candidate.method == "rebase":
             listed = (await self._git.word("rev-list", "--reverse", "--topo-order", f"{base.id}..{head.id}")).split()
             steps = await commits(self._git, listed) if len(listed) <= MOST_REPLAYED else []
-            if steps and all(len(one.parents) == 1 for one in steps):  # else they are too many, or one is a merge
+            if steps and all(len(step.parents) == 1 for step in steps):  # else they are too many, or one is a merge
                 return await self._replay(candidate, base, steps, ways)
         said = clean(candidate.message).strip()
         message = with_trailers(said or f"Land {clean(candidate.branch)} for {clean(candidate.issue)}", candidate)

@@ -121,7 +121,7 @@ def _side(mode: bytes, name: bytes) -> tuple[bytes, bytes] | None:
 async def write_commit(git: Git, tree: str, parents: Sequence[str], message: str, *, author: str, at: int) -> str:
     """Make a commit, the same for the same arguments; `author` is what git writes of one, or empty: ours."""
     dated = author if _PERSON.fullmatch(author) else f"{IDENTITY} {at} +0000"
-    content = [f"tree {tree}", *(f"parent {one}" for one in parents), f"author {dated}"]
+    content = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {dated}"]
     content += [f"committer {IDENTITY} {at} +0000", "", message.rstrip("\n") + "\n"]
     done = await git.bare("hash-object", "-t", "commit", "-w", "--stdin", stdin="\n".join(content).encode())
     return done.stdout.decode().strip()

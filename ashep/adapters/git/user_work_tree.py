@@ -65,7 +65,7 @@ class GitTree:
         folders = sorted({posixpath.dirname(path) or "." for path in paths})
         printed = await self._git.raw("--literal-pathspecs", "status", *words, "--", *folders)
         lines = {line[3:]: line[0] for line in os.fsdecode(printed or b"").split("\0") if line}
-        within = tuple(one for one in lines if one.endswith("/"))  # folders that are ignored
+        within = tuple(line for line in lines if line.endswith("/"))  # folders that are ignored
         told = dict[str, Literal["new", "changed"]]()
         for path in paths:
             whole = place[1] + path

@@ -248,7 +248,7 @@ def obeyed(path: Path) -> bool:
     """Whether programs of the user's take logins or orders from a path, or from what is below it. Blocks."""
     real = path.resolve()
     places = [(home / name).resolve() for home in _homes() for name in OBEYED]
-    return any(real.is_relative_to(one) or one.is_relative_to(real) for one in places)
+    return any(real.is_relative_to(place) or place.is_relative_to(real) for place in places)
 
 
 def _homes() -> tuple[Path, ...]:
@@ -293,7 +293,7 @@ def sockets() -> Iterator[Path]:
 
 def folders_of_programs(path: str = PATH) -> list[Path]:
     """Name the folders that are there with the user's programs: toolchains, and those on `path`. Blocks."""
-    return [one for one in dict.fromkeys((*_toolchains(), *_programs(path))) if one.is_dir()]
+    return [folder for folder in dict.fromkeys((*_toolchains(), *_programs(path))) if folder.is_dir()]
 
 
 def beside_programs(path: str = PATH) -> list[Path]:

@@ -81,10 +81,10 @@ class LocalVerifier:
 
         What holds an error is not: what could not be carried out may go another time.
         """
-        for one in verifications:
-            if all(result.status != "error" for result in one.results):
-                results = tuple(replace(result, proves_nothing=False, on_base=False) for result in one.results)
-                self._known[one.tree, one.checks] = replace(one, results=results)
+        for verification in verifications:
+            if all(result.status != "error" for result in verification.results):
+                results = tuple(replace(result, proves_nothing=False, on_base=False) for result in verification.results)
+                self._known[verification.tree, verification.checks] = replace(verification, results=results)
 
     async def verify(self, request: VerifyRequest) -> Verification:
         commits = await find(request.repository, request.commit, request.base)

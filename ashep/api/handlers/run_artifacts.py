@@ -163,7 +163,7 @@ async def diff(pictures: QueryHandlers, run: str, which: WhichLines) -> Changes:
     try:
         with anyio.fail_after(TO_GIT):
             async with pictures.beside:
-                if gone := [one[:12] for one in ends if await git.find(one) is None]:
+                if gone := [end[:12] for end in ends if await git.find(end) is None]:
                     return Changes(why=f"Git does not have the commits of this run any more: {', '.join(gone)}.")
                 return await (_files(git, *ends) if which.path is None else _lines(git, *ends, which.path, which))
     except TimeoutError:
@@ -179,10 +179,11 @@ async def _files(git: GitDiffs, base: str, head: str) -> Changes:
     found = await git.read(base, head)
     files = tuple(
         ChangedFile(
-            path=one.path, former=one.former, status=one.kind, added=one.added, removed=one.removed, unread=one.unread,
-            link=one.link,
+            path=file.path, former=file.former, status=file.kind, added=file.added, removed=file.removed,
+            unread=file.unread,
+            link=file.link,
         )
-        for one in found.files[:MOST_FILES]
+        for file in found.files[:MOST_FILES]
     )  # fmt: skip
     why = None if files else "It changed no file."
     return Changes(why=why, base=found.base, head=found.head, files=files, more=len(found.files) - len(files))

@@ -76,9 +76,9 @@ def _say(file: Path, findings: list[Finding], bounds: dict[str, Bounds | None]) 
         output.say_finding(finding.severity, f"{finding} [{finding.code}]")
         for step in finding.story:
             output.say(f"    {step}")
-    for name, one in bounds.items():
-        if one is not None:
-            output.say(f"{name}: {said(one)}")
+    for name, bound in bounds.items():
+        if bound is not None:
+            output.say(f"{name}: {said(bound)}")
     if any(bounds.values()):
         output.say(OTHER_QUESTIONS)
     if not errors_of(findings):

@@ -52,7 +52,7 @@ def policy_import(
     """
     made = _imported(file, name)
     if as_json:
-        notes = [asdict(one) | {"file": one.file or None} for one in made.notes]
+        notes = [asdict(note) | {"file": note.file or None} for note in made.notes]
         screen.data({"files": made.files, "notes": notes})
     elif output is None:
         for index, (place, text) in enumerate(made.files.items()):

@@ -106,7 +106,7 @@ def explain(
     ]
     if not found:
         searched = [known[policy]] if policy else known.values()
-        names = dict.fromkeys(other.name for one in searched for other in one.phases)
+        names = dict.fromkeys(phase.name for one in searched for phase in one.phases)
         _unknown(f"phase {phase}{f' in policy {policy}' if policy else ''}", phase, list(names))
     if as_json:
         output.data({"choices": [_choice(registry, one) for one in found], "runners": _listed(registry.world)})
@@ -175,14 +175,20 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     """
     folder = configured(project_of(context))
     found = examine(folder)
-    findings = [one for one in found.findings if Path(one.file).name == "agents.yaml" or one.code in OF_AGENTS]
+    findings = [
+        finding for finding in found.findings if Path(finding.file).name == "agents.yaml" or finding.code in OF_AGENTS
+    ]
     if found.agents is not None and found.policies is not None:
         places = {agent.id: index for index, agent in enumerate(found.agents.agents)}
         for weak in weaknesses(found.policies, found.agents, recorded(folder / "state").seen):
             path = ("agents", places[weak.agent], "id") if weak.agent else ("agents",)
             findings.append(found.places.finding(weak.code, "agents", path, weak.message, "warning"))
     elif found.policies is None:
-        findings += [one for one in found.findings if one not in findings and Path(one.file).name != "config.yaml"]
+        findings += [
+            finding
+            for finding in found.findings
+            if finding not in findings and Path(finding.file).name != "config.yaml"
+        ]
     failed = bool(errors_of(findings))
     if as_json:
         output.data({"ok": not failed, "findings": [asdict(finding) for finding in findings]})

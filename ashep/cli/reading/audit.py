@@ -30,8 +30,8 @@ def audit(context: typer.Context, as_json: Json = False) -> None:
         account = actions.audit(project, folder / "state", settings_in(folder), progress, output.note)
     not_asked = {"tracker": account.no_tracker, "server": account.no_server, "signatures": account.no_signatures}
     found = [
-        {"code": one.code, "issue": one.issue, "what": one.what, "remedy": REMEDIES[one.code]}
-        for one in account.findings
+        {"code": finding.code, "issue": finding.issue, "what": finding.what, "remedy": REMEDIES[finding.code]}
+        for finding in account.findings
     ]
     if as_json:
         closed = {"unverified": account.unverified, "unchanged": account.unchanged}

@@ -77,7 +77,7 @@ def _row(found: FoundStory) -> tuple[str, ...]:
     if story is None:
         return found.path, "-", "unreadable", "-", "-", "-", found.problems[0].said
     status = story.status.word or story.status.said[:20] if story.status else "-"
-    tasks = f"{sum(one.done for one in story.tasks)}/{len(story.tasks)}"
+    tasks = f"{sum(task.done for task in story.tasks)}/{len(story.tasks)}"
     name = story.id or story.key
     issue = found.issue[0] if found.issue else "-"
     return name, status, story.state, tasks, str(len(story.unresolved)), issue, story.title or story.key

@@ -30,7 +30,7 @@ def _command(reader: Callable[..., int]) -> Callable[..., None]:
         for name, (annotation, default) in places.items()
     ]
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] # inspect reads it
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = reader.__doc__
     return command
 

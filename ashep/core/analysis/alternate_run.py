@@ -96,7 +96,7 @@ def _followed(world: World, facts: Iterable[Fact], entry: Entry) -> tuple[World,
     batch = step.Batch(world, entry.at, world.seq + 1, None)
     for fact in facts:
         batch.follow(fact)
-    return batch.world, [one.body for one in batch.entries if not isinstance(one.body, commands.Command)]
+    return batch.world, [entry.body for entry in batch.entries if not isinstance(entry.body, commands.Command)]
 
 
 def _held(facts: Iterable[Fact]) -> issues.IssueHeld | None:

@@ -253,7 +253,7 @@ def _shown(view: tracker.Issue) -> str:
 
 def of_answers(issue: str, answers: Iterable[RecordedAnswer], changes: Collection[tracker.Change]) -> Iterator[Finding]:
     """Compare who answered, as the journal has it, with the tracker's history of the issue."""
-    known = {(one.what, one.actor) for one in changes}
+    known = {(change.what, change.actor) for change in changes}
     for one in answers:
         if (("added", one.label), one.actor) not in known:
             what = (

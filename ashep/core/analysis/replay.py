@@ -84,7 +84,7 @@ class Replay:
             self.world = world
             return []
         self._fold(entries)
-        return [one for one in differences(entries, derived) if self.issue in (None, one.issue)]
+        return [difference for difference in differences(entries, derived) if self.issue in (None, difference.issue)]
 
     def _fold(self, entries: Iterable[records.Entry]) -> None:
         for entry in entries:

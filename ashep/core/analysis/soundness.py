@@ -146,7 +146,7 @@ class _Found:
 
     def defect(self, code: Code, phase: str, key: KeyPath, message: str, story: tuple[str, ...], remedy: str) -> Defect:
         """Write a finding; `key` is beneath its phase, or, without one, beneath the policy."""
-        names = [one.name for one in self.policy.phases]
+        names = [phase.name for phase in self.policy.phases]
         place: KeyPath = ("phases", names.index(phase)) if phase in names else ()
         return Defect(code, "error", self.name, phase, ("policies", self.name, *place, *key), message, story, remedy)
 

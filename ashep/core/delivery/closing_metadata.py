@@ -70,9 +70,14 @@ def last_of(commit: str, tree: str, results: tuple[CheckResult, ...], waived: tu
         if room >= 0:
             shown.add(one.check_id)
     checks: list[JsonValue] = [
-        {"check_id": one.check_id, "status": one.status, "message": one.message[:SAID], "duration_ms": one.duration_ms}
-        for one in results
-        if one.check_id in shown
+        {
+            "check_id": result.check_id,
+            "status": result.status,
+            "message": result.message[:SAID],
+            "duration_ms": result.duration_ms,
+        }
+        for result in results
+        if result.check_id in shown
     ]
     return {
         "commit": commit, "tree": tree, "passed": summary.passed, "failed": summary.failed,
@@ -118,7 +123,7 @@ def unknown(before: JsonValue, entries: Iterable[Notes]) -> list[Notes]:
 
     They are those after the last one that it has: earlier ones may have been dropped from it.
     """
-    known = [{key: value for key, value in one.items() if key != "n"} for one in _entries(before)]
+    known = [{key: value for key, value in entry.items() if key != "n"} for entry in _entries(before)]
     new = list[Notes]()
     for one in entries:
         new = [] if one in known else [*new, one]

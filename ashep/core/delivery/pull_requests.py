@@ -71,7 +71,7 @@ def seen(world: World, earlier: Flow, flow: Flow, fact: PullRequestSeen) -> list
 def _may_merge(world: World, by: str) -> bool:
     """Whether a merge counts: with `people` that of who is named; everybody who merges may push."""
     people = world.settings.forge.people if world.settings.people and world.settings.forge else None
-    return people is None or PUSHES in people or by.casefold() in {one.casefold() for one in people}
+    return people is None or PUSHES in people or by.casefold() in {person.casefold() for person in people}
 
 
 def _left_to_them(earlier: Flow, pull: Pull, fact: PullRequestSeen) -> list[Fact]:

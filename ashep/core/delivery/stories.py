@@ -39,7 +39,7 @@ MOST_POINTS = 40
 def story_of(issue: Issue, labels: Labels) -> str:
     """Give the file of an issue's story, from the project's folder; empty: it has none."""
     prefix = labels.story_prefix
-    named = (one.removeprefix(prefix) for one in issue.labels if one.startswith(prefix))
+    named = (label.removeprefix(prefix) for label in issue.labels if label.startswith(prefix))
     return min((one for one in named if can_be_named(one)), default="")
 
 
@@ -71,7 +71,7 @@ def beyond_leave(wanted: Amendment, paths: Iterable[str], prefix: str = "") -> l
         return []
     may, story = Globs((one for one in wanted.may if one != STORY), exact=True), prefix + wanted.story
     own = {story} if wanted.story and STORY in wanted.may else frozenset[str]()
-    return [one for one in paths if one not in own and not may.has(one)]
+    return [path for path in paths if path not in own and not may.has(path)]
 
 
 def put_back(paths: Iterable[str]) -> str:

@@ -259,7 +259,7 @@ def green_before(results: tuple[CheckResult, ...]) -> int:
 
 def summary_of(results: tuple[CheckResult, ...]) -> Summary:
     """Count results."""
-    passed, skipped = (sum(one.status == status for one in results) for status in ("passed", "skipped"))
+    passed, skipped = (sum(result.status == status for result in results) for status in ("passed", "skipped"))
     return Summary(len(results), passed, len(results) - passed - skipped, skipped)
 
 

@@ -275,7 +275,7 @@ def _deleted_tests(ways: _Ways, diff: Diff) -> Iterator[FlagEvidence]:
     files = [file for file in diff.files if ways.can_hold_tests(file.former or file.path) and not ways.ignores(file)]
     holding = (file for file in diff.files if ways.can_hold_tests(file.path))
     now = Counter(name for file in holding for _, name in _tests(file, file.added_lines))
-    gone = [[one for one in _tests(file, file.removed_lines) if not _take(now, one[1])] for file in files]
+    gone = [[test for test in _tests(file, file.removed_lines) if not _take(now, test[1])] for file in files]
     fewer = [_marks(file, file.removed_lines) - _marks(file, file.added_lines) for file in files]
     fewer_in: Counter[str] = Counter()
     for file, count in zip(files, fewer, strict=True):

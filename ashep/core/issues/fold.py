@@ -262,9 +262,9 @@ def _given_up(flow: Flow, command: commands.Command, *, unforeseen: bool = False
     run = flow.run
     match command:
         case commands.PostComment():
-            return replace(flow, comments=tuple(one for one in flow.comments if one[0] != command.name))
+            return replace(flow, comments=tuple(comment for comment in flow.comments if comment[0] != command.name))
         case commands.CreateIssue():
-            return replace(flow, creations=tuple(one for one in flow.creations if one.id != command.id))
+            return replace(flow, creations=tuple(creation for creation in flow.creations if creation.id != command.id))
         case commands.TakeOffLabels():
             return replace(flow, take_off=())
         case commands.ReclaimIssue():

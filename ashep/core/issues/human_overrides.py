@@ -50,7 +50,7 @@ def may_answer(world: World, name: str) -> bool:
 
 def unnamed(world: World, actors: Iterable[str]) -> str:
     """Say which of these are people whom `people` does not name, and what to do; empty: none are."""
-    missing = sorted({one for one in actors if is_person(one, world.actor) and not is_named(world, one)})
+    missing = sorted({actor for actor in actors if is_person(actor, world.actor) and not is_named(world, actor)})
     if not missing:
         return ""
     who = f"{', '.join(map(clean, missing))} {'is' if len(missing) == 1 else 'are'}"
@@ -250,7 +250,11 @@ def answered(world: World, flow: Flow, fact: AnswerRead) -> list[Fact]:
 
 def label_events(changes: Iterable[Change]) -> tuple[LabelEvent, ...]:
     """Give the records of labels that were put on."""
-    return tuple(LabelEvent(one.id, one.what[1], one.actor, one.at) for one in changes if one.what[0] == "added")
+    return tuple(
+        LabelEvent(change.id, change.what[1], change.actor, change.at)
+        for change in changes
+        if change.what[0] == "added"
+    )
 
 
 def _set_by(world: World, label: str, events: tuple[LabelEvent, ...], unsigned: str) -> tuple[str, str, datetime]:

@@ -88,7 +88,12 @@ def common(pattern: str, other: str) -> frozenset[str]:
             return frozenset({one} if matches(two, one) else ())
     if len(pattern) + len(other) > _LONGEST or (pattern + other).count("*") > _STARS:
         return frozenset({pattern})
-    found = {text for one in _alternatives(pattern) for two in _alternatives(other) for text in _common(one, two)}
+    found = {
+        text
+        for alternative in _alternatives(pattern)
+        for two in _alternatives(other)
+        for text in _common(alternative, two)
+    }
     return frozenset(found) if len(found) <= _MOST else frozenset({pattern})
 
 

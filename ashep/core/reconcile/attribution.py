@@ -92,10 +92,10 @@ def _again(world: World, flow: Flow, why: str) -> list[Fact]:
 def _goes_on(world: World, flow: Flow, facts: list[Fact]) -> list[Fact]:
     """Where a change had cost the lease, and with it the run, the issue goes on once it is known to move nothing."""
     undoubted = ChangeDoubted(flow.issue.id, ())  # it is as it was before anybody knew who had changed it
-    moved = not all(isinstance(one, (ChangeJudged, CommentWanted)) or one == undoubted for one in facts)
+    moved = not all(isinstance(fact, (ChangeJudged, CommentWanted)) or fact == undoubted for fact in facts)
     if not facts or moved or flow.stage != "work" or flow.wanted or flow.takeover is not None:
         return facts
-    undone = any(isinstance(one, ChangeJudged) for one in facts)
+    undone = any(isinstance(fact, ChangeJudged) for fact in facts)
     who = "an agent" if world.settings.people is None else "somebody who does not count"
     return facts + _again(world, flow, f"what {who} changed is put back" if undone else "it is as it was before")
 
@@ -262,7 +262,7 @@ def _moves_on(world: World, flow: Flow, what: Difference) -> bool:
     if _chosen(flow, what):
         return False
     if value.startswith(labels.phase_prefix):  # that one goes may be a part of setting another
-        return any(one[0] == "added" and one[1].startswith(labels.phase_prefix) for one in flow.authors.doubts)
+        return any(doubt[0] == "added" and doubt[1].startswith(labels.phase_prefix) for doubt in flow.authors.doubts)
     return kind == "removed" and value in (labels.parked, labels.paused, labels.needs_approval, labels.needs_input)
 
 

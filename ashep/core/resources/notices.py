@@ -107,7 +107,10 @@ def _budget(_: World, fact: resources.BudgetWarned | resources.BudgetReached) ->
 def _found(world: World, fact: resources.AccountAudited) -> Iterator[Worth]:
     if fact.findings:
         count = len(fact.findings) + fact.more
-        first = "; ".join(f"{one.code}: {f'{one.issue} ' if one.issue else ''}{one.what}" for one in fact.findings[:3])
+        first = "; ".join(
+            f"{finding.code}: {f'{finding.issue} ' if finding.issue else ''}{finding.what}"
+            for finding in fact.findings[:3]
+        )
         yield Worth("finding", f"the audit has {count} finding{'s' if count > 1 else ''}: {first}", about="audit")
 
 
@@ -210,8 +213,8 @@ def _timer(before: World, world: World, fact: resources.TimerDue) -> Iterator[Fa
             yield from _wanted(world, iter([Worth("provider_down", text, about=outage.what)]))
         return
     notices = [one for one in world.notices.of(about) if not _is_kept(world, one)]
-    standing = tuple(one.id for one in notices if _stands(world, one))
-    over = tuple(one.id for one in notices if not _stands(world, one))
+    standing = tuple(notice.id for notice in notices if _stands(world, notice))
+    over = tuple(notice.id for notice in notices if not _stands(world, notice))
     why = f"{len(standing)} to be told" + (f", {len(over)} over before that" if over else "")
     yield resources.NoticesGathered(about, standing, why, over)
 

@@ -97,7 +97,7 @@ def hold_of(world: World, provider: str | None) -> Hold | None:
 
 def shut(world: World) -> tuple[tuple[str, str], ...]:
     """The providers on which nothing starts now, and why: an input of all rules."""
-    holds = ((one.provider, hold_of(world, one.provider)) for one in world.outages)
+    holds = ((outage.provider, hold_of(world, outage.provider)) for outage in world.outages)
     return tuple((provider, hold.code) for provider, hold in holds if hold is not None)
 
 

@@ -146,7 +146,9 @@ def asked_now(flow: Flow) -> Pending | None:
     if not flow.waits_for_input or flow.run is None or flow.takeover is not None:
         return None
     asks = flow.run.asks
-    return next((one for one in asks.requests if one.request.id == asks.shown and one.verdict == "ask"), None)
+    return next(
+        (request for request in asks.requests if request.request.id == asks.shown and request.verdict == "ask"), None
+    )
 
 
 _RequestChange = runs.RequestGone | runs.RequestJudged | runs.RequestAnswered
@@ -199,7 +201,7 @@ def question_of(request: Request) -> str:
     if request.kind == "permission":
         what = request.detail or ", ".join(request.patterns)
         return f"may it use {request.tool}: {what}?"
-    return "\n\n".join(_shown(asked) for asked in request.asks)
+    return "\n\n".join(_shown(ask) for ask in request.asks)
 
 
 def _shown(asked: Asked) -> str:
@@ -212,7 +214,7 @@ def _how(issue: str, request: Request) -> str:
     if request.kind == "permission":
         return f"{ways}: `yes` allows it this once, anything else denies it and is told to the agent."
     several = ", one line for each question" if len(request.asks) > 1 else ""
-    chooses = "; a number chooses an option" if any(asked.options for asked in request.asks) else ""
+    chooses = "; a number chooses an option" if any(ask.options for ask in request.asks) else ""
     return f"{ways}{several}{chooses}."
 
 

@@ -230,7 +230,7 @@ def _ending(flow: Flow, fact: ReleaseWanted, seq: int, at: datetime) -> Flow:
 
 def without(sessions: tuple[tuple[str, str], ...], gone: str | None) -> tuple[tuple[str, str], ...]:
     """The last sessions of phases but this one, which nobody goes on in."""
-    return tuple(one for one in sessions if one[1] != gone)
+    return tuple(session for session in sessions if session[1] != gone)
 
 
 def _taken(flow: Flow, fact: SessionTaken, seq: int, at: datetime) -> Flow:

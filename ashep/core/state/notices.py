@@ -192,7 +192,9 @@ def _on_its_way(notices: Notices, body: _Sending, seq: int, at: datetime) -> Not
             if isinstance(body, NoticeFailed):
                 failed = replace(route, open=None, tries=route.tries + 1, error=body.error, since=route.since or at)
                 return _routed(notices, failed)
-            return _routed(_told(notices, body.target, {one.id for one in route.open.notices}), Route(body.target))
+            return _routed(
+                _told(notices, body.target, {notice.id for notice in route.open.notices}), Route(body.target)
+            )
 
 
 def _told(notices: Notices, target: str, ids: Collection[int]) -> Notices:

@@ -91,7 +91,7 @@ def freed(outages: Outages, at: datetime, provider: str | None = None) -> Outage
 
 def with_other_credentials(outages: Outages, at: datetime) -> Outages:
     """The credentials may be others: after another start, of ashep's or of the agent server's, or another file."""
-    return tuple(_half_open(one, at) if one.kind == "unauthorized" else one for one in outages)
+    return tuple(_half_open(outage, at) if outage.kind == "unauthorized" else outage for outage in outages)
 
 
 def dues(outages: Outages) -> list[tuple[str, datetime]]:

@@ -94,7 +94,7 @@ def marked(marks: tuple[Mark, ...], fact: BudgetWarned | BudgetReached) -> tuple
     hard = isinstance(fact, BudgetReached)
     mark = Mark(fact.scope, fact.name, fact.unit, fact.limit, hard, fact.used, fact.until)
     same = (fact.scope, fact.name, fact.unit)
-    return (*(one for one in marks if (one.scope, one.name, one.unit) != same), mark)
+    return (*(mark for mark in marks if (mark.scope, mark.name, mark.unit) != same), mark)
 
 
 def noted(spending: Spending, fact: BudgetWarned | BudgetReached | WriteDelayed) -> Spending:

@@ -147,7 +147,8 @@ class World:
         runs = (self.flows[issue].run for issue in self.indexes.live)
         takeovers = (self.flows[issue].takeover for issue in self.indexes.takeovers)
         return any(run is not None and run.on == runner for run in runs) or any(
-            one is not None and one.session is not None and runner_of(one.session) == runner for one in takeovers
+            takeover is not None and takeover.session is not None and runner_of(takeover.session) == runner
+            for takeover in takeovers
         )
 
     @property

@@ -283,7 +283,7 @@ class Effects:
 
     async def _read_authors(self, command: commands.ReadAuthors) -> list[Fact]:
         changes = await self.tracker.changes(command.issue)
-        about = tuple(one for one in changes if one.what in command.changes)
+        about = tuple(change for change in changes if change.what in command.changes)
         return [AuthorsRead(command.issue, command.key, about[:MOST_CHANGES])]
 
     # --- sessions ---------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ Render = Callable[[Brief, Templates | None], str]
 
 def peoples(comments: tuple[Comment, ...], ours: str) -> tuple[Comment, ...]:
     """Give those of people."""
-    return tuple(one for one in comments if is_person(one.author, ours))
+    return tuple(comment for comment in comments if is_person(comment.author, ours))
 
 
 class PromptEffects:
@@ -94,7 +94,7 @@ class PromptEffects:
         transcript = None
         if command.kind in ("extract", "diagnose") and source is not None:
             transcript = await self._runners.of(source).transcript(source, TRANSCRIPT)
-        said = (one for one in peoples(text.comments, self._tracker.actor) if is_named(world, one.author))
+        said = (people for people in peoples(text.comments, self._tracker.actor) if is_named(world, people.author))
         fresh = tuple(one for one in said if one.id not in flow.shown)
         return Brief(
             run=run.id,

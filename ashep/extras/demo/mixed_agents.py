@@ -66,10 +66,12 @@ def proofs(stage: DemoProject, seen: Mapping[str, ModelUse], killed: str) -> lis
     records = [*journal(stage.project)]
     by_claude = sorted(run for run, one in seen.items() if not one.session.startswith(_OPENCODE_S))
     opened = {
-        str(one["run"]) for one in records if one["type"] == "SessionOpened" and runner_of(one["session"]) == CLAUDE
+        str(record["run"])
+        for record in records
+        if record["type"] == "SessionOpened" and runner_of(record["session"]) == CLAUDE
     }
-    begun = Counter(str(one["run"]) for one in records if one["type"] == "TurnBegun")
-    lives = Counter(str(one["type"]) for one in records if one["type"] in ("DaemonStarted", "DaemonStopped"))
+    begun = Counter(str(record["run"]) for record in records if record["type"] == "TurnBegun")
+    lives = Counter(str(record["type"]) for record in records if record["type"] in ("DaemonStarted", "DaemonStopped"))
     asked_once = killed in by_claude and seen[killed].turns == 1
     others = len(seen) - len(by_claude)
     return [

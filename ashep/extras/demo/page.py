@@ -90,7 +90,7 @@ class Night(Scene):
 
     async def asking(self) -> int:
         """How many issues wait for the person."""
-        return sum("needs:human_approval" in one.issue.labels for one in (await self.people.look()).issues)
+        return sum("needs:human_approval" in issue.issue.labels for issue in (await self.people.look()).issues)
 
     async def keep_writing(self) -> None:
         """Write issues, as long as few are open."""

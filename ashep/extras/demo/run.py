@@ -236,7 +236,9 @@ async def _watch(stage: DemoProject, process: Process, console: Console, edits: 
             live.start()
         try:
             group.start_soon(_follow, process, picture, None if live else console)
-            while stage.piece.ends or not picture.issues or any(one["status"] != "closed" for one in picture.issues):
+            while (
+                stage.piece.ends or not picture.issues or any(issue["status"] != "closed" for issue in picture.issues)
+            ):
                 picture.issues = await stage.issues()
                 closed = {str(issue["id"]) for issue in picture.issues if issue["status"] == "closed"}
                 for issue in picture.issues:

@@ -40,8 +40,8 @@ _LOG = "## Change Log\n"
 
 def story(id_: str, title: str, so_that: str, criteria: tuple[str, ...], tasks: tuple[str, ...]) -> str:
     """Give a story as its file has it before anybody has begun."""
-    numbered = "".join(f"{place}. {one}\n" for place, one in enumerate(criteria, 1))
-    boxes = "".join(f"{_BOX} Task {place}: {one}\n" for place, one in enumerate(tasks, 1))
+    numbered = "".join(f"{place}. {criterion}\n" for place, criterion in enumerate(criteria, 1))
+    boxes = "".join(f"{_BOX} Task {place}: {task}\n" for place, task in enumerate(tasks, 1))
     return (
         f"# Story {id_}: {title}\n\nStatus: ready-for-dev\n\n## Story\n\n{so_that}\n\n"
         f"## Acceptance Criteria\n\n{numbered}\n## Tasks / Subtasks\n\n{boxes}\n"
@@ -152,7 +152,7 @@ DONE = re.sub(r"(?m)^(  1-\S+): \S+", r"\1: done", SPRINT).replace("epic-1: back
 async def proofs_of_stories(stage: DemoProject, kept: DemoState) -> list[Proof]:
     """Look at the world: at git, bd, and what the model was asked."""
     seen = await to_thread.run_sync(asked, stage.folder)
-    of = {path: one for one in await stage.issues() for path in _paths(one.get("labels") or [])}
+    of = {path: issue for issue in await stage.issues() for path in _paths(issue.get("labels") or [])}
     closed = sum(one["status"] == "closed" for one in of.values())
     after = await stage.test()
     landed, sprint = {path: await _there(stage, BASE, path) for path in of}, await _there(stage, BASE, SPRINT_FILE)
@@ -200,7 +200,9 @@ async def _commits(stage: DemoProject, run: str) -> list[str]:
 
 async def _lied(stage: DemoProject, issue: str) -> Proof:
     """The developer's own commit says what it wants; the one above it, and the sprint status, say what is so."""
-    wrote, *_, left = [await _there(stage, one, README) for one in await _commits(stage, f"{issue}/developer.1.1")]
+    wrote, *_, left = [
+        await _there(stage, commit, README) for commit in await _commits(stage, f"{issue}/developer.1.1")
+    ]
     sprint = await _there(stage, (await _commits(stage, f"{issue}/developer.1.1"))[-1], SPRINT_FILE)
     told = await stage.person("comments", issue)
     words = f"{issue}/developer.1.1 did nothing and wrote `done`, in the sprint status, too; what was left is `review`"

@@ -54,7 +54,7 @@ class Proposed(NamedTuple):
 
 def plan_of(entries: Iterable[HistoryEntry]) -> str | None:
     """Give the last plan that was accepted; None: there is none."""
-    return next((one.text for one in reversed(tuple(entries)) if one.kind == "plan" and one.text.strip()), None)
+    return next((entry.text for entry in reversed(tuple(entries)) if entry.kind == "plan" and entry.text.strip()), None)
 
 
 def read_plan(file: Path, redaction: Redaction) -> str:
@@ -76,7 +76,7 @@ def proposed(plan: str | None) -> list[Proposed]:
     if len(steps := steps or {(-7, 0, name): 1}) > MOST:
         raise UsageError(f"the plan has {len(steps)} steps, and at most {MOST} are handed over: make it several plans")
     numbers, least = list(steps.values()), min(-1, *(rank for rank, _, _ in steps))
-    stops = [one[1] for one in pieces if one in steps or one[0] <= least] + [len(lines)]
+    stops = [piece[1] for piece in pieces if piece in steps or piece[0] <= least] + [len(lines)]
     spans = [range(begin, next(stop for stop in stops if stop > begin)) for _, begin, _ in steps]
     outline = [(begin, f"{'':{rank + 7}}{text}") for rank, begin, text in pieces]
     rest = "\n".join(line for begin, line in outline if not any(begin in span for span in spans))
@@ -91,7 +91,7 @@ def proposed(plan: str | None) -> list[Proposed]:
         after = tuple(other for other in range(place) if numbers[other] in named) or before
         criteria = re.findall(_CRITERIA, said) + (re.findall(_CRITERIA, rest) if span == spans[-1] else [])
         behind = (one.strip() for _, here, below in criteria for one in (here, *below.split("\n")))
-        acceptance = "\n".join(f"- {one}" for one in dict.fromkeys(behind) if one)
+        acceptance = "\n".join(f"- {criterion}" for criterion in dict.fromkeys(behind) if criterion)
         words = "\n".join(lines[span.start : span.stop]).strip()
         words += f"\n\n---\n\nStep {place + 1} of {len(steps)} of the plan “{name}”.\n\n{context}"
         id_ = sha256(f"{plan}\0{place}".encode()).hexdigest()[:8]

@@ -69,7 +69,7 @@ _OURS = {"user": "prompt", "human": "prompt", "assistant": "answer", "response":
 
 def _joined(text: JsonValue) -> str:
     blocks = text if isinstance(text, list) else [text]
-    return "\n".join(str(one.get("text", "") if isinstance(one, dict) else one) for one in blocks)
+    return "\n".join(str(block.get("text", "") if isinstance(block, dict) else block) for block in blocks)
 
 
 class _Older(BaseModel):

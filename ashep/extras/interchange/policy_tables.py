@@ -153,7 +153,7 @@ class _Reader:
 
     def _named_like(self, state: str) -> str | None:
         stem = state.removeprefix("READY_FOR_").removeprefix("READY_TO_")
-        working = dict.fromkeys(one.row.source for one in self.rows if not self.waits(one.row.source))
+        working = dict.fromkeys(row.row.source for row in self.rows if not self.waits(row.row.source))
         alike = {one: _shared(one, stem) for one in working}
         best = [one for one, length in alike.items() if length >= _STEM and length == max(alike.values())]
         return best[0] if len(best) == 1 else None

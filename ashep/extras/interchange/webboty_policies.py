@@ -169,7 +169,7 @@ class _Policy:
                 fields.changed("name", f"it is called {self.names[word]} here")
         self.loops = any("transitions" in fields for fields in phases)
         for index, (fields, word) in enumerate(zip(phases, raw, strict=True)):
-            missing = [before for before in fields.words("depends_on") if before not in raw[:index]]
+            missing = [word for word in fields.words("depends_on") if word not in raw[:index]]
             if missing:
                 reason = f"phases are gone through in the order of the list; {missing[0]} is not before it"
                 fields.lost(reason, "depends_on")

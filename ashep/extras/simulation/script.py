@@ -130,7 +130,7 @@ def _possible(policy: Policy, point: str) -> tuple[str, ...] | str:
     name = point.removesuffix(DIAGNOSIS).removesuffix(LANDING)
     phase = policy.phase(name)
     if phase is None:
-        return f"the policy has no phase {name[:80]}{nearest(name, [one.name for one in policy.phases])}"
+        return f"the policy has no phase {name[:80]}{nearest(name, [phase.name for phase in policy.phases])}"
     if name == point:
         return possible_in(phase)
     if point == name + LANDING:

@@ -201,7 +201,9 @@ class _Scene:
         ):
             await anext(signs)  # the silence of a turn counts from when somebody listens
             look, tree, as_of = await self.tracker.look(), await self.tree.read(), self.shepherd.world.seq
-            self.shepherd.tell(lambda world: looked(world, look.ready, [one.issue for one in look.issues], tree, as_of))
+            self.shepherd.tell(
+                lambda world: looked(world, look.ready, [issue.issue for issue in look.issues], tree, as_of)
+            )
             while self.left:
                 with anyio.move_on_after(LONGEST.total_seconds()) as waited:
                     await self.shepherd.changed()

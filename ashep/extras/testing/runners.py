@@ -298,7 +298,7 @@ async def test_a_permission_is_answered_once_and_the_turn_goes_on(world: RunnerW
     assert await world.runner.reply(session, request.id, "permission", verdict, (), "go on without it")
     assert not await world.runner.reply(session, request.id, "permission", verdict, (), "go on without it")
     assert (await settled(world, session, sent.message_id)).text == "END"
-    assert request.id not in {one.id for one in await world.runner.requests((session,))}
+    assert request.id not in {request.id for request in await world.runner.requests((session,))}
 
 
 @pytest.mark.parametrize("verdict", ["allow", "deny"])

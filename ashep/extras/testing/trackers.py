@@ -31,7 +31,7 @@ async def test_every_method_can_be_called_as_the_port_says(world: TrackerWorld) 
 
 def assert_in_order(look: Look, *ids: str) -> None:
     """Exactly these are ready, by priority and then the oldest first; those of one second come in no order."""
-    created = {one.issue.id: (one.issue.priority, one.issue.created_at) for one in look.issues}
+    created = {issue.issue.id: (issue.issue.priority, issue.issue.created_at) for issue in look.issues}
     keys = [created[issue] for issue in look.ready]
     assert (set(look.ready), keys) == (set(ids), sorted(keys))
 
@@ -59,7 +59,7 @@ async def test_a_look_shows_every_issue_that_is_not_closed(world: TrackerWorld) 
 
     look = await world.tracker.look()
 
-    seen = {one.issue.id: one for one in look.issues}
+    seen = {issue.issue.id: issue for issue in look.issues}
     assert set(seen) == {first, waits, child, freed, "t-inprogress", "t-blocked", "t-deferred"}
     issue = seen[first].issue
     assert (issue.title, issue.type, issue.priority, issue.status) == ("First", "bug", 0, "open")
@@ -244,12 +244,12 @@ async def test_changes_name_who_made_them(world: TrackerWorld) -> None:
     world.person_sets(issue, "pat", status="closed")
     world.person_sets(issue, "ann", status="closed")  # it is: nobody ever knows that she said so
     changes = await world.tracker.changes(issue)
-    assert {one.what: one.actor for one in changes} == {
+    assert {change.what: change.actor for change in changes} == {
         ("added", "old"): "author", ("added", "human:approved"): ACTOR, ("status", "in_progress"): ACTOR,
         ("assignee", ACTOR): ACTOR, ("removed", "old"): "ann", ("status", "open"): "ashep-agent",
         ("assignee", "bob"): "ashep-agent", ("status", "closed"): "pat",
     }  # fmt: skip
-    assert len({one.id for one in changes}) == len(changes) == 8
+    assert len({change.id for change in changes}) == len(changes) == 8
     assert list(changes) == sorted(changes, key=lambda one: one.at, reverse=True)
     assert await world.tracker.changes("t-nope") == ()
     again = Update(issue, "closed", "bob", later(20), "in_progress", ACTOR)  # what others did can be put back
@@ -290,13 +290,13 @@ async def test_an_issue_is_created_once(world: TrackerWorld) -> None:
     for _ in range(2):
         await world.tracker.create(creation)
     look = await world.tracker.look()
-    assert [one.issue.id for one in look.issues].count("t-abcd2345") == 1
+    assert [issue.issue.id for issue in look.issues].count("t-abcd2345") == 1
     assert_in_order(look, "t-abcd2345", origin)  # discovered-from does not block
     seen = await shown(world.tracker, "t-abcd2345")
     assert (seen.issue.title, seen.issue.type, seen.issue.priority) == ('--status=closed "$(id)"', "bug", 1)
     assert (seen.issue.status, seen.issue.labels, seen.issue.stamp) == ("open", (), STAMP)
     assert seen.text.description == CLEAN
-    assert [(one.on, one.type) for one in seen.text.dependencies] == [(origin, "discovered-from")]
+    assert [(dependency.on, dependency.type) for dependency in seen.text.dependencies] == [(origin, "discovered-from")]
     assert seen.issue.blocked_by == ()
 
 

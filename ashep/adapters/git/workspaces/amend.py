@@ -24,7 +24,7 @@ from ashep.core.text import clean
 from ashep.ports.workspaces import Amended
 
 _FILES = (b"100644", b"100755")
-_STATUSES: Mapping[str, Status] = {one: one for one in get_args(Status)}
+_STATUSES: Mapping[str, Status] = {arg: arg for arg in get_args(Status)}
 _Entry = tuple[bytes, bytes]  # mode and object
 
 
@@ -97,7 +97,7 @@ async def _sprint(git: Git, fork: str, prefix: str, story: str) -> tuple[bytes, 
     """Find the sprint status that counts: beside the story, above it, or where projects have it (facts/bmad.md 9)."""
     beside = [str(folder / SPRINT) for folder in PurePosixPath(story).parents[:2]]
     names = dict.fromkeys([*beside, *(f"{folder}/{SPRINT}" for folder in (*USUAL, "docs"))])
-    for name in (os.fsencode(prefix + one) for one in names):
+    for name in (os.fsencode(prefix + name) for name in names):
         if (entry := await _entry(git, fork, name)) is not None and entry[0] in _FILES:
             return name, entry
     return b"", None

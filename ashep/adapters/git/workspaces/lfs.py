@@ -67,7 +67,7 @@ async def give(repository: Repository, place: WorkspacePaths, commits: Iterable[
     store = await store_of(repository)
     if not await anyio.Path(store).is_dir():
         return
-    listed = [await repository.git.bare("ls-tree", "-r", "-z", one, timeout=LONG) for one in commits]
+    listed = [await repository.git.bare("ls-tree", "-r", "-z", commit, timeout=LONG) for commit in commits]
     entries = {entry.partition(b"\t")[0] for done in listed for entry in done.stdout.split(b"\0")[:-1]}
     blobs = [entry.split()[2] for entry in entries]
     pointers = await _pointers(repository, blobs, {"GIT_DIR": str((await repository.folders()).common)})

@@ -215,7 +215,7 @@ async def _hashed(
 
     def links(folder: Path) -> dict[bytes, bytes]:
         found = dict[bytes, bytes]()
-        for number, path in enumerate(one for one in paths if stat.S_ISLNK(files[one].mode)):
+        for number, path in enumerate(path for path in paths if stat.S_ISLNK(files[path].mode)):
             file = folder / str(number)
             file.write_bytes(os.readlink(os.path.join(os.fsencode(place.path), path)))
             found[path] = os.fsencode(file)

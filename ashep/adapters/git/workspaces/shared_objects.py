@@ -103,7 +103,7 @@ class ObjectStore:
         changed = [(ref, sha) for ref, sha in wanted.items() if there.get(ref) != sha]
         for lines in ([f"delete {ref}" for ref in gone], [f"update {ref} {sha}" for ref, sha in changed]):
             if lines:  # one after the other: a branch may stand where a folder of branches was
-                await self._git.bare("update-ref", "--stdin", stdin=os.fsencode("".join(f"{one}\n" for one in lines)))
+                await self._git.bare("update-ref", "--stdin", stdin=os.fsencode("".join(f"{line}\n" for line in lines)))
 
     async def _pack(self, new: Collection[str], known: Collection[str], begun: str) -> None:
         git, folder = self._repository.git, self.folder / "objects" / "pack"

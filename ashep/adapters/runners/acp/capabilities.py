@@ -46,7 +46,7 @@ def read_offer(answer: Mapping[str, Any]) -> SessionCapabilities:
         if category in found and option.get("type") in ("select", None):
             groups = _dicts(option.get("options"))
             entries = [entry for group in groups for entry in (_dicts(group.get("options")) or [group])]
-            values = tuple(str(one["value"]) for one in entries if "value" in one)
+            values = tuple(str(entry["value"]) for entry in entries if "value" in entry)
             found[category] = ConfigOption(str(option.get("id", "")), values, str(option.get("currentValue") or ""))
     for category, field_name, name in (("mode", "availableModes", "id"), ("model", "availableModels", "modelId")):
         state = as_object(answer.get(f"{category}s"))

@@ -392,7 +392,7 @@ class AcpRunner:
         self._told()
 
         def look() -> frozenset[str]:
-            found = {one: self._of(one) for one in sessions}
+            found = {session: self._of(session) for session in sessions}
             return frozenset(one for one, own in found.items() if own is not None and _is_busy(own))
 
         return await _blocking(look)
@@ -496,14 +496,16 @@ def _dead(keeper: str) -> str:
 
 
 def _is_busy(own: Mailbox) -> bool:
-    at_work = (own.path / "now").exists() or any(one.startswith("prompt.") for one in own.names("in"))
+    at_work = (own.path / "now").exists() or any(name.startswith("prompt.") for name in own.names("in"))
     return at_work and places.lives(own.keeper())
 
 
 def _cancel(own: Mailbox) -> list[str]:
     """Ask the keeper to stop what is open; gives what that is."""
     with own.door():
-        waiting = [one.removeprefix("prompt.").removesuffix(".json") for one in own.names("in") if one[:7] == "prompt."]
+        waiting = [
+            name.removeprefix("prompt.").removesuffix(".json") for name in own.names("in") if name[:7] == "prompt."
+        ]
         for message in waiting:  # not begun, and not to begin
             _close(own, message)
             own.remove(f"in/prompt.{message}.json")

@@ -66,7 +66,9 @@ class SessionHistory:
             last.text = (last.text + words_of(update))[-_LONGEST:]
         elif kind in ("tool_call", "tool_call_update"):
             ident, status = str(update.get("toolCallId")), update.get("status")
-            known = next((one for one in reversed(self._entries[-50:]) if one.who == "tool" and one.id == ident), None)
+            known = next(
+                (entry for entry in reversed(self._entries[-50:]) if entry.who == "tool" and entry.id == ident), None
+            )
             if known is None:
                 known = _Entry("tool", ident)
                 self._entries.append(known)
@@ -79,7 +81,7 @@ class SessionHistory:
         The history does not say that a turn is over: it is where words stand last, and every tool has come to its end.
         Words that stand between two tools look the same; who is asked for its outcome once more then says it.
         """
-        at = max((n for n, one in enumerate(self._entries) if one.key == message), default=None)
+        at = max((n for n, entry in enumerate(self._entries) if entry.key == message), default=None)
         behind = list[_Entry]()
         for one in self._entries[at + 1 :] if at is not None else ():
             if one.who == "user" and one.text:
@@ -93,8 +95,8 @@ class SessionHistory:
     def people(self) -> Iterator[tuple[str, str]]:
         """Messages that are none of ours, each with the message of ours that it stands behind."""
         ours = ""
-        for n, one in enumerate(self._entries):
-            if one.key:
-                ours = one.key
-            elif ours and one.who == "user" and one.text.strip() and not _OWN.match(one.text):
-                yield ours, one.id or f"person_{n}"
+        for n, entry in enumerate(self._entries):
+            if entry.key:
+                ours = entry.key
+            elif ours and entry.who == "user" and entry.text.strip() and not _OWN.match(entry.text):
+                yield ours, entry.id or f"person_{n}"

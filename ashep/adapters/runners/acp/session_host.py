@@ -93,7 +93,7 @@ class SessionHost:
     async def keep(self) -> None:
         """Do what is put into the folder, until nothing was for a while."""
         await end_left(self._folder.path)
-        for name in ("now", *(f"questions/{one}" for one in self._folder.names("questions"))):
+        for name in ("now", *(f"questions/{name}" for name in self._folder.names("questions"))):
             self._folder.remove(name)
         idle = float(self._session.get("idle", 300))
         async with anyio.create_task_group() as group:
@@ -103,7 +103,7 @@ class SessionHost:
                 names = self._folder.names("in")
                 for name in names:
                     self._take(name, group)
-                prompts = [one for one in names if one.startswith("prompt.")]
+                prompts = [name for name in names if name.startswith("prompt.")]
                 if self._turn is None and prompts:
                     self._accept(prompts[0], group)
                 now = anyio.current_time()
@@ -302,7 +302,7 @@ class SessionHost:
         return agent
 
     def _turns(self) -> list[Json]:
-        return [self._folder.read(f"turns/{one}") or {} for one in self._folder.names("turns")]
+        return [self._folder.read(f"turns/{name}") or {} for name in self._folder.names("turns")]
 
     def _person(self, turn: _Turn, message: str, person: str) -> None:
         state = turn.state if message == turn.message else self._folder.read(f"turns/{message}.json")

@@ -40,7 +40,7 @@ def open_in(attempt: Attempt, redaction: Redaction) -> Iterator[Request]:
             asked = tuple(map(_asked, parts(event, "questions")[:MOST]))
             yield Request(name, attempt.session, "question", asks=asked)
         elif event is not None:
-            patterns = tuple(cut(one) for one in strings(event, "patterns")[:MOST])
+            patterns = tuple(cut(string) for string in strings(event, "patterns")[:MOST])
             tool, detail = cut(text(event, "tool")), cut(text(event, "detail"))
             yield Request(name, attempt.session, "permission", tool, patterns, detail)
 
@@ -68,5 +68,5 @@ def _read(attempt: Attempt, name: str, redaction: Redaction) -> Event | None:
 
 
 def _asked(question: Event) -> Asked:
-    options = tuple(cut(text(one, "label")) for one in parts(question, "options")[:MOST])
+    options = tuple(cut(text(part, "label")) for part in parts(question, "options")[:MOST])
     return Asked(cut(text(question, "question")), options, question.get("multiSelect") is True)

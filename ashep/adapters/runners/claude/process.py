@@ -117,7 +117,7 @@ def found(attempt: Attempt) -> Process | None:
     if known is None and not attempt.has("swept"):
         holders = process_table.holders_of(mark(attempt))
         if holders and attempt.has(INSIDE):  # the first one put the sandbox up, and is not in it
-            holders = [one for one in holders if one[0] in process_table.below(holders[0][0])] or holders
+            holders = [holder for holder in holders if holder[0] in process_table.below(holders[0][0])] or holders
         if holders:
             known = Process(pid=holders[0][0], started=holders[0][1])
     return known

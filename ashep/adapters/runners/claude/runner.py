@@ -370,11 +370,11 @@ class ClaudeRunner:
         return await self._run_blocking(self._busy, [*sessions])
 
     def _busy(self, sessions: list[str]) -> frozenset[str]:
-        current = {one: self._store.current(one) for one in sessions}
+        current = {session: self._store.current(session) for session in sessions}
         ours = {one for one, attempt in current.items() if attempt and process.runs(attempt)}
-        configs = {one: self._store.config(one) for one in sessions}
+        configs = {session: self._store.config(session) for session in sessions}
         for config in set(configs.values()):
-            theirs = process.strangers(config, [one for one in sessions if configs[one] == config])
+            theirs = process.strangers(config, [session for session in sessions if configs[session] == config])
             ours |= {one for one, works in theirs.items() if works}
         return frozenset(ours)
 
@@ -402,7 +402,7 @@ class ClaudeRunner:
         return await self._run_blocking(self._requests, [*sessions])
 
     def _requests(self, sessions: list[str]) -> tuple[Request, ...]:
-        current = [attempt for one in sessions if (attempt := self._store.current(one)) is not None]
+        current = [attempt for session in sessions if (attempt := self._store.current(session)) is not None]
         open_now = [asked for one in current for asked in permission_requests.open_in(one, self._redaction)]
         alive = {one.session for one in current if open_now and process.runs(one)}
         return tuple(one for one in open_now if one.session in alive)

@@ -53,7 +53,7 @@ class Readings:
             return Turn("missing", "")
         reading = self.of(session)
         with reading.lock:
-            found = [(one, reading.output(one)) for one in attempts]
+            found = [(attempt, reading.output(attempt)) for attempt in attempts]
             turn = turn_state.read(found, process.found(attempts[-1]), partial(self._left, reading))
             people = self._people(reading, session, attempts[0].before().offset, known)
             at = reading.transcript.last_at(people) if reading.transcript is not None and people else None

@@ -217,8 +217,8 @@ class SessionStore:
 
     def prompts(self, session: str) -> dict[str, str]:
         """The messages of a session's prompts by their ids with Claude Code."""
-        all_attempts = (one for message in self.messages(session) for one in self.attempts(session, message))
-        return {one.uuid: one.message for one in all_attempts}
+        all_attempts = (attempt for message in self.messages(session) for attempt in self.attempts(session, message))
+        return {attempt.uuid: attempt.message for attempt in all_attempts}
 
     def add(self, session: str, message: str, number: int) -> Attempt:
         """Begin the folder of an attempt."""
@@ -231,7 +231,7 @@ class SessionStore:
         """The attempt of this name, if there is one."""
         session, _, rest = name.partition("/")
         message, _, number = rest.partition("/")
-        return next((one for one in self.attempts(session, message) if str(one.number) == number), None)
+        return next((attempt for attempt in self.attempts(session, message) if str(attempt.number) == number), None)
 
     def live(self) -> list[str]:
         """The sessions with an attempt whose end nobody has seen."""

@@ -61,8 +61,11 @@ def _issues_are_ours(users: Sequence[PermissionRule]) -> list[PermissionRule]:
     calls = [call for one in PROTECTED for call in calls_of(one, f"eval {one} *", f"eval * {one} *")]
     return [
         PermissionRule(tool="bash", pattern=_CLAIMS, action="deny"),
-        *(PermissionRule(tool="bash", pattern=one, action=by.action if by else "allow") for one, by in reads.items()),
-        *(PermissionRule(tool="bash", pattern=one, action="deny") for one in calls),
+        *(
+            PermissionRule(tool="bash", pattern=one, action=read.action if read else "allow")
+            for one, read in reads.items()
+        ),
+        *(PermissionRule(tool="bash", pattern=call, action="deny") for call in calls),
     ]
 
 
@@ -88,7 +91,7 @@ def tools_of(session: SessionOptions, *, web: bool) -> list[str]:
         offered = [*_WRITERS]
     else:
         named = [
-            tool for tool in _WRITERS if any(one.tool == NAMES.get(tool) and one.action != "deny" for one in users)
+            tool for tool in _WRITERS if any(user.tool == NAMES.get(tool) and user.action != "deny" for user in users)
         ]
         offered = sorted({*_READERS, *(_WEB if web else ()), *named})
     kept = [tool for tool in offered if not _is_denied(users, NAMES.get(tool, tool))]
@@ -96,7 +99,7 @@ def tools_of(session: SessionOptions, *, web: bool) -> list[str]:
 
 
 def _is_denied(users: Iterable[PermissionRule], tool: str) -> bool:
-    first = next((one for one in users if matches(one.tool, tool)), None)
+    first = next((user for user in users if matches(user.tool, tool)), None)
     return first is not None and (first.action, first.pattern) == ("deny", "*")
 
 
@@ -124,12 +127,12 @@ def _before_tools(session: SessionOptions, tools: Sequence[str], folder: Path) -
     found = list[dict[str, Any]]()
     for tool in tools:
         if tool == _QUESTIONS or any(
-            matches(one.tool, NAMES.get(tool, tool)) and one.action != "allow" for one in users
+            matches(user.tool, NAMES.get(tool, tool)) and user.action != "allow" for user in users
         ):
             conditions = [""]
         else:
             conditions = _own_conditions(tool) if session.access == "write" else []
-        hooks = [{**command, "if": one} if one else command for one in conditions]
+        hooks = [{**command, "if": condition} if condition else command for condition in conditions]
         found += [{"matcher": tool, "hooks": hooks}] if hooks else []
     return found
 

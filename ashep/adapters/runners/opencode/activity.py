@@ -90,7 +90,7 @@ class ActivityMonitor:
         now = anyio.current_time()
         if self._since is None or self.deaf or not self._heard:
             return 0.0
-        quiet = now - max([self._since, *(self._signs.get(one, 0.0) for one in sessions)])
+        quiet = now - max([self._since, *(self._signs.get(session, 0.0) for session in sessions)])
         self.deaf = shown is not None and shown + SLACK < quiet
         return 0.0 if self.deaf else quiet
 

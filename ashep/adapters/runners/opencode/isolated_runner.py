@@ -381,7 +381,7 @@ class IsolatedRunner:
         for session in sorted(sessions):
             where = await self._directory(session)
             groups.setdefault(await anyio.to_thread.run_sync(self._place_of, where), []).append(session)
-        return [(None if place is None else str(place), found) for place, found in groups.items()]
+        return [(None if place is None else str(place), group) for place, group in groups.items()]
 
     # --- sessions -------------------------------------------------------------------------------------------------
 

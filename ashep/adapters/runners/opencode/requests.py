@@ -116,7 +116,7 @@ async def asked(
         requests, refused = await listed(get, place, whose)
         found += requests
         for kind, why in refused.items():
-            known = [Request("", one, kind) for one in sorted(sessions)]
+            known = [Request("", session, kind) for session in sorted(sessions)]
             known += await of_ours(told.now(kind), whose)
             found += [replace(one, unlisted=why) for one in known if await places.of(one.session) == place]
     return tuple({(one.session, one.id): one for one in found}.values())
@@ -148,8 +148,8 @@ def _permission(asked: _Permission) -> Request:
 
 def _question(asking: _Questions) -> Request:
     asks = tuple(
-        Asked(cut(one.question), tuple(cut(option.label) for option in one.options[:MOST]), one.multiple)
-        for one in asking.questions[:MOST]
+        Asked(cut(question.question), tuple(cut(option.label) for option in question.options[:MOST]), question.multiple)
+        for question in asking.questions[:MOST]
     )
     return Request(asking.id, asking.sessionID, "question", asks=asks)
 

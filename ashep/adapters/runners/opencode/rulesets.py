@@ -77,7 +77,7 @@ def ruleset(
     `web`: a reader may fetch pages although no rule says so; what they say, and what is asked of them, is not bounded.
     """
     users = [*fitting(permissions, writes=access == "write")]
-    own = [rule for one in reversed(users) for rule in _rules(one.action, one.tool, one.pattern)]
+    own = [rule for user in reversed(users) for rule in _rules(user.action, user.tool, user.pattern)]
     if access == "write":
         return [*own, *_issues_are_ours(users), *_bounds(access, users)]
     readable = [rule for tool in (*_READER_TOOLS, *(_WEB if web else ())) for rule in _rules("allow", tool)]

@@ -212,7 +212,9 @@ class OpencodeRunner:
     # --- turns ----------------------------------------------------------------------------------------------------
 
     async def asked(self, session: str) -> tuple[str, ...]:
-        return tuple(one.info.id for one in await self._messages(session, until=None) if one.info.role == "user")
+        return tuple(
+            message.info.id for message in await self._messages(session, until=None) if message.info.role == "user"
+        )
 
     async def send(self, prompt: Prompt) -> str:
         """Deliver a prompt (see the port); message and part ids together make it idempotent (fact 2)."""
@@ -262,7 +264,9 @@ class OpencodeRunner:
 
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         found = [await self._statuses(place) for place in await self._places.of_all(sessions)]
-        return frozenset(one for one in sessions if any(one in listed and listed[one].busy for listed in found))
+        return frozenset(
+            session for session in sessions if any(session in listed and listed[session].busy for listed in found)
+        )
 
     async def abort(self, session: str) -> None:
         """A turn that has only just been asked for is not busy yet and cannot be aborted (fact 26): where the newest

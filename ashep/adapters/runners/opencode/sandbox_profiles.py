@@ -153,7 +153,7 @@ def wish(folder: Path, wished: Sandbox | None) -> None:
 
 def sandbox_named(word: str | None) -> Sandbox | None:
     """Give the sandbox of this name; None: it is none's."""
-    return next((one for one in get_args(Sandbox) if one == word), None)
+    return next((arg for arg in get_args(Sandbox) if arg == word), None)
 
 
 def _named(folder: Path, place: Path) -> None:

@@ -61,8 +61,8 @@ class MemoryAnnotations:
             return False
         text = IssueText(description=fresh.description, acceptance=fresh.acceptance)
         kind, priority, actor = fresh.type, fresh.priority, self._tracker.actor
-        parent = next((one.on for one in fresh.dependencies if one.type == "parent-child"), None)
-        blocked_by = tuple(one.on for one in fresh.dependencies if one.type == "blocks")
+        parent = next((dependency.on for dependency in fresh.dependencies if dependency.type == "parent-child"), None)
+        blocked_by = tuple(dependency.on for dependency in fresh.dependencies if dependency.type == "blocks")
         self._tracker.add(
             fresh.title, id=fresh.id, type=kind, priority=priority, text=text, actor=actor, labels=fresh.labels,
             parent=parent, blocked_by=blocked_by,

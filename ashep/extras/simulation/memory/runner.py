@@ -183,7 +183,9 @@ class MemoryRunner:
     async def busy(self, sessions: Collection[str]) -> frozenset[str]:
         """Those sessions that run a turn (see the port)."""
         self._enter("busy")
-        busy = frozenset(one for one in sessions if one in self.sessions and self._active(self.sessions[one]))
+        busy = frozenset(
+            session for session in sessions if session in self.sessions and self._active(self.sessions[session])
+        )
         return self._leave("busy", busy)
 
     async def abort(self, session: str) -> None:
@@ -211,7 +213,11 @@ class MemoryRunner:
         self._enter("requests")
         asked = [(one, work) for one, work in self._asked() if one.session in sessions]
         odd = {self.sessions[one.session].request.directory for one, work in self._asked() if not work.play.listed}
-        refused = {one for one in sessions if one in self.sessions and self.sessions[one].request.directory in odd}
+        refused = {
+            session
+            for session in sessions
+            if session in self.sessions and self.sessions[session].request.directory in odd
+        }
         found = [one for one, _ in asked if one.session not in refused]
         found += [replace(one, unlisted=UNLISTED) for one, work in asked if one.session in refused and work.told]
         found += [Request("", one, "permission", unlisted=UNLISTED) for one in sorted(refused)]
@@ -233,7 +239,9 @@ class MemoryRunner:
         return self._leave("reply", found is not None)
 
     def _asked(self) -> list[tuple[Request, ScriptedTurn]]:
-        works = [(one.id, message.id, message.work) for one in self.sessions.values() for message in one.messages]
+        works = [
+            (session.id, message.id, message.work) for session in self.sessions.values() for message in session.messages
+        ]
         return [
             (plays.request(work.play, session, message, work.asked), work)
             for session, message, work in works
@@ -348,7 +356,7 @@ class MemoryRunner:
         return last
 
     def _ends(self) -> list[tuple[str, datetime]]:
-        works = [(one.id, message.work) for one in self.sessions.values() for message in one.messages]
+        works = [(session.id, message.work) for session in self.sessions.values() for message in session.messages]
         return [(session, work.ends) for session, work in works if work is not None and work.ends is not None]
 
     async def _something(self, since: datetime) -> None:

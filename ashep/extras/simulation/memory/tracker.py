@@ -79,7 +79,9 @@ class Database:
         """Say whether an open blocker, of the issue or of a parent, keeps it from being ready."""
         if any(map(self.is_open, record.issue.blocked_by)):
             return True
-        parents = [self.records[one.on] for one in record.text.dependencies if one.type == "parent-child"]
+        parents = [
+            self.records[dependency.on] for dependency in record.text.dependencies if dependency.type == "parent-child"
+        ]
         return any(map(self.is_blocked, parents))
 
     def relabel(self, record: StoredIssue, actor: str, add: Iterable[str], remove: Iterable[str]) -> None:
@@ -177,7 +179,7 @@ class MemoryTracker:
     async def _call(self, method: str) -> AsyncGenerator[None]:
         """Count a call, let others run as a real one would, and raise what `fail` asked for."""
         self.calls[method] += 1
-        failure = next((one for one in self._failures if one.method == method), None)
+        failure = next((failure for failure in self._failures if failure.method == method), None)
         if failure is not None:
             self._failures.remove(failure)
         await anyio.lowlevel.checkpoint()
@@ -265,7 +267,9 @@ class MemoryTracker:
     def person_blocks(self, issue: str, on: str, actor: str, *, stands: bool = True) -> None:
         """Let an issue wait for another, or no more."""
         record, edge = self._database.record(issue), Dependency(on, "blocks")
-        edges = [one for one in record.text.dependencies if (one.on, one.type) != (on, "blocks")]
+        edges = [
+            dependency for dependency in record.text.dependencies if (dependency.on, dependency.type) != (on, "blocks")
+        ]
         record.text = replace(record.text, dependencies=(*edges, edge) if stands else tuple(edges))
         others = [one for one in record.issue.blocked_by if one != on]
         record.issue = replace(record.issue, blocked_by=tuple(sorted([*others, *([on] if stands else [])])))
@@ -288,7 +292,7 @@ class MemoryTracker:
         self._database.record(issue)
         del self._database.records[issue]
         for record in self._database.records.values():
-            edges = tuple(one for one in record.text.dependencies if one.on != issue)
+            edges = tuple(dependency for dependency in record.text.dependencies if dependency.on != issue)
             record.text = replace(record.text, dependencies=edges)
             blocked_by = tuple(one for one in record.issue.blocked_by if one != issue)
             record.issue = replace(record.issue, blocked_by=blocked_by)
@@ -312,10 +316,12 @@ class MemoryTracker:
     async def look(self) -> Look:
         """Give all issues that are not closed, and which are ready, by priority and then the oldest first."""
         async with self._call("look"):
-            records = [one for one in self._database.records.values() if one.issue.status != "closed"]
-            ready = [one for one in records if one.issue.status == "open" and not self._database.is_blocked(one)]
+            records = [record for record in self._database.records.values() if record.issue.status != "closed"]
+            ready = [
+                record for record in records if record.issue.status == "open" and not self._database.is_blocked(record)
+            ]
             ready.sort(key=lambda one: (one.issue.priority, one.issue.created_at, one.order))
-            shown = [self._database.seen(one) for one in records]
+            shown = [self._database.seen(record) for record in records]
             # no more words than must be: nothing may rest on what a real tracker would read for nothing
             few = [replace(one, text=IssueText(one.text.title, dependencies=one.text.dependencies)) for one in shown]
             return Look(tuple(one.issue.id for one in ready), tuple(few), version=self.version)
@@ -396,7 +402,7 @@ class MemoryTracker:
         """Look for a line that is the marker in the issue's comments."""
         async with self._call("commented"):
             record = self._database.records.get(issue)
-            return record is not None and any(marker in one.text.split("\n") for one in record.comments)
+            return record is not None and any(marker in comment.text.split("\n") for comment in record.comments)
 
     async def create(self, creation: Creation) -> None:
         """Create an issue once."""

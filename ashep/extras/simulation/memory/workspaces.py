@@ -134,7 +134,7 @@ class MemoryWorkspaces:
 
     def claimed(self, claim: str, base: str) -> bool:
         """Say whether the subject of a commit of this history ends with `claim`."""
-        return any(self._snapshots[one].commit.subject.endswith(claim) for one in self._ancestors(base))
+        return any(self._snapshots[ancestor].commit.subject.endswith(claim) for ancestor in self._ancestors(base))
 
     def advance(self, old: str, new: str) -> bool:
         """Move the base branch from one commit to another, if it is still there."""
@@ -286,17 +286,17 @@ class MemoryWorkspaces:
             WorkspaceInfo(
                 branch=name,
                 path=f"/trees/{name}",
-                base=one.base,
-                head=one.head,
-                dirty=one.tree != self.files(one.head),
-                size=sum(map(len, one.tree.values())),
+                base=branch.base,
+                head=branch.head,
+                dirty=branch.tree != self.files(branch.head),
+                size=sum(map(len, branch.tree.values())),
                 used=datetime.fromtimestamp(0, UTC),
-                merged=one.head in held,
-                landed=one.head not in held
-                and ((landed or {}).get(one.head) in held or self.brings_nothing(one.head, self.base)),
+                merged=branch.head in held,
+                landed=branch.head not in held
+                and ((landed or {}).get(branch.head) in held or self.brings_nothing(branch.head, self.base)),
             )
-            for name, one in sorted(self._branches.items())
-            if one.tree is not None
+            for name, branch in sorted(self._branches.items())
+            if branch.tree is not None
         )
 
     # --- inside ---
@@ -365,7 +365,7 @@ def _by_key(path: str, *versions: str | None) -> str | None:
     """Merge what came before, the base's and the branch's by key; None: it is none of these files, or in conflict."""
     if None in versions or not _KEYED.has(path):
         return None
-    old, base, branch = ((one or "").encode() for one in versions)
+    old, base, branch = ((version or "").encode() for version in versions)
     try:
         return merge_keys(old, base, branch).decode()
     except NotMerged:
